@@ -81,7 +81,7 @@ func (c *Cairn) commits(ctx context.Context, root string, since time.Time) (all 
 // Guard is the guard of commits and pushes, for the working directory.
 func (c *Cairn) Guard() *guard.Service {
 	return &guard.Service{
-		Office: func(ctx context.Context) (*mail.Service, bool, error) {
+		Mail: func(ctx context.Context) (*mail.Service, bool, error) {
 			s, err := c.opened(ctx, false)
 			return c.mailService(s), s != nil, err
 		},

@@ -55,12 +55,8 @@ func (c *Cairn) awaitStore(ctx context.Context) (s *store.Store, waited bool, er
 		if s != nil || err != nil {
 			return s, waited, err
 		}
-		t := time.NewTimer(time.Second)
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if !store.Pause(ctx, time.Second, nil) {
 			return nil, waited, nil
-		case <-t.C:
 		}
 	}
 }

@@ -150,7 +150,7 @@ func (r Replication) token(u memory.User) (string, error) {
 }
 
 // replicator makes a user's replicator, for one run.
-func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Service, u memory.User, lanes *replica.Lanes, log *slog.Logger) (*replica.Replicator, error) {
+func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Service, u memory.User, leases *store.Leases, log *slog.Logger) (*replica.Replicator, error) {
 	client, err := r.client(u)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.S
 	h := r.cairn.settings.work.Hub
 	return replica.New(replica.Config{
 		Store: s, Book: b, User: u.UserID, Generation: u.Generation, Client: client, Log: log,
-		Lanes: lanes, Batch: value(h.Batch), Halt: value(h.OnPermanent) == "halt",
+		Leases: leases, Batch: value(h.Batch), Halt: value(h.OnPermanent) == "halt",
 	}), nil
 }
 

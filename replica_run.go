@@ -67,7 +67,7 @@ type replicating struct {
 	book  *memory.Service
 	log   *slog.Logger
 
-	lanes   *replica.Lanes // nil until the first user has joined
+	leases  *store.Leases // nil until the first user has joined
 	running map[memory.Membership]context.CancelFunc
 	group   sync.WaitGroup
 	left    chan struct{} // a replicator has found that its user has left the hub
@@ -107,26 +107,26 @@ func lastWrite(path string) time.Time {
 	return info.ModTime()
 }
 
-// begin makes the lanes that the replicators of this process share, if there are none.
+// begin creates the leases that the replicators of this process share, if there are none.
 func (r *replicating) begin(ctx context.Context) error {
-	if r.lanes != nil {
+	if r.leases != nil {
 		return nil
 	}
-	replica.RemoveStaleLocks(r.store.Path())
-	lanes, err := replica.NewLanes(r.store, r.book, lasting(r.cairn.settings.work.Hub.LeaseS), r.log)
+	r.store.RemoveStaleLocks()
+	leases, err := replica.NewLeases(r.store, lasting(r.cairn.settings.work.Hub.LeaseS), r.log)
 	if err != nil {
 		return err
 	}
-	r.lanes = lanes
-	r.group.Go(func() { lanes.Keep(ctx) })
+	r.leases = leases
+	r.group.Go(func() { leases.Keep(ctx) })
 	return nil
 }
 
 // end waits for what runs, whose context has ended, and gives the leases back.
 func (r *replicating) end() {
 	r.group.Wait()
-	if r.lanes != nil {
-		r.lanes.Close()
+	if r.leases != nil {
+		r.leases.Close()
 	}
 }
 
@@ -140,10 +140,10 @@ func (r *replicating) match(ctx context.Context, joined []memory.User) {
 		}
 		one, cancel := context.WithCancel(ctx)
 		r.running[u.Membership()] = cancel
-		lanes := r.lanes
+		leases := r.leases
 		r.group.Go(func() {
 			defer cancel()
-			r.runOne(one, u, lanes)
+			r.runOne(one, u, leases)
 		})
 	}
 	for u, cancel := range r.running {
@@ -170,11 +170,11 @@ func (r Replication) renew(ctx context.Context, u memory.User) {
 
 // runOne runs a user's replicator, again after a failure. One that cannot be made, as
 // without its token, is looked for as soon as that may have changed.
-func (r *replicating) runOne(ctx context.Context, u memory.User, lanes *replica.Lanes) {
+func (r *replicating) runOne(ctx context.Context, u memory.User, leases *store.Leases) {
 	trouble := errorReporter{log: r.log, what: "memories are not replicated; trying again"}
 	for ctx.Err() == nil {
 		wait := lookEvery
-		one, err := r.replicator(ctx, r.store, r.book, u, lanes, r.log)
+		one, err := r.replicator(ctx, r.store, r.book, u, leases, r.log)
 		if err == nil {
 			r.note(u.UserID, one)
 			err = one.Run(ctx)
@@ -195,12 +195,7 @@ func (r *replicating) runOne(ctx context.Context, u memory.User, lanes *replica.
 		if ctx.Err() == nil {
 			trouble.report(err)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		store.Pause(ctx, wait, nil)
 	}
 }
 

@@ -36,3 +36,22 @@ func (c *Cairn) why(ctx context.Context) (*why.Service, error) {
 	}
 	return out, nil
 }
+
+// WhyLines follows neighbouring lines of a file back to what was wanted; see
+// why.Service.Lines.
+func (c *Cairn) WhyLines(ctx context.Context, a why.LinesArgs) (why.Lines, error) {
+	s, err := c.why(ctx)
+	if err != nil {
+		return why.Lines{}, err
+	}
+	return s.Lines(ctx, a)
+}
+
+// FileHistory lists the edits and commits of a file; see why.Service.History.
+func (c *Cairn) FileHistory(ctx context.Context, path string) ([]why.FileChange, []why.Missing, error) {
+	s, err := c.why(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.History(ctx, path)
+}

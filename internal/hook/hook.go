@@ -179,7 +179,7 @@ func (p *Process) report(err error) { fmt.Fprintln(p.Err, "cairn: "+fault.Line("
 // TakesNoArgument is the usage error of `cairn record R001`. No agent program passes an
 // argument, so exit code 2 is no refusal there (records §3).
 func TakesNoArgument(arg string) error {
-	return fault.Newf(fault.Invalid, "usage", "takes no argument, not %.40q", arg).
+	return fault.Newf(fault.Invalid, "usage", "accepts no argument, but got %.40q", arg).
 		WithHint("usage: `cairn record < PAYLOAD` as a hook; to work with records, use `cairn records`, as in `cairn records show R001`")
 }
 

@@ -167,10 +167,8 @@ func (d *database) migrate(ctx context.Context, partitions int) (int, error) {
 			return 0, fault.New(fault.Unavailable, CodeUnavailable, "another process has been migrating the hub's database for a minute").
 				WithHint("see what it says, then start again")
 		}
-		select {
-		case <-ctx.Done():
+		if !store.Pause(ctx, 50*time.Millisecond, nil) {
 			return 0, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
@@ -191,7 +189,9 @@ func (d *database) createMeta(ctx context.Context) error {
 		if err == nil || try == maxTries || !again && !isTwin(state) {
 			return err
 		}
-		time.Sleep(firstPause)
+		if !store.Pause(ctx, txBackoff.Delay(try), nil) {
+			return ctx.Err()
+		}
 	}
 }
 

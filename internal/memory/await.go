@@ -22,11 +22,11 @@ const metaPaused = "replication.paused"
 const (
 	selectAcked   = `SELECT acked_seq FROM memory_streams WHERE stream = ?`
 	selectSettled = `SELECT s.acked_seq, s.state, ifnull(u.stop_code, ''), ifnull(u.stop_why, '') FROM memory_streams s JOIN memory_users u ON u.user_id = s.user_id WHERE s.stream = ?`
-	selectAllGone = `SELECT f.stream, f.seq FROM memory_failures f JOIN memory_streams s ON s.stream = f.stream JOIN memory_users u ON u.user_id = s.user_id
-WHERE s.user_id = ? AND u.hub_url IS NOT NULL AND f.stream NOT IN (SELECT memory_id FROM memories) ORDER BY f.seq LIMIT 1`
+	selectAllGone = `SELECT f.lane, f.seq FROM set_aside f JOIN memory_streams s ON s.stream = f.lane JOIN memory_users u ON u.user_id = s.user_id
+WHERE f.follower = 'replication' AND s.user_id = ? AND u.hub_url IS NOT NULL AND f.lane NOT IN (SELECT memory_id FROM memories) ORDER BY f.seq LIMIT 1`
 	selectOwnGone = `SELECT s.stream, s.head_seq FROM memory_streams s JOIN memory_users u ON u.user_id = s.user_id
 WHERE s.user_id = ?1 AND u.hub_url IS NOT NULL AND (s.stream = ?2 OR s.remote_id = ?2)`
-	selectFailedTo = `SELECT ifnull(local_id, '') FROM memory_failures WHERE stream = ? AND seq <= ? ORDER BY seq`
+	selectFailedTo = `SELECT detail ->> '$.local_id' FROM set_aside WHERE follower = 'replication' AND lane = ? AND seq <= ? ORDER BY seq`
 	unsettled      = `FROM changes WHERE stream = (SELECT id FROM symbols WHERE text = ?1) AND seq > ?2 AND seq <= ?3 AND doc IS NOT NULL
 AND device <> ifnull((SELECT id FROM symbols WHERE text = '` + hubDevice + `'), 0)
 AND op <> ifnull((SELECT id FROM symbols WHERE text = 'confirm'), 0)`

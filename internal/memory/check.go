@@ -18,11 +18,11 @@ func invariants() []string {
 LEFT JOIN changes c ON c.seq = e.seq LEFT JOIN symbols t ON t.id = c.stream
 WHERE e.synced = 0 AND (c.doc IS NULL OR t.text <> e.memory_id OR c.id <> 'pending-' || e.key)
 -- but for what is left of a memory that another device deleted, until it is discarded
-AND NOT (EXISTS (SELECT 1 FROM memory_failures f WHERE f.seq = e.seq) AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = e.memory_id))`,
+AND NOT (EXISTS (SELECT 1 FROM set_aside f WHERE f.follower = 'replication' AND f.seq = e.seq) AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = e.memory_id))`,
 
 		`SELECT 'P4: the inflight entry pending-' || e.key || ' lies behind the position of its stream, so it will not be sent' FROM memory_entries e
 JOIN memory_streams s ON s.stream = e.memory_id
-WHERE e.synced = 0 AND s.acked_seq >= e.seq AND NOT EXISTS (SELECT 1 FROM memory_failures f WHERE f.seq = e.seq)`,
+WHERE e.synced = 0 AND s.acked_seq >= e.seq AND NOT EXISTS (SELECT 1 FROM set_aside f WHERE f.follower = 'replication' AND f.seq = e.seq)`,
 
 		`SELECT 'P5: the entry of row ' || key || ' is neither inflight nor committed' FROM memory_entries
 WHERE synced NOT IN (0, 1) OR (synced = 1) <> (entry_id IS NOT NULL) OR (synced = 1) <> (canonical_ns IS NOT NULL)`,

@@ -162,7 +162,7 @@ func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
 func TestWhatASalvageHasLostIsMended(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []string{
-		`DELETE FROM memories`, `DELETE FROM memory_streams`, `DELETE FROM memory_users`, `DELETE FROM changes`, `DELETE FROM memory_failures`,
+		`DELETE FROM memories`, `DELETE FROM memory_streams`, `DELETE FROM memory_users`, `DELETE FROM changes`, `DELETE FROM set_aside`,
 		`UPDATE changes SET doc = NULL`, `DELETE FROM memory_tombstones`, `DELETE FROM memory_idempotency`,
 		`DELETE FROM memory_entries`, `DELETE FROM memory_entries; DELETE FROM memories; DELETE FROM memory_vaults; DELETE FROM memory_streams`,
 	} {

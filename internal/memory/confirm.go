@@ -38,7 +38,6 @@ const (
 	// A row that the hub told already, without our key.
 	selectTwin     = `SELECT key FROM memory_entries WHERE entry_id = ? AND key <> ?`
 	selectBuried   = `SELECT EXISTS (SELECT 1 FROM memory_tombstones WHERE memory_id = ?1 AND id IN (?2, ?3))`
-	insertFailure  = `INSERT OR REPLACE INTO memory_failures (seq, stream, local_id, status, code, message, at_ns) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	selectOwner    = `SELECT user_id FROM memory_streams WHERE stream = ?`
 	selectChangeOf = `SELECT seq FROM memory_contexts WHERE change_seq = ?`
 )
@@ -46,22 +45,20 @@ const (
 // settling is a transaction of the replicator, which acts for the owners of streams. It
 // fails with CodeLeft if the membership has ended, and with CodeLeaseLost for a late
 // holder of a lane.
-func (b *Service) settling(ctx context.Context, m Membership, leases []Lease, fn func(ctx context.Context, s *callTx) error) error {
+func (b *Service) settling(ctx context.Context, m Membership, leases []store.Lease, fn func(ctx context.Context, s *callTx) error) error {
 	defer b.progress.notify()
 	var s *callTx
 	err := b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := firstError(checkMember(ctx, tx, m), checkLeases(ctx, tx, leases)); err != nil {
+		if err := firstError(checkMember(ctx, tx, m), tx.CheckLeases(ctx, PushFollower, leases)); err != nil {
 			return err
 		}
 		s = &callTx{Service: b, tx: tx}
 		return fn(ctx, s)
 	})
 	if err == nil {
-		b.measures.do(func(m *Measured) {
-			for _, took := range s.syncs {
-				m.Syncs.add(took)
-			}
-		})
+		for _, took := range s.syncs {
+			b.measures.syncs.Add(took)
+		}
 	}
 	return err
 }
@@ -70,7 +67,7 @@ func (b *Service) settling(ctx context.Context, m Membership, leases []Lease, fn
 // flip to committed, deletes take their rows away, positions move on. Outcomes of a
 // stream are ascending. What is settled already stays as it is, so that repeating it
 // is safe. Errors besides the store's: CodeLeaseLost, CodeLeft; then nothing is settled.
-func (b *Service) Confirm(ctx context.Context, m Membership, leases []Lease, outcomes []Outcome) error {
+func (b *Service) Confirm(ctx context.Context, m Membership, leases []store.Lease, outcomes []Outcome) error {
 	err := b.settling(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		last, seen := map[string]int64{}, map[string]int64{}
 		for _, o := range outcomes {
@@ -84,7 +81,7 @@ func (b *Service) Confirm(ctx context.Context, m Membership, leases []Lease, out
 			last[o.Stream], seen[o.Stream] = o.Seq, max(seen[o.Stream], o.HubSeq)
 		}
 		for stream, seq := range last {
-			if _, err := s.tx.Exec(ctx, updateAcked, stream, seq); err != nil {
+			if err := s.acked(ctx, stream, seq); err != nil {
 				return err
 			}
 			if _, err := s.tx.Exec(ctx, updateSeen, stream, seen[stream]); err != nil {
@@ -208,7 +205,7 @@ func (s *callTx) logConfirm(ctx context.Context, e *entryRow) error {
 // Fail notes that the hub has refused a change permanently: its row stays inflight with
 // a failure, and the stream goes on behind it, or halts. A refused delete is withdrawn.
 // A memory's own put halts its stream whatever halt says, since all else would fail.
-func (b *Service) Fail(ctx context.Context, m Membership, leases []Lease, o Outcome, halt bool) error {
+func (b *Service) Fail(ctx context.Context, m Membership, leases []store.Lease, o Outcome, halt bool) error {
 	return b.settling(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		c, ok, err := s.change(ctx, o)
 		if err != nil || !ok {
@@ -218,18 +215,16 @@ func (b *Service) Fail(ctx context.Context, m Membership, leases []Lease, o Outc
 		if err != nil {
 			return err
 		}
-		_, err = s.tx.Exec(ctx, insertFailure, o.Seq, o.Stream, nullable(local), o.Status, o.Code, o.Message, s.tx.Now().UnixNano())
-		if err != nil {
+		if err := s.setAside(ctx, o.Stream, o.Seq, HubRefusal{local, o.Status, o.Code, o.Message}); err != nil {
 			return err
 		}
 		if c.Op == store.OpDelete {
 			err = s.refuseDelete(ctx, c, local)
 		} else if halt || c.Kind == KindMemory && c.Op == store.OpPut {
-			_, err = s.tx.Exec(ctx, updateState, o.Stream, StreamHalted, o.Code)
-			return err
+			return s.halt(ctx, o.Stream, o.Code)
 		}
 		if err == nil {
-			_, err = s.tx.Exec(ctx, updateAcked, o.Stream, o.Seq)
+			err = s.acked(ctx, o.Stream, o.Seq)
 		}
 		return err
 	})
@@ -263,16 +258,19 @@ func (s *callTx) localOf(ctx context.Context, c store.Change) (string, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return c.ID, nil
 	}
-	return fmt.Sprint("context-", n), err
+	return contextName(n), err
 }
+
+// contextName is how a caller knows the nth context.
+func contextName(n int64) string { return fmt.Sprint("context-", n) }
 
 // SetRemote notes under which id the hub knows a memory or a vault whose title it had
 // already, and settles its put (memories §10.3).
-func (b *Service) SetRemote(ctx context.Context, m Membership, leases []Lease, stream string, seq int64, remote string) error {
+func (b *Service) SetRemote(ctx context.Context, m Membership, leases []store.Lease, stream string, seq int64, remote string) error {
 	return b.settling(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		_, err := s.tx.Exec(ctx, updateRemote, stream, remote)
 		if err == nil {
-			_, err = s.tx.Exec(ctx, updateAcked, stream, seq)
+			err = s.acked(ctx, stream, seq)
 		}
 		return err
 	})

@@ -55,14 +55,12 @@ WHERE m.memory_id = ?1 AND m.project_key IS NOT NULL AND e.synced = 1 AND n.valu
 	deleteMemory      = `DELETE FROM memories WHERE memory_id = ?`
 	deleteVault       = `DELETE FROM memory_vaults WHERE vault_id = ?`
 	deleteStream      = `DELETE FROM memory_streams WHERE stream = ?`
-	deleteFailure     = `DELETE FROM memory_failures WHERE seq = ?`
-	deleteFailuresOf  = `DELETE FROM memory_failures WHERE stream = ?`
 	deleteAnswer      = `DELETE FROM memory_idempotency WHERE user_id = ? AND method = ? AND path = ? AND key = ?`
 	insertTombstone   = `INSERT OR IGNORE INTO memory_tombstones (memory_id, id, deleted_ns) VALUES (?, ?, ?)`
 	selectInVault     = `SELECT count(*) FROM memories WHERE vault_id = ?`
 	selectSent        = `SELECT ifnull(max(sent_seq), 0) FROM memory_streams WHERE stream = ?`
-	selectFailure     = `SELECT status, code, message FROM memory_failures WHERE seq = ?`
-	selectFailureSeen = `SELECT EXISTS (SELECT 1 FROM memory_failures WHERE seq = ?)`
+	selectFailure     = `SELECT ` + refusalColumns + ` FROM set_aside f WHERE f.follower = 'replication' AND f.seq = ?`
+	selectFailureSeen = `SELECT EXISTS (SELECT 1 FROM set_aside WHERE follower = 'replication' AND seq = ?)`
 )
 
 // DeleteEntry deletes an entry of a memory of the acting user, named by its id or its
@@ -263,7 +261,7 @@ func (s *callTx) removeEntry(ctx context.Context, e *entryRow) error {
 	if err := s.deleteRow(ctx, e.key); err != nil {
 		return err
 	}
-	if _, err := s.tx.Exec(ctx, deleteFailure, e.seq); err != nil {
+	if err := s.tx.Settle(ctx, PushFollower, e.seq); err != nil {
 		return err
 	}
 	if err := s.blankEntry(ctx, e); err != nil {
@@ -314,12 +312,10 @@ func (s *callTx) removeMemory(ctx context.Context, id string, inflight bool) err
 	if err == nil {
 		_, err = s.tx.Exec(ctx, deleteContextsOf, id, inflight)
 	}
-	for _, query := range []string{deleteMemory, deleteFailuresOf} {
-		if err == nil {
-			_, err = s.tx.Exec(ctx, query, id)
-		}
+	if err == nil {
+		_, err = s.tx.Exec(ctx, deleteMemory, id)
 	}
-	return firstError(err, s.tx.BlankStream(ctx, id), s.bury(ctx, id, id))
+	return firstError(err, s.tx.DropLanes(ctx, PushFollower, id), s.tx.BlankStream(ctx, id), s.bury(ctx, id, id))
 }
 
 // confirmed waits until the hub has confirmed a delete, or withdraws it.
@@ -369,8 +365,6 @@ func (b *Service) pause(ctx context.Context, seen <-chan struct{}, over <-chan t
 
 // deleted reports whether a delete is over: done, with nil, or undone.
 func (b *Service) deleted(ctx context.Context, d deletion) (over bool, err error) {
-	var status int
-	var code, message string
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		hidden, there, err := d.hidden(ctx, tx)
 		if err != nil || hidden {
@@ -380,11 +374,12 @@ func (b *Service) deleted(ctx context.Context, d deletion) (over bool, err error
 		if !there {
 			return nil
 		}
-		err = tx.Get(ctx, []any{&status, &code, &message}, selectFailure, d.Seq)
+		var why HubRefusal
+		err = tx.Get(ctx, why.scan(), selectFailure, d.Seq)
 		if errors.Is(err, sql.ErrNoRows) {
 			return hubUnavailable()
 		}
-		return firstError(err, refusedByHub(status, code, message))
+		return firstError(err, refusedByHub(why.Status, why.Code, why.Message))
 	})
 	return over, err
 }
@@ -462,7 +457,7 @@ func (b *Service) forget(ctx context.Context, d deletion, key string) error {
 	return b.write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, deleteAnswer, d.user, d.route.method, d.route.path, key)
 		if err == nil {
-			_, err = tx.Exec(ctx, deleteFailure, d.Seq)
+			err = tx.Settle(ctx, PushFollower, d.Seq)
 		}
 		return err
 	})

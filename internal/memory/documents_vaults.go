@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 
 	"cairn/internal/fault"
@@ -371,9 +372,7 @@ const (
 	selectOwnPending = entryColumns + `WHERE e.memory_id = ? AND e.synced = 0 ORDER BY e.key`
 	stopStream       = `UPDATE memory_streams SET acked_seq = head_seq WHERE stream = ?`
 
-	// Each inflight context of a memory gets a failure.
-	failContextsOf = `INSERT OR REPLACE INTO memory_failures (seq, stream, local_id, status, code, message, at_ns)
-SELECT change_seq, memory_id, 'context-' || seq, ?2, ?3, ?4, ?5 FROM memory_contexts WHERE memory_id = ?1 AND synced = 0`
+	selectPendingContexts = `SELECT change_seq, seq FROM memory_contexts WHERE memory_id = ? AND synced = 0`
 )
 
 // deleteMemory deletes a memory that another device has deleted. Inflight entries and
@@ -388,13 +387,22 @@ func (d *Documents) deleteMemory(ctx context.Context, s *callTx, id string, doc 
 		err = s.removeMemory(ctx, id, false)
 	}
 	const why = "the memory was deleted on another device"
+	failed := map[int64]string{} // by change, the local id of its entry or context
 	for _, e := range left {
-		if err == nil {
-			_, err = s.tx.Exec(ctx, insertFailure, e.seq, id, localID(e.key), 404, CodeNotFound, why, s.tx.Now().UnixNano())
-		}
+		failed[e.seq] = localID(e.key)
 	}
 	if err == nil {
-		_, err = s.tx.Exec(ctx, failContextsOf, id, 404, CodeNotFound, why, s.tx.Now().UnixNano())
+		err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+			var seq, n int64
+			err := rows.Scan(&seq, &n)
+			failed[seq] = contextName(n)
+			return err
+		}, selectPendingContexts, id)
+	}
+	for seq, local := range failed {
+		if err == nil {
+			err = s.setAside(ctx, id, seq, HubRefusal{local, 404, CodeNotFound, why})
+		}
 	}
 	if err == nil {
 		_, err = s.tx.Exec(ctx, stopStream, id)

@@ -35,7 +35,7 @@ const (
 
 	// Inside of cairn alone: a late holder of a lease, and a hub's command that
 	// cannot be followed now.
-	CodeLeaseLost = "lease_lost"
+	CodeLeaseLost = store.CodeLeaseLost
 	CodeLeft      = "hub_left" // a membership has ended
 	CodeInflight  = "rows_inflight"
 	CodeJoined    = "already_joined"

@@ -60,7 +60,7 @@ const (
 	countRows = `SELECT (SELECT count(*) FROM memory_entries WHERE memory_id = ?1),
 (SELECT count(*) FROM memory_entries WHERE memory_id = ?1 AND synced = 0),
 (SELECT count(*) FROM changes WHERE stream = (SELECT id FROM symbols WHERE text = ?1)),
-(SELECT count(*) FROM memory_failures WHERE stream = ?1), ifnull((SELECT acked_seq FROM memory_streams WHERE stream = ?1), 0)`
+(SELECT count(*) FROM set_aside WHERE follower = 'replication' AND lane = ?1), ifnull((SELECT acked_seq FROM memory_streams WHERE stream = ?1), 0)`
 	countContextRows = `SELECT count(*) FROM memory_contexts WHERE memory_id = ?`
 	selectStreamOf   = `SELECT s.stream, u.user_id, ifnull(u.hub_url, '') FROM memory_streams s JOIN memory_users u USING (user_id)
 WHERE s.stream = ?1 OR s.remote_id = ?1`

@@ -18,7 +18,7 @@ const StreamRestoring = "restoring"
 const (
 	metaEpoch       = "hub.epoch." // and the user
 	restoreStreams  = `UPDATE memory_streams SET state = 'restoring' WHERE user_id = ? AND state = 'ready' AND (subscribed = 1 OR head_seq > 0)`
-	selectRestoring = streamColumns + `WHERE user_id = ? AND state = 'restoring' ORDER BY stream`
+	selectRestoring = streamsOf + `WHERE s.user_id = ? AND s.state = 'restoring' ORDER BY s.stream`
 
 	// What is held of a memory, by the hub's numbers; below 0 is what is to be sent again.
 	selectNumbers = `SELECT hub_seq, hub_key FROM memory_entries WHERE memory_id = ?1 AND synced = 1 AND hub_key IS NOT NULL AND hub_seq > ?2
@@ -121,8 +121,8 @@ func (b *Service) Numbers(ctx context.Context, stream string, after int64) (out 
 
 // Lacking notes by their keys what of a stream a restored hub lacks; all there behind
 // a number is pulled again.
-func (b *Service) Lacking(ctx context.Context, m Membership, lease Lease, stream string, after int64, keys []string) error {
-	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *callTx) error {
+func (b *Service) Lacking(ctx context.Context, m Membership, lease store.Lease, stream string, after int64, keys []string) error {
+	return b.settling(ctx, m, []store.Lease{lease}, func(ctx context.Context, s *callTx) error {
 		for _, key := range keys {
 			for _, query := range []string{lackEntry, lackContext} {
 				if _, err := s.tx.Exec(ctx, query, key); err != nil {
@@ -222,8 +222,8 @@ func (s *callTx) document(ctx context.Context, o *Outgoing) error {
 
 // Resent settles what a restored hub has taken again, or has refused: that has its
 // old number then, and the next pull says what became of it.
-func (b *Service) Resent(ctx context.Context, m Membership, lease Lease, o Outgoing, out Outcome) error {
-	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *callTx) error {
+func (b *Service) Resent(ctx context.Context, m Membership, lease store.Lease, o Outgoing, out Outcome) error {
+	return b.settling(ctx, m, []store.Lease{lease}, func(ctx context.Context, s *callTx) error {
 		taken := out.Status >= 200 && out.Status < 300
 		switch {
 		case o.Kind == KindEntry && taken:
@@ -294,12 +294,12 @@ func (b *Service) Afterwards(ctx context.Context, stream Stream) (out []Outgoing
 }
 
 // FinishRestore ends the restoring of a stream of which the hub lacks nothing any more.
-func (b *Service) Restored(ctx context.Context, m Membership, lease Lease, stream string) error {
-	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *callTx) error {
+func (b *Service) Restored(ctx context.Context, m Membership, lease store.Lease, stream string) error {
+	return b.settling(ctx, m, []store.Lease{lease}, func(ctx context.Context, s *callTx) error {
 		var key, kind string
 		err := s.tx.Get(ctx, []any{&key, &kind}, selectLacking, stream)
 		if errors.Is(err, sql.ErrNoRows) {
-			_, err = s.tx.Exec(ctx, updateState, stream, StreamReady, nil)
+			err = s.ready(ctx, stream)
 		}
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 const (
 	updateJoined = `UPDATE memory_users SET hub_url = ?2, hub_user = ?3, generation = generation + 1, stop_code = NULL, stop_why = NULL WHERE user_id = ?1`
 	skipUpload   = `UPDATE memory_streams SET acked_seq = head_seq WHERE user_id = ?`
-	resetStreams = `UPDATE memory_streams SET acked_seq = 0, sent_seq = 0, attempts = 0, next_attempt_ns = 0, state = 'ready', last_error = NULL,
+	resetStreams = `UPDATE memory_streams SET acked_seq = 0, sent_seq = 0, state = 'ready',
 remote_id = NULL, pull_cursor = 0, seen_seq = 0 WHERE user_id = ?`
 	selectUserPending  = entryColumns + `WHERE e.user_id = ? AND e.synced = 0 ORDER BY e.memory_id, e.creation_ns, e.key`
 	selectUserDeleting = entryColumns + `WHERE e.user_id = ? AND e.deleting_seq IS NOT NULL`
@@ -20,7 +20,7 @@ remote_id = NULL, pull_cursor = 0, seen_seq = 0 WHERE user_id = ?`
 	deleteVaultsHidden = `DELETE FROM memory_vaults WHERE user_id = ? AND deleting_seq IS NOT NULL`
 	commitContexts     = `UPDATE memory_contexts SET synced = 1, hub_seq = NULL WHERE user_id = ?`
 	forgetHubSeq       = `UPDATE memory_entries SET hub_seq = NULL WHERE user_id = ?`
-	dropFailures       = `DELETE FROM memory_failures WHERE stream IN (SELECT stream FROM memory_streams WHERE user_id = ?)`
+	selectStreamIDs    = `SELECT stream FROM memory_streams WHERE user_id = ?`
 	updateLeft         = `UPDATE memory_users SET hub_url = NULL, hub_user = NULL, generation = generation + 1, stop_code = NULL, stop_why = NULL WHERE user_id = ?`
 	countPending       = `SELECT count(*) FROM memory_entries WHERE user_id = ? AND synced = 0`
 )
@@ -86,13 +86,19 @@ func (b *Service) Leave(ctx context.Context, local string, force bool) error {
 		if err := firstError(s.finishDeletes(ctx), s.commitHere(ctx)); err != nil {
 			return err
 		}
-		for _, query := range []string{commitContexts, forgetHubSeq, dropFailures, resetStreams, updateLeft} {
+		for _, query := range []string{commitContexts, forgetHubSeq, resetStreams, updateLeft} {
 			if _, err := tx.Exec(ctx, query, local); err != nil {
 				return err
 			}
 		}
-		return tx.DeleteMeta(ctx, metaEpoch+local) // it was that hub's
+		return firstError(s.forgetTries(ctx, local), tx.DeleteMeta(ctx, metaEpoch+local)) // it was that hub's
 	})
+}
+
+// forgetTries forgets what a hub has refused of a user's streams, and what failed.
+func (s *callTx) forgetTries(ctx context.Context, local string) error {
+	streams, err := s.tx.Texts(ctx, selectStreamIDs, local)
+	return firstError(err, s.tx.DropLanes(ctx, PushFollower, streams...), s.tx.DropLanes(ctx, PullFollower, streams...))
 }
 
 // rows reads entries.

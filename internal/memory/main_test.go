@@ -41,6 +41,7 @@ type desk struct {
 	clock  *storetest.Clock
 	vault  string
 	memory string
+	leases *store.Leases // of lanes
 }
 
 // newDesk makes a desk whose clock stands still.

@@ -63,5 +63,5 @@ func (s *callTx) pulledTo(ctx context.Context, local string, next int64) error {
 	}
 	crashpoint.Pass("mid_pull")
 	_, err := s.tx.Exec(ctx, updateCursor, local, next)
-	return err
+	return firstError(err, s.tx.Recover(ctx, PullFollower, local))
 }

@@ -57,7 +57,7 @@ func (b *Service) Purge(ctx context.Context, ignoreAge bool) (out Purged, err er
 	if err != nil || out == (Purged{}) {
 		return out, err
 	}
-	b.measures.do(func(m *Measured) { m.Purged += uint64(out.Entries + out.Contexts) })
+	b.measures.purged.Add(uint64(out.Entries + out.Contexts))
 	return out, b.giveBack(ctx)
 }
 

@@ -44,7 +44,7 @@ FROM (SELECT memory_id AS id, user_id FROM memories UNION ALL SELECT vault_id, u
 
 	// Inflight rows that the replicator would not send.
 	selectUnsent = entryColumns + `LEFT JOIN changes c ON c.seq = e.seq LEFT JOIN memory_streams s ON s.stream = e.memory_id
-WHERE e.synced = 0 AND (c.doc IS NULL OR c.id <> 'pending-' || e.key OR s.acked_seq >= e.seq AND NOT EXISTS (SELECT 1 FROM memory_failures f WHERE f.seq = e.seq))`
+WHERE e.synced = 0 AND (c.doc IS NULL OR c.id <> 'pending-' || e.key OR s.acked_seq >= e.seq AND NOT EXISTS (SELECT 1 FROM set_aside f WHERE f.follower = 'replication' AND f.seq = e.seq))`
 )
 
 // textsFromLog returns the statements that repair texts of rows from the documents of the log. A
@@ -89,7 +89,6 @@ WHERE o.text = 'delete' AND c.doc IS NOT NULL)`,
 WHERE o.text = 'delete' AND c.doc IS NOT NULL)`,
 		`UPDATE memory_vaults SET deleting_seq = NULL WHERE deleting_seq NOT IN (SELECT c.seq FROM changes c JOIN symbols o ON o.id = c.op
 WHERE o.text = 'delete' AND c.doc IS NOT NULL)`,
-		`DELETE FROM memory_failures WHERE stream NOT IN (SELECT stream FROM memory_streams)`,
 		`DELETE FROM memory_entries WHERE EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = memory_entries.memory_id
 AND t.id IN (memory_entries.entry_id, memory_entries.hub_key))`,
 	}
@@ -120,7 +119,7 @@ func Repair(ctx context.Context, tx *store.Tx) error {
 	if err := s.repairLanes(ctx); err != nil {
 		return err
 	}
-	if err := s.logUnsent(ctx); err != nil {
+	if err := firstError(s.repairAccount(ctx), s.logUnsent(ctx)); err != nil {
 		return err
 	}
 	return s.fillIndex(ctx)
@@ -258,6 +257,37 @@ const (
 	selectLanes = `SELECT stream, lane FROM memory_streams`
 	updateLane  = `UPDATE memory_streams SET lane = ?2 WHERE stream = ?1`
 )
+
+const (
+	selectAllStreams = `SELECT stream FROM memory_streams`
+	selectBadAsides  = `SELECT seq FROM set_aside WHERE follower = 'replication' AND NOT json_valid(ifnull(detail, ''))`
+)
+
+// repairAccount deletes the replication's notes of lost streams, and refusals whose reason is not
+// readable: those changes are sent again.
+func (s *callTx) repairAccount(ctx context.Context) error {
+	streams, err := s.tx.Texts(ctx, selectAllStreams)
+	for _, follower := range []string{PushFollower, PullFollower} {
+		if err == nil {
+			err = s.tx.KeepLanes(ctx, follower, streams)
+		}
+	}
+	var bad []int64
+	if err == nil {
+		err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+			var seq int64
+			err := rows.Scan(&seq)
+			bad = append(bad, seq)
+			return err
+		}, selectBadAsides)
+	}
+	for _, seq := range bad {
+		if err == nil {
+			err = s.tx.Settle(ctx, PushFollower, seq)
+		}
+	}
+	return err
+}
 
 // repairLanes sets the lanes of streams.
 func (s *callTx) repairLanes(ctx context.Context) error {

@@ -44,7 +44,7 @@ type Service struct {
 	shards   *shards
 	progress progress
 	embedder *embedding.Client // nil for none
-	measures measures
+	measures *measures
 }
 
 // New returns the service of a store. With a nil store, reads find nothing, and writes run in an
@@ -55,7 +55,7 @@ func New(s *store.Store, c Config) *Service {
 		c.Settings = Defaults()
 	}
 	return &Service{
-		store: s, config: c, shards: newShards(c.Settings.Shards, c.Settings.QueueLen, c.Settings.EnqueueTimeout),
+		store: s, config: c, measures: newMeasures(), shards: newShards(c.Settings.Shards, c.Settings.QueueLen, c.Settings.EnqueueTimeout),
 		embedder: embedding.New(c.Settings.EmbedURL, c.Settings.EmbedModel),
 	}
 }

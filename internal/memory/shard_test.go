@@ -90,7 +90,7 @@ func TestAFullQueueRefusesAfterAWhileAndTheOthersGoOn(t *testing.T) {
 		wg.Wait()
 		want(t, "ran", ran.Load(), 4)
 		st := s.stats()
-		want(t, "stats", fmt.Sprint(st[0].Submissions, st[0].Full, st[0].Runs.Count(), st[0].Depth), "4 1 4 0")
+		want(t, "stats", fmt.Sprint(st[0].Submissions, st[0].Full, st[0].Runs.Count, st[0].Depth), "4 1 4 0")
 		if err := s.stop(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -318,6 +318,21 @@ func TestOfTwoProcessesOnOneStoreOneTakesOverWhenTheOtherIsKilled(t *testing.T) 
 	want(t, "a later one goes on at once", d.pending(d.memory), "")
 }
 
+// leases are those of another process on the lane of the desk's memory, which ends with
+// the test.
+func (d *desk) leases(life time.Duration) *store.Leases {
+	d.Helper()
+	out, err := d.store.NewLeases(memory.PushFollower, life, func(err error) { d.Error(err) })
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(out.Close)
+	if err := out.Take(d.Context(), memory.LaneOf(d.memory)); err != nil {
+		d.Fatal(err)
+	}
+	return out
+}
+
 // A process that slept past its lease cannot settle what another has taken meanwhile.
 func TestALateHolderSettlesNothing(t *testing.T) {
 	t.Parallel()
@@ -325,18 +340,13 @@ func TestALateHolderSettlesNothing(t *testing.T) {
 	d := o.desk().furnish()
 	d.drain()
 	out := d.add("a")
-	lane := []int{memory.LaneOf(d.memory)}
-	late, err := d.TakeLanes(t.Context(), "late", lane, nil, time.Now(), time.Now().Add(time.Minute))
-	if err != nil || len(late) != 1 {
-		t.Fatal(late, err)
-	}
+	late := d.leases(time.Nanosecond).Held()
+	want(t, "leases", len(late), 1)
 	batch, err := d.NextBatch(t.Context(), d.member(), late, []string{d.memory}, 10, 1<<20)
 	if err != nil || len(batch) != 1 {
 		t.Fatal(batch, err)
 	}
-	if _, err := d.TakeLanes(t.Context(), "other", lane, []string{"late"}, time.Now(), time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	want(t, "leases of another process", len(d.leases(time.Nanosecond).Held()), 1)
 	err = d.Confirm(t.Context(), d.member(), late, []memory.Outcome{{Stream: d.memory, Seq: batch[0].Seq, Status: 201, EntryID: rules.NewID(), HubSeq: 9}})
 	want(t, "code", fault.As(err).Code, memory.CodeLeaseLost)
 	want(t, "still inflight", d.pending(d.memory), "a")

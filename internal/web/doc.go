@@ -14,7 +14,7 @@
 //	/records/{project}                   the tree; ?state, ?at or ?tick, ?do=new&parent=ID for a form; by POST it is stored
 //	/records/{project}/{id}              a record beside it; ?from&to compares versions, ?do=edit|state|answer shows a form; by POST it is stored
 //	/files                               the files of the newest edits; ?period, ?project
-//	/files/{project}                     a file that agents touched, ?path; ?line tells why it is so
+//	/files/{project}                     a file that agents touched, ?path; why each line is so, ?line all behind one; ?from=N; ?view=history
 //	/memories/{id}                       the entries of a memory; ?before=ID for older ones, ?at=MOMENT for its context then
 //	/reservations                        who holds what; ?project, ?at=MOMENT
 //	/memories, /worth, /mail, /keys
@@ -39,8 +39,8 @@
 // web makes pages and httpapi decides who sees them, so there is one check of host,
 // origin and token. A visit is no row: its cookie holds an end and its HMAC under the
 // token. Forms are sent with the referrer policy same-origin, because under no-referrer
-// a browser hides the Origin that is to be compared. Markdown goes through goldmark and
-// bluemonday, and a parser of HTML checks the result in tests. Bars are SVG with positions in
+// a browser hides the Origin that is to be compared. Markdown goes through goldmark, whose
+// tags are compared with a short list; a parser of HTML checks the result in tests. Bars are SVG with positions in
 // percent, because the content policy forbids inline styles. Chromium is driven
 // from a module of its own.
 package web

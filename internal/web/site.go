@@ -22,6 +22,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mail"
 	"cairn/internal/markdown"
+	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
 )
@@ -38,6 +39,7 @@ type Site struct {
 	style   func() ([]byte, error)
 	script  func() ([]byte, error)
 
+	toolsets  func() ([]ToolsetCost, error)                       // asked once
 	doctor    func(ctx context.Context) (doctor.Diagnosis, error) // nil where it cannot run
 	diagnosed atomic.Pointer[diagnosis]                           // of its last run
 	measured  atomic.Pointer[measured]                            // the last count of the store
@@ -48,12 +50,27 @@ type Config struct {
 	Cairn   *cairn.Cairn
 	Version string                                              // of the program
 	Doctor  func(ctx context.Context) (doctor.Diagnosis, error) // runs doctor; nil where that is not possible
+
+	Toolsets func() ([]ToolsetCost, error) // what tools cost an agent's context; nil if that is not known
+}
+
+// ToolsetCost is what the definitions of a toolset cost a model's context in each request of a
+// program that sends all of them.
+type ToolsetCost struct {
+	Name       string `json:"name"`
+	Tools      int    `json:"tools"`
+	Tokens     int    `json:"tokens"`
+	LeanTools  int    `json:"lean_tools"` // in the lean profile
+	LeanTokens int    `json:"lean_tokens"`
 }
 
 // New makes the pages over a store.
 func New(c Config) *Site {
+	if c.Toolsets == nil {
+		c.Toolsets = func() ([]ToolsetCost, error) { return nil, nil }
+	}
 	return &Site{
-		cairn: c.Cairn, mail: c.Cairn.Mail(), version: c.Version, doctor: c.Doctor,
+		cairn: c.Cairn, mail: c.Cairn.Mail(), version: c.Version, doctor: c.Doctor, toolsets: sync.OnceValues(c.Toolsets),
 		style:  sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/style.css") }),
 		script: sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/app.js") }),
 		layout: sync.OnceValues(parse),
@@ -65,7 +82,8 @@ func (s *Site) now() time.Time { return s.cairn.Now() }
 // measured is what the store holds, and when it was counted.
 type measured struct {
 	cairn.StoreMetrics
-	At int64 `json:"at"`
+	Types []observation.TypeStats `json:"types"`
+	At    int64                   `json:"at"`
 }
 
 // measureEvery is how many seconds a count is shown before the store is counted again, which
@@ -80,7 +98,14 @@ func (s *Site) measures(ctx context.Context) (measured, error) {
 	}
 	m := measured{At: now}
 	var err error
-	if m.StoreMetrics, err = s.cairn.Measures(ctx); err == nil {
+	if m.StoreMetrics, err = s.cairn.Measures(ctx); err != nil {
+		return m, err
+	}
+	j, err := s.cairn.Observations(ctx)
+	if err != nil {
+		return m, err
+	}
+	if m.Types, err = j.TypesHeld(ctx, m.Counts.ByType); err == nil {
 		s.measured.Store(&m)
 	}
 	return m, err
