@@ -16,7 +16,7 @@ const (
 // subscribed if its vault belongs to a project of this device; other memories are subscribed when
 // they are first read (memories §10.3). Catalogue is idempotent.
 func (b *Service) Catalogue(ctx context.Context, m Membership, docs []Item) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		d, err := s.pulling(ctx, m)
 		if err != nil {
 			return err

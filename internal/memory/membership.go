@@ -68,7 +68,7 @@ func (b *Service) SetStop(ctx context.Context, m Membership, code, why string) e
 	if err != nil || u.generation == m.Generation && u.stop.Code == code && u.stop.Why == why {
 		return err
 	}
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		_, err := s.tx.Exec(ctx, updateStop, m.User, code, why, s.tx.Now().UnixNano())
 		return err
 	})
@@ -84,7 +84,7 @@ func (b *Service) ClearStop(ctx context.Context, m Membership, codes ...string) 
 	})
 	for _, code := range codes {
 		if err == nil && u.stop.Code == code {
-			err = b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+			err = b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 				_, err := s.tx.Exec(ctx, updateGoOn, m.User, code)
 				return err
 			})

@@ -16,7 +16,7 @@ const hubDevice = "hub"
 // entry commits that entry. Apply is idempotent (see Documents). Errors besides the store's:
 // CodeLeft, CodeInvalid for an item that is not readable.
 func (b *Service) Apply(ctx context.Context, m Membership, stream string, docs []Item, next int64) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		d, err := s.pulling(ctx, m)
 		if err != nil {
 			return err
