@@ -293,14 +293,14 @@ func (s *callTx) ready(ctx context.Context, stream string) error {
 // Delay notes a failed try to send a stream, which is tried again at a time of the real
 // clock.
 func (b *Service) Delay(ctx context.Context, m Membership, leases []store.Lease, stream string, until time.Time, why string) error {
-	return b.settling(ctx, m, leases, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		return s.tx.Fail(ctx, PushFollower, stream, errors.New(why), until)
 	})
 }
 
 // ClearDelays makes all of a user's streams due: its hub answers again.
 func (b *Service) ClearDelays(ctx context.Context, m Membership) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		delayed, err := s.tx.Texts(ctx, selectDelayed, m.User)
 		for _, stream := range delayed {
 			if err == nil {
@@ -315,7 +315,7 @@ func (b *Service) ClearDelays(ctx context.Context, m Membership) error {
 // is pulled again at a time of the real clock; a page that can be stored ends that.
 // stream is the hub's id or the local one.
 func (b *Service) DelayPulls(ctx context.Context, m Membership, stream string, until time.Time, why string) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		s.u = user{ID: m.User}
 		local, err := s.localStream(ctx, stream)
 		if err == nil {
