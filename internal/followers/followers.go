@@ -1,21 +1,21 @@
 // Package followers reports on everything that follows the change log: the archive, the
-// vectors of memories, live views, and the replication, which stores its own positions.
+// vectors of memories, live views and the replication.
 package followers
 
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"cairn/internal/archive"
+	"cairn/internal/fault"
 	"cairn/internal/memory"
 	"cairn/internal/store"
 )
 
-// Replication is the name under which the replication of memories is reported.
-const Replication = "replication"
+// Replication is the name under which the sending of memories to the hubs is reported.
+const Replication = memory.PushFollower
 
 // Status is how a follower of the change log does, or one lane of it: a project of
 // the archive, a hub or a memory of the replication.
@@ -101,9 +101,9 @@ func (s Service) account(ctx context.Context) (Account, error) {
 	if older, err := s.Store.IsOlder(ctx); older || err != nil {
 		return out, err
 	}
-	err := s.addFollowers(ctx, &out)
+	streams, err := s.addFollowers(ctx, &out)
 	if err == nil {
-		err = s.addReplication(ctx, &out)
+		err = s.addReplication(ctx, streams, &out)
 	}
 	slices.SortStableFunc(out.SetAside, func(a, b Aside) int {
 		return cmp.Or(cmp.Compare(a.Follower, b.Follower), cmp.Compare(a.Seq, b.Seq))
@@ -111,29 +111,41 @@ func (s Service) account(ctx context.Context) (Account, error) {
 	return out, err
 }
 
-// addFollowers adds what the store knows.
-func (s Service) addFollowers(ctx context.Context, out *Account) error {
+// addFollowers adds what the store's account has. The streams of the replication that fail
+// are returned instead, by memory: whether they run depends on their user.
+func (s Service) addFollowers(ctx context.Context, out *Account) (streams map[string][]store.Progress, err error) {
 	all, err := s.Store.Followers(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	running := map[string]bool{}
+	streams, running := map[string][]store.Progress{}, map[string]bool{}
 	for _, p := range all {
+		if !p.Live && (p.Follower == memory.PushFollower || p.Follower == memory.PullFollower) {
+			streams[p.Lane] = append(streams[p.Lane], p)
+			continue
+		}
 		if _, asked := running[p.Follower]; !asked && !p.Live {
 			running[p.Follower] = s.Store.IsFollowed(p.Follower)
 		}
-		out.Followers = append(out.Followers, Status{
-			Follower: p.Follower, Lane: p.Lane, Running: p.Live || running[p.Follower], Behind: p.Behind, Oldest: timeOf(p.Oldest),
-			Error: p.Error, Attempts: p.Attempts, Since: timeOf(p.Since), NextTry: timeOf(p.NextTry),
-		})
+		out.Followers = append(out.Followers, statusOf(p, p.Live || running[p.Follower]))
 	}
 	aside, err := s.Store.FailedChanges(ctx)
 	for _, a := range aside {
-		out.SetAside = append(out.SetAside, Aside{
-			Follower: a.Follower, Lane: a.Lane, Seq: a.Seq, Error: a.Error, Attempts: a.Attempts, Since: a.Since.UTC(), NextTry: a.NextTry.UTC(),
-		})
+		one := Aside{Follower: a.Follower, Lane: a.Lane, Seq: a.Seq, Error: a.Error, Attempts: a.Attempts, Since: a.Since.UTC()}
+		if !a.NextTry.IsZero() {
+			one.NextTry = a.NextTry.UTC()
+		}
+		out.SetAside = append(out.SetAside, one)
 	}
-	return err
+	return streams, err
+}
+
+// statusOf is a row of the store's account.
+func statusOf(p store.Progress, running bool) Status {
+	return Status{
+		Follower: p.Follower, Lane: p.Lane, Running: running, Behind: p.Behind, Oldest: timeOf(p.Oldest),
+		Error: p.Error, Attempts: p.Attempts, Since: timeOf(p.Since), NextTry: timeOf(p.NextTry),
+	}
 }
 
 // addArchives adds what waits for the archive of each project.
@@ -154,18 +166,18 @@ func (s Service) addArchives(ctx context.Context, out *Account) error {
 }
 
 // addReplication adds what waits for the hubs: a row for each hub, and one for each memory
-// whose last try failed.
-func (s Service) addReplication(ctx context.Context, out *Account) error {
+// whose last try failed or that does not go on.
+func (s Service) addReplication(ctx context.Context, streams map[string][]store.Progress, out *Account) error {
 	users, err := s.Memories.Users(ctx)
 	for _, u := range users {
 		if err == nil && u.HubURL != "" {
-			err = s.addHub(ctx, u, out)
+			err = s.addHub(ctx, u, streams, out)
 		}
 	}
 	return err
 }
 
-func (s Service) addHub(ctx context.Context, u memory.User, out *Account) error {
+func (s Service) addHub(ctx context.Context, u memory.User, streams map[string][]store.Progress, out *Account) error {
 	backlog, err := s.Memories.Backlog(ctx, u.UserID)
 	if err != nil {
 		return err
@@ -175,21 +187,15 @@ func (s Service) addHub(ctx context.Context, u memory.User, out *Account) error 
 		Behind: int64(backlog.Pending), Oldest: timeOf(int64(backlog.OldestPending)), Error: u.Stop.Why,
 	}
 	out.Followers = append(out.Followers, hub)
-	streams, err := s.Memories.Waiting(ctx, u.UserID)
-	if err != nil {
-		return err
-	}
-	for _, w := range streams {
-		out.Followers = append(out.Followers, Status{
-			Follower: Replication, Lane: w.MemoryID, Running: hub.Running, Error: w.Error, Attempts: w.Attempts, NextTry: w.NextAttempt,
-		})
-	}
-	failures, err := s.Memories.Failures(ctx, u.UserID)
-	for _, f := range failures {
-		out.SetAside = append(out.SetAside, Aside{
-			Follower: Replication, Lane: f.Stream, Seq: f.Seq, Error: fmt.Sprintf("%s: %d %s: %s", f.LocalID, f.Status, f.Code, f.Message),
-			Attempts: 1, Since: timeOf(int64(f.At)),
-		})
+	waiting, err := s.Memories.Waiting(ctx, u.UserID)
+	for _, w := range waiting {
+		rows := streams[w.MemoryID]
+		if len(rows) == 0 { // it is restored first
+			rows = []store.Progress{{Follower: Replication, Lane: w.MemoryID}}
+		}
+		for _, p := range rows {
+			out.Followers = append(out.Followers, statusOf(p, hub.Running))
+		}
 	}
 	return err
 }
@@ -219,38 +225,27 @@ func (s Service) Retry(ctx context.Context, follower string) (out Retried, err e
 	}
 	concerned := func(name string) bool { return follower == "" || follower == name }
 	out.Running = slices.ContainsFunc(before.Followers, func(f Status) bool { return f.Running && concerned(f.Follower) })
-	if follower != Replication {
-		if out.Changes, out.Lanes, err = s.Store.Retry(ctx, follower); err != nil {
-			return out, err
-		}
+	if out.Changes, out.Lanes, err = s.Store.Retry(ctx, follower); err != nil && (follower != Replication || fault.KindOf(err) != fault.NotFound) {
+		return out, err
 	}
-	if concerned(Replication) {
-		err = s.retryReplication(ctx, &out)
+	if err = nil; concerned(Replication) {
+		err = s.retryRefused(ctx, &out)
 	}
 	return out, err
 }
 
-// retryReplication sends again what the hubs have refused, and what waits after a failed
-// try.
-func (s Service) retryReplication(ctx context.Context, out *Retried) error {
+// retryRefused sends again what the hubs have refused, which waits for a person.
+func (s Service) retryRefused(ctx context.Context, out *Retried) error {
 	users, err := s.Memories.Users(ctx)
 	for _, u := range users {
 		if err != nil {
 			return err
 		}
-		if u.HubURL == "" {
-			continue
+		if u.HubURL != "" {
+			var n int
+			n, err = s.Memories.Retry(ctx, memory.Caller{User: u.UserID}, nil)
+			out.Changes += int64(n)
 		}
-		streams, serr := s.Memories.Waiting(ctx, u.UserID)
-		if serr != nil {
-			return serr
-		}
-		n, rerr := s.Memories.Retry(ctx, memory.Caller{User: u.UserID}, nil)
-		if rerr != nil {
-			return rerr
-		}
-		out.Changes, out.Lanes = out.Changes+int64(n), out.Lanes+int64(len(streams))
-		err = s.Memories.ClearDelays(ctx, u.Membership())
 	}
 	return err
 }

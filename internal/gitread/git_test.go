@@ -14,7 +14,7 @@ import (
 	"cairn/internal/fault"
 )
 
-// work is a repository that a test makes with git itself.
+// work is a repository that a test creates with git.
 type work struct {
 	t   *testing.T
 	dir string
@@ -44,7 +44,7 @@ func (w *work) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// command is git with everything that it could ask a machine for.
+// command returns a git command whose environment does not depend on the machine.
 func (w *work) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = w.dir
@@ -66,7 +66,7 @@ func (w *work) write(name, text string) {
 	}
 }
 
-// commit stores everything a minute after the last one and returns its hash.
+// commit commits everything, one minute after the previous commit, and returns the hash.
 func (w *work) commit(message string) string {
 	w.t.Helper()
 	w.at += 60
@@ -133,7 +133,7 @@ func TestBlameFollowsALineThatMoved(t *testing.T) {
 	}
 }
 
-func TestWorktreesAreReadWhereTheyStand(t *testing.T) {
+func TestWorktreesAreReadInPlace(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	w.write("src/a.go", "one\n")
@@ -152,7 +152,7 @@ func TestWorktreesAreReadWhereTheyStand(t *testing.T) {
 	}
 }
 
-func TestStrangeNamesAreNames(t *testing.T) {
+func TestUnusualFileNamesAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	names := []string{"-rf", "--help", "a b.go", "ñandú/日本.go", "*.go", ":(top)a", ":!x", "#L1", "a'b`c$(d);e", "HEAD"}
@@ -180,7 +180,7 @@ func TestStrangeNamesAreNames(t *testing.T) {
 	}
 }
 
-func TestWhatGitCannotAnswerIsItsRefusal(t *testing.T) {
+func TestFailuresOfGitAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	empty := w.open()
@@ -243,7 +243,7 @@ func TestTimeAndContextEndGit(t *testing.T) {
 	}
 }
 
-func TestAFloodIsNotKept(t *testing.T) {
+func TestLargeOutputIsTruncated(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	w.write("a.go", strings.Repeat("x", maxOutput+1))
@@ -253,7 +253,7 @@ func TestAFloodIsNotKept(t *testing.T) {
 	}
 }
 
-// Settings of a repository may name programs; none is run to show history.
+// Settings of a repository may name programs. None is run to read history.
 func TestNoProgramOfTheRepositoryIsRun(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -287,9 +287,8 @@ func TestNoProgramOfTheRepositoryIsRun(t *testing.T) {
 	}
 }
 
-// TestSettingsOfThePeopleChangeNothing: a file that is missing in this repository, or that
-// never ends, and other forms of dates and commits.
-func TestSettingsOfThePeopleChangeNothing(t *testing.T) {
+// The settings name a missing or endless file, and other formats of dates and commits.
+func TestUserSettingsChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	w.write("a.go", "one\n")
@@ -317,7 +316,7 @@ func TestSettingsOfThePeopleChangeNothing(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentPointsNowhereElse(t *testing.T) {
+func TestTheEnvironmentSelectsNoOtherRepository(t *testing.T) {
 	t.Parallel()
 	got := environment([]string{"PATH=/bin", "GIT_DIR=/x", "git_work_tree=/x", "GIT_INDEX_FILE=/x", "GIT_TRACE=1", "GIT_ALLOW_PROTOCOL=ext", "GIT_TRACE2_EVENT=/x", "LC_ALL=de", "GIT_CONFIG_GLOBAL=/g", "HOME=/h"}, false)
 	want := "PATH=/bin GIT_CONFIG_GLOBAL=/g HOME=/h LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_NO_LAZY_FETCH=1 GIT_ALLOW_PROTOCOL=none"
@@ -326,7 +325,7 @@ func TestTheEnvironmentPointsNowhereElse(t *testing.T) {
 	}
 }
 
-func TestAShallowCloneSaysWhereItIsCutOff(t *testing.T) {
+func TestTheOldestCommitsOfAShallowCloneAreKnown(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	w.write("a.go", "one\n")

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -183,7 +182,7 @@ func (s statements) each(ctx context.Context, query string, args []any, row func
 			return row(scan)
 		})
 		state, again := retryable(err)
-		if !again || began || s.retried == nil || try == maxTries || !pause(ctx, try) {
+		if !again || began || s.retried == nil || try == maxTries || !store.Pause(ctx, txBackoff.Delay(try), nil) {
 			return err
 		}
 		s.retried(state)
@@ -242,12 +241,10 @@ var errNothing = errors.New("nothing to commit")
 // errMeanwhile is a row that another transaction took away between two statements.
 var errMeanwhile = errors.New("changed meanwhile")
 
-// What is tried again (memories §13.1).
-const (
-	maxTries   = 8
-	firstPause = 10 * time.Millisecond
-	maxPause   = time.Second
-)
+// How often a transaction is tried, and how long it waits between (memories §13.1).
+const maxTries = 8
+
+var txBackoff = store.Backoff{First: 10 * time.Millisecond, Max: time.Second, Jitter: .5}
 
 // write runs change in a transaction, and runs it again while the database says that
 // this may help. Change must be repeatable.
@@ -255,21 +252,10 @@ func (d *database) write(ctx context.Context, change func(statements) error) err
 	for try := 1; ; try++ {
 		err := d.attempt(ctx, change)
 		state, again := retryable(err)
-		if !again || try == maxTries || !pause(ctx, try) {
+		if !again || try == maxTries || !store.Pause(ctx, txBackoff.Delay(try), nil) {
 			return err
 		}
 		d.retried(state)
-	}
-}
-
-// pause waits before the next try and reports whether there is still time for one.
-func pause(ctx context.Context, try int) bool {
-	d := min(firstPause<<(try-1), maxPause)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d/2 + rand.N(d)):
-		return true
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"cairn/internal/fault"
-	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -167,10 +167,8 @@ func (d *database) migrate(ctx context.Context, partitions int) (int, error) {
 			return 0, fault.New(fault.Unavailable, CodeUnavailable, "another process has been migrating the hub's database for a minute").
 				WithHint("see what it says, then start again")
 		}
-		select {
-		case <-ctx.Done():
+		if !store.Pause(ctx, 50*time.Millisecond, nil) {
 			return 0, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
@@ -191,7 +189,9 @@ func (d *database) createMeta(ctx context.Context) error {
 		if err == nil || try == maxTries || !again && !isTwin(state) {
 			return err
 		}
-		time.Sleep(firstPause)
+		if !store.Pause(ctx, txBackoff.Delay(try), nil) {
+			return ctx.Err()
+		}
 	}
 }
 
@@ -225,7 +225,7 @@ func (d *database) climb(ctx context.Context, version, partitions int, claim str
 			}
 		}
 	}
-	for _, fact := range [][2]string{{metaPartitions, strconv.Itoa(partitions)}, {metaHub, memory.NewID()}, {metaEpoch, "1"}} {
+	for _, fact := range [][2]string{{metaPartitions, strconv.Itoa(partitions)}, {metaHub, rules.NewID()}, {metaEpoch, "1"}} {
 		if _, err := s.exec(ctx, insertMeta, fact[0], fact[1]); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 )
 
@@ -42,7 +43,7 @@ func firstOf(errs ...error) error {
 // parse checks an item as a device checks what it is given (memories §5).
 func (h *Hub) parse(item replica.Item) (incoming, error) {
 	in := incoming{seq: item.Seq, kind: item.Kind, op: item.Op, key: item.Key, size: len(item.Doc)}
-	if err := firstOf(soundID("stream", item.Stream), memory.ValidateKey(item.Key), memory.CheckJSON("doc", item.Doc)); err != nil {
+	if err := firstOf(soundID("stream", item.Stream), rules.ValidateKey(item.Key), rules.CheckJSON("doc", item.Doc)); err != nil {
 		return in, err
 	}
 	if len(item.Doc) > maxDocument {
@@ -93,7 +94,7 @@ func (in incoming) identity() string {
 
 // soundID wants a UUID as the hub keeps it: in lower case.
 func soundID(field, id string) error {
-	if lower, ok := memory.ParseID(id); !ok || lower != id {
+	if lower, ok := rules.ParseID(id); !ok || lower != id {
 		return invalid(field, "%s is not a UUID in lower case", field)
 	}
 	return nil
@@ -124,7 +125,7 @@ func (in *incoming) checkVault(stream string) error {
 
 func soundVault(v replica.Vault) (time.Time, error) {
 	at, err := soundTime("creationTime", v.CreationTime)
-	return at, firstOf(soundID("vaultId", v.VaultID), memory.ValidateTitle(v.Title, v.Description), err)
+	return at, firstOf(soundID("vaultId", v.VaultID), rules.ValidateTitle(v.Title, v.Description), err)
 }
 
 func (in *incoming) checkMemory(stream string) error {
@@ -146,7 +147,7 @@ func (in *incoming) checkMemory(stream string) error {
 	_, verr := soundVault(*d.Vault)
 	at, err := soundTime("creationTime", d.CreationTime)
 	in.at = at
-	return firstOf(memory.ValidateTitle(d.Title, *d.Description), memory.ValidateType(d.MemoryType), verr, err)
+	return firstOf(rules.ValidateTitle(d.Title, *d.Description), rules.ValidateType(d.MemoryType), verr, err)
 }
 
 // isNoUID reports whether text is not the uid of a project.
@@ -175,7 +176,7 @@ func (in *incoming) checkEntry() error {
 	if d.Tags != nil {
 		tags = *d.Tags
 	}
-	metadata, err := memory.ValidateEntry(d.RawEntry, summary, tags, d.Metadata)
+	metadata, err := rules.ValidateEntry(d.RawEntry, summary, tags, d.Metadata)
 	if err != nil {
 		return err
 	}
@@ -212,7 +213,7 @@ func (in *incoming) checkPatch() error {
 	if d.Tags != nil {
 		tags = *d.Tags
 	}
-	return memory.ValidatePatch(d.Summary, tags)
+	return rules.ValidatePatch(d.Summary, tags)
 }
 
 func (in *incoming) checkCorrection() error {
@@ -221,7 +222,7 @@ func (in *incoming) checkCorrection() error {
 		return invalid("correctedEntryId", "an entry cannot correct itself")
 	}
 	_, err := soundTime("correctionTime", d.CorrectionTime)
-	return firstOf(soundID("correctedEntryId", d.CorrectedEntryID), memory.ValidateReason(d.CorrectionReason), err)
+	return firstOf(soundID("correctedEntryId", d.CorrectedEntryID), rules.ValidateReason(d.CorrectionReason), err)
 }
 
 func (in *incoming) checkContext(most int) error {
@@ -238,7 +239,7 @@ func (in *incoming) checkContext(most int) error {
 	if d.ConflictWith != "" {
 		err = firstOf(err, soundID("conflictWith", d.ConflictWith))
 	}
-	return firstOf(soundID("contextId", d.ContextID), soundID("sessionId", d.SessionID), memory.ValidateContext(d.Markdown, most), err)
+	return firstOf(soundID("contextId", d.ContextID), soundID("sessionId", d.SessionID), rules.ValidateContext(d.Markdown, most), err)
 }
 
 // isToken reports whether text is 1 to limit printable ASCII characters.

@@ -5,21 +5,42 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"cairn/internal/store"
 )
 
-// Failed is a change that the hub has refused permanently.
+// Failed is a change that the hub has refused permanently. It is set aside until a person
+// acts.
 type Failed struct {
-	Seq     int64  `json:"seq"`
-	Stream  string `json:"memory_id"`
-	LocalID string `json:"local_id"` // what it is about: pending-N, context-N, an id
+	Seq    int64  `json:"seq"`
+	Stream string `json:"memory_id"`
+	HubRefusal
+	At Time `json:"at"`
+}
+
+// HubRefusal is why the hub has refused a change, as it is stored with the change.
+type HubRefusal struct {
+	LocalID string `json:"local_id"` // what the change is about: pending-N, context-N, an id
 	Status  int    `json:"status"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	At      Time   `json:"at"`
+}
+
+// scan are the places of refusalColumns.
+func (r *HubRefusal) scan() []any { return []any{&r.LocalID, &r.Status, &r.Code, &r.Message} }
+
+// setAside sets a change of a stream aside that the hub has refused permanently.
+func (s *callTx) setAside(ctx context.Context, stream string, seq int64, why HubRefusal) error {
+	detail, err := json.Marshal(why)
+	if err != nil {
+		return err
+	}
+	return s.tx.SetAside(ctx, PushFollower, stream, store.Refusal{
+		Seq: seq, Final: true, Detail: string(detail), Err: fmt.Errorf("%s: %d %s: %s", why.LocalID, why.Status, why.Code, why.Message),
+	})
 }
 
 // Backlog is what of a user's the hub has not got (metrics, memories §14).
@@ -31,12 +52,13 @@ type Backlog struct {
 }
 
 const (
-	selectFailures = `SELECT f.seq, f.stream, ifnull(f.local_id, ''), f.status, f.code, f.message, f.at_ns
-FROM memory_failures f JOIN memory_streams s ON s.stream = f.stream WHERE (?1 = '' OR s.user_id = ?1) ORDER BY f.seq`
-	selectBacklog = `SELECT (SELECT count(*) FROM memory_entries WHERE synced = 0 AND user_id = ?1),
+	selectFailures = `SELECT f.seq, f.lane, ` + refusalColumns + `, f.since
+FROM set_aside f JOIN memory_streams s ON s.stream = f.lane WHERE f.follower = 'replication' AND (?1 = '' OR s.user_id = ?1) ORDER BY f.seq`
+	refusalColumns = `f.detail ->> '$.local_id', f.detail ->> '$.status', f.detail ->> '$.code', f.detail ->> '$.message'`
+	selectBacklog  = `SELECT (SELECT count(*) FROM memory_entries WHERE synced = 0 AND user_id = ?1),
 (SELECT ifnull(min(creation_ns), 0) FROM memory_entries WHERE synced = 0 AND user_id = ?1),
 (SELECT count(*) FROM memory_contexts WHERE synced = 0 AND user_id = ?1),
-(SELECT count(*) FROM memory_failures f JOIN memory_streams s ON s.stream = f.stream WHERE s.user_id = ?1),
+(SELECT count(*) FROM set_aside f JOIN memory_streams s ON s.stream = f.lane WHERE f.follower = 'replication' AND s.user_id = ?1),
 (SELECT count(*) FROM memory_streams WHERE user_id = ?1 AND state = 'halted')`
 	updateContextPlace = `UPDATE memory_contexts SET change_seq = ?2 WHERE change_seq = ?1`
 	deleteContextAt    = `DELETE FROM memory_contexts WHERE change_seq = ?`
@@ -54,7 +76,7 @@ func (b *Service) Failures(ctx context.Context, user string) (out []Failed, err 
 func failures(ctx context.Context, tx *store.Tx, user string) (out []Failed, err error) {
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var f Failed
-		err := rows.Scan(&f.Seq, &f.Stream, &f.LocalID, &f.Status, &f.Code, &f.Message, &f.At)
+		err := rows.Scan(slices.Concat([]any{&f.Seq, &f.Stream}, f.scan(), []any{&f.At})...)
 		out = append(out, f)
 		return err
 	}, selectFailures, user)
@@ -143,7 +165,7 @@ func (b *Service) eachFailed(ctx context.Context, c Caller, locals []string, fn 
 	if err := firstError(c.checkArgs(), c.may(Admin)); err != nil {
 		return 0, err
 	}
-	defer b.progress.step()
+	defer b.progress.notify()
 	err = b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		n = 0
 		s, err := b.enter(ctx, tx, c, false)
@@ -166,10 +188,7 @@ func (b *Service) eachFailed(ctx context.Context, c Caller, locals []string, fn 
 				continue
 			}
 			if err == nil {
-				_, err = tx.Exec(ctx, deleteFailure, f.Seq)
-			}
-			if err == nil {
-				_, err = tx.Exec(ctx, updateState, f.Stream, StreamReady, nil)
+				err = firstError(tx.Settle(ctx, PushFollower, f.Seq), s.ready(ctx, f.Stream))
 			}
 			if err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/store"
 )
 
 // shards runs jobs one after the other per memory, and those of different memories
@@ -35,7 +36,7 @@ type shard struct {
 	stopped bool
 
 	submissions, full, skipped, panics atomic.Int64
-	runs                               timings
+	runs                               *store.Histogram // made with places
 }
 
 // job is a function on its way, taken by its worker or given up by its caller.
@@ -54,8 +55,8 @@ type ShardStats struct {
 	Full        int64 // jobs refused with CodeQueueFull
 	Skipped     int64 // jobs whose caller had left
 	Panics      int64
-	Runs        Timing // of jobs that were begun
-	Depth       int    // jobs that wait now
+	Runs        store.Distribution // of jobs that were begun
+	Depth       int                // jobs that wait now
 }
 
 func newShards(n, capacity int, patience time.Duration) *shards {
@@ -153,7 +154,7 @@ func (sh *shard) open(capacity int) chan struct{} {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.places == nil {
-		sh.places = make(chan struct{}, capacity)
+		sh.places, sh.runs = make(chan struct{}, capacity), newTimings()
 	}
 	return sh.places
 }
@@ -173,7 +174,7 @@ func (s *shards) work(sh *shard) {
 		}
 		begun := time.Now()
 		j.err = sh.guarded(j)
-		sh.runs.add(time.Since(begun))
+		sh.runs.Add(time.Since(begun))
 		close(j.done)
 	}
 }
@@ -234,7 +235,7 @@ func (s *shards) stats() (out []ShardStats) {
 		used, depth := sh.places != nil, len(sh.queue)
 		sh.mu.Unlock()
 		if used {
-			out = append(out, ShardStats{i, sh.submissions.Load(), sh.full.Load(), sh.skipped.Load(), sh.panics.Load(), sh.runs.read(), depth})
+			out = append(out, ShardStats{i, sh.submissions.Load(), sh.full.Load(), sh.skipped.Load(), sh.panics.Load(), sh.runs.Read(), depth})
 		}
 	}
 	return out

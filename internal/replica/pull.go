@@ -7,15 +7,16 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/store"
 )
 
 // catalogueEvery is how often the list of the user's streams is read again, and how old
 // what a stream that is not waited for holds may get (memories §13.3).
 const catalogueEvery = 30 * time.Second
 
-// sourTime is how long a stream is left alone whose items could not be applied, so
-// that it is in no other's way.
-const sourTime = 20 * time.Second
+// pullBackoff is how long a stream is not pulled whose items could not be applied, so
+// that it does not delay others.
+var pullBackoff = store.Backoff{First: 20 * time.Second, Max: 20 * time.Second}
 
 // Subscribed ends a pull that waits, so that the next one asks for a stream that was
 // subscribed meanwhile.
@@ -35,7 +36,7 @@ func (r *Replicator) pull(ctx context.Context) {
 			catalogued = time.Time{}
 		}
 		if r.waits(ctx) || !r.mayPull() {
-			r.sleep(ctx, pollEvery/4)
+			store.Pause(ctx, pollEvery/4, nil)
 			continue
 		}
 		err := r.verify(ctx)
@@ -52,7 +53,7 @@ func (r *Replicator) pull(ctx context.Context) {
 			continue
 		}
 		r.handle(ctx, err)
-		r.sleep(ctx, pollEvery/4)
+		store.Pause(ctx, pollEvery/4, nil)
 	}
 }
 
@@ -76,15 +77,6 @@ func (r *Replicator) mayPull() bool {
 		r.probing()
 	}
 	return may
-}
-
-func (r *Replicator) sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // pullAll pulls until there is nothing more now.
@@ -111,7 +103,7 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 	}
 	if len(cursors) == 0 && r.catalogueVersion() == 0 {
 		if wait > 0 {
-			r.sleep(ctx, min(wait, pollEvery))
+			store.Pause(ctx, min(wait, pollEvery), nil)
 		}
 		return nil
 	}
@@ -125,7 +117,7 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 		}
 	}
 	if len(cursors) > MaxCursors {
-		r.sleep(ctx, pollEvery)
+		store.Pause(ctx, pollEvery, nil)
 	}
 	return nil
 }
@@ -155,7 +147,7 @@ func (r *Replicator) cursorsOf(ctx context.Context, position func(memory.Stream)
 			return out, err
 		}
 		for _, s := range page {
-			if after = s.ID; !s.Subscribed || r.isSour(s.ID) || s.State == memory.StreamRestoring {
+			if after = s.ID; !s.Subscribed || s.NextPull.After(time.Now()) || s.State == memory.StreamRestoring {
 				continue
 			}
 			c := Cursor{Stream: s.ID, After: position(s)}
@@ -195,7 +187,7 @@ func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.
 				if ctx.Err() != nil || fault.HasCode(err, memory.CodeLeft) {
 					return err
 				}
-				r.sour(ctx, s.Stream, err)
+				r.delayPull(ctx, s.Stream, err)
 				continue
 			}
 			if s.More {
@@ -230,25 +222,14 @@ func (r *Replicator) waitFor(ctx context.Context, cursors []Cursor, wait time.Du
 	return &answer, err
 }
 
-// sour does not pull a stream for a while: what the hub sends of it cannot be stored. The
-// status shows why.
-func (r *Replicator) sour(ctx context.Context, stream string, err error) {
-	r.Log.Error("what the hub told of a memory cannot be stored", "stream", stream, "error", err)
-	if err := r.Book.NotePulls(ctx, r.member(), stream, "what the hub sends cannot be stored here: "+err.Error()); err != nil {
+// delayPull does not pull a stream for a while: what the hub sends of it cannot be stored.
+// The account of followers shows why.
+func (r *Replicator) delayPull(ctx context.Context, stream string, err error) {
+	r.Log.Error("changes that the hub sends of a memory cannot be stored", "stream", stream, "error", err)
+	why := "what the hub sends cannot be stored here: " + err.Error()
+	if err := r.Book.DelayPulls(ctx, r.member(), stream, time.Now().Add(pullBackoff.Delay(1)), why); err != nil {
 		r.Log.Debug("that cannot be stored either", "error", err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.soured == nil {
-		r.soured = map[string]time.Time{}
-	}
-	r.soured[stream] = time.Now().Add(sourTime)
-}
-
-func (r *Replicator) isSour(stream string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.soured[stream].After(time.Now())
 }
 
 // apply brings the items of a stream to the rows.

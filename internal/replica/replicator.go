@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -17,16 +16,18 @@ import (
 
 // What memories §10.3 and §10.4 fix.
 const (
-	requestsAtOnce = 4       // pushes underway for one credential
-	maxBatchBytes  = 1 << 20 // documents of a push
-	firstDelay     = 100 * time.Millisecond
-	maxDelay       = 20 * time.Second
+	requestsAtOnce = 4               // pushes underway for one credential
+	maxBatchBytes  = 1 << 20         // documents of a push
 	probeEvery     = 5 * time.Second // an unreachable hub
 	askEvery       = time.Minute     // a hub that refuses the token
 	stopTime       = 10 * time.Second
 	pollEvery      = time.Second // for what other processes write
 	gatherTime     = 5 * time.Millisecond
 )
+
+// probeBackoff is how long requests wait for a hub that cannot be reached: with its jitter
+// five seconds at most.
+var probeBackoff = store.Backoff{First: 100 * time.Millisecond, Max: probeEvery * 2 / 3, Jitter: .5}
 
 // The states of a replicator.
 const (
@@ -46,10 +47,10 @@ type Config struct {
 
 	Generation int64 // the user's, of this membership: when it has ended nothing is sent or stored any more
 
-	Lanes *Lanes       // of this process; nil for some of the run's own
-	Batch int          // changes of a push, at most MaxPushItems; 0 for 500
-	Halt  bool         // a refused change halts its stream (hub.on_permanent = halt)
-	Log   *slog.Logger // never told what entries say; nil discards it
+	Leases *store.Leases // of this process, see NewLeases; nil for leases of the run's own
+	Batch  int           // changes of a push, at most MaxPushItems; 0 for 500
+	Halt   bool          // a refused change halts its stream (hub.on_permanent = halt)
+	Log    *slog.Logger  // receives no text of entries; nil discards it
 }
 
 // Replicator takes one user's changes to the hub and brings back those of other
@@ -57,20 +58,19 @@ type Config struct {
 // kills it, what it had sent is sent again under the same keys.
 type Replicator struct {
 	Config
-	lanes *Lanes        // while it runs
-	wake  chan struct{} // there may be something to send
-	asked chan struct{} // a stream was subscribed
-	meter Metrics
+	leases *store.Leases // while it runs
+	wake   chan struct{} // there may be something to send
+	asked  chan struct{} // a stream was subscribed
+	meter  Metrics
 
 	mu     sync.Mutex
 	inAir  map[string]bool // streams in a request
 	single map[string]bool // streams of which one change at a time is sent: a batch of theirs was refused as a whole
 	state  string
 	why    string
-	silent int                  // failed attempts in a row to reach the hub
-	cause  cause                // of the state
-	resume time.Time            // nothing is sent before
-	soured map[string]time.Time // streams that are not pulled before
+	silent int       // failed attempts in a row to reach the hub
+	cause  cause     // of the state
+	resume time.Time // nothing is sent before
 
 	epoch     int64 // that the hub told last
 	restoring bool  // there may be streams to restore
@@ -170,26 +170,26 @@ func (r *Replicator) Send(ctx context.Context) error {
 	return left(running)
 }
 
-// begin sees to the lanes of a run; end ends it.
+// begin prepares a run and its leases; end ends it.
 func (r *Replicator) begin(ctx context.Context) (running context.Context, end func(), err error) {
 	running, stop := context.WithCancelCause(ctx)
 	cancel := func() { stop(nil) }
 	r.mu.Lock()
 	r.end, r.verified = stop, false
 	r.mu.Unlock()
-	if r.lanes = r.Lanes; r.lanes != nil {
+	if r.leases = r.Leases; r.leases != nil {
 		return running, func() { cancel(); r.Client.Close() }, nil
 	}
-	if r.lanes, err = NewLanes(r.Store, r.Book, 0, r.Log); err != nil {
+	if r.leases, err = NewLeases(r.Store, 0, r.Log); err != nil {
 		cancel()
 		return nil, nil, err
 	}
 	var keeping sync.WaitGroup
-	keeping.Go(func() { r.lanes.Keep(running) })
+	keeping.Go(func() { r.leases.Keep(running) })
 	return running, sync.OnceFunc(func() {
 		cancel()
 		keeping.Wait()
-		r.lanes.Close()
+		r.leases.Close()
 		r.Client.Close()
 	}), nil
 }
@@ -272,7 +272,7 @@ func (r *Replicator) sendAll(ctx context.Context) error {
 		if log.Pending != left {
 			left, patience = log.Pending, 0
 		}
-		r.sleep(ctx, drainLook)
+		store.Pause(ctx, drainLook, nil)
 	}
 }
 
@@ -284,7 +284,7 @@ const (
 
 // follow wakes the replicator when something was written, here or elsewhere.
 func (r *Replicator) follow(ctx context.Context) error {
-	return r.Store.Follow(ctx, store.Follower{Name: "replication", Live: true, Poll: pollEvery, Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
+	return r.Store.Follow(ctx, store.Follower{Name: memory.PushFollower, Live: true, Poll: pollEvery, Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
 		for _, c := range changes {
 			if c.Kind == KindMemory && c.Op == OpPut {
 				r.Subscribed()
@@ -335,7 +335,7 @@ func (r *Replicator) push(ctx context.Context) {
 			free++
 		case <-r.wake:
 			if free < requestsAtOnce { // more may come to go with the next request
-				r.sleep(ctx, gatherTime)
+				store.Pause(ctx, gatherTime, nil)
 			}
 		case <-timer.C:
 		}
@@ -456,9 +456,9 @@ func (r *Replicator) isSingle(stream string) bool {
 // lost deals with an error of the store: a lease that another process has taken is
 // dropped, a membership that has ended ends the run, anything else is tried again a
 // second later.
-func (r *Replicator) lost(leases []memory.Lease, err error) {
-	if fault.HasCode(err, memory.CodeLeaseLost) {
-		r.lanes.lost(leases)
+func (r *Replicator) lost(leases []store.Lease, err error) {
+	if fault.HasCode(err, store.CodeLeaseLost) {
+		r.leases.Forget(leases...)
 		return
 	}
 	if fault.HasCode(err, memory.CodeLeft) {
@@ -476,14 +476,4 @@ func (r *Replicator) lost(leases []memory.Lease, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.resume = time.Now().Add(pollEvery)
-}
-
-// delay is how long the nth failure in a row makes wait: 100 ms, doubled each time up
-// to a limit, give or take a half.
-func delay(n int, limit time.Duration) time.Duration {
-	d := limit
-	if n = max(n, 1); n < 20 {
-		d = min(limit, firstDelay<<(n-1))
-	}
-	return time.Duration(float64(d) * (0.5 + rand.Float64()))
 }

@@ -7,6 +7,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/store"
 )
 
 // comparePage is how many numbers of a stream are compared with the hub's at a time.
@@ -43,7 +44,7 @@ func (r *Replicator) restore(ctx context.Context) error {
 	r.mu.Lock()
 	restoring := r.restoring
 	r.mu.Unlock()
-	if !restoring || r.lanes == nil {
+	if !restoring || r.leases == nil {
 		return nil
 	}
 	streams, err := r.Book.Restoring(ctx, r.User)
@@ -60,13 +61,13 @@ func (r *Replicator) restore(ctx context.Context) error {
 		for _, h := range all {
 			heads[h.Stream] = h.HeadSeq
 		}
-		if err := r.lanes.take(ctx, streams); err != nil {
+		if err := r.takeLanes(ctx, streams); err != nil {
 			return err
 		}
 	}
 	left := false
 	for _, s := range streams {
-		lease, ours := r.lanes.of(s.ID)
+		lease, ours := r.leaseOf(s.ID)
 		if left = left || !ours; !ours {
 			continue
 		}
@@ -90,8 +91,8 @@ func remoteOf(s memory.Stream) string {
 
 // restoreStream sends what the hub lacks of one stream. It can be repeated from its
 // start at any time: keys make each step harmless.
-func (r *Replicator) restoreStream(ctx context.Context, lease memory.Lease, s memory.Stream, head int64) error {
-	first, err := r.Book.Introduction(ctx, s)
+func (r *Replicator) restoreStream(ctx context.Context, lease store.Lease, s memory.Stream, head int64) error {
+	first, err := r.Book.RecreateChange(ctx, s)
 	if err == nil {
 		_, err = r.sendAgain(ctx, first)
 	}
@@ -100,20 +101,20 @@ func (r *Replicator) restoreStream(ctx context.Context, lease memory.Lease, s me
 	}
 	for err == nil {
 		var rows []memory.Outgoing
-		if rows, err = r.Book.Resend(ctx, s, r.Batch); err != nil || len(rows) == 0 {
+		if rows, err = r.Book.NextMissing(ctx, s, r.Batch); err != nil || len(rows) == 0 {
 			break
 		}
 		var results []Result
 		results, err = r.sendAgain(ctx, rows)
 		for i, res := range results {
 			if err == nil && res.Status != http.StatusFailedDependency {
-				err = r.Book.Resent(ctx, r.member(), lease, rows[i], outcome(rows[i], res))
+				err = r.Book.ConfirmResent(ctx, r.member(), lease, rows[i], outcome(rows[i], res))
 			}
 		}
 	}
 	var rest []memory.Outgoing
 	if err == nil {
-		rest, err = r.Book.Afterwards(ctx, s)
+		rest, err = r.Book.LaterChanges(ctx, s)
 	}
 	for err == nil && len(rest) > 0 {
 		page := rest[:min(len(rest), r.Batch)]
@@ -128,7 +129,7 @@ func (r *Replicator) restoreStream(ctx context.Context, lease memory.Lease, s me
 	if err != nil {
 		return err
 	}
-	return r.Book.Restored(ctx, r.member(), lease, s.ID)
+	return r.Book.FinishRestore(ctx, r.member(), lease, s.ID)
 }
 
 // sendAgain pushes changes. What the hub cannot take now is an error; what it refuses
@@ -171,7 +172,7 @@ func (r *Replicator) sendAgain(ctx context.Context, batch []memory.Outgoing) ([]
 
 // compare finds out what of a stream the hub lacks: page by page from its head
 // backwards, until a page holds what is held here.
-func (r *Replicator) compare(ctx context.Context, lease memory.Lease, s memory.Stream, head int64) error {
+func (r *Replicator) compare(ctx context.Context, lease store.Lease, s memory.Stream, head int64) error {
 	after := head
 	have := map[string]int64{}
 	for clean := false; !clean && after > 0; {
@@ -201,7 +202,7 @@ func (r *Replicator) compare(ctx context.Context, lease memory.Lease, s memory.S
 			lacking = append(lacking, key)
 		}
 	}
-	return r.Book.Lacking(ctx, r.member(), lease, s.ID, after, lacking)
+	return r.Book.MarkMissing(ctx, r.member(), lease, s.ID, after, lacking)
 }
 
 // keysOf adds the numbers of a stream's items at the hub, by their keys.

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/store"
 )
+
+// counter is a number that only rises.
+type counter struct{ atomic.Int64 }
 
 // Metrics counts what a replicator did (memories §14). It is safe for concurrent use.
 type Metrics struct {
@@ -30,7 +35,7 @@ func retryable(status int) bool {
 
 // settle stores what the hub said to each change: what it took in one transaction,
 // then what it refused.
-func (r *Replicator) settle(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, results []Result) error {
+func (r *Replicator) settle(ctx context.Context, leases []store.Lease, batch []memory.Outgoing, results []Result) error {
 	r.meter.Batches.Add(1)
 	for i, o := range batch { // of a hub that was restored nothing counts; it gets all again
 		if older, err := r.isOlder(ctx, o, results[i]); older || err != nil {
@@ -72,7 +77,7 @@ func outcome(o memory.Outgoing, res Result) memory.Outcome {
 }
 
 // refused settles one change that the hub has not taken.
-func (r *Replicator) refused(ctx context.Context, leases []memory.Lease, o memory.Outgoing, res Result) error {
+func (r *Replicator) refused(ctx context.Context, leases []store.Lease, o memory.Outgoing, res Result) error {
 	switch {
 	case res.Status >= 200 && res.Status < 300, res.Status == http.StatusFailedDependency:
 		return nil
@@ -127,20 +132,19 @@ func (r *Replicator) went(taken []memory.Outcome) {
 }
 
 // putOff delays a stream after a failed attempt.
-func (r *Replicator) putOff(ctx context.Context, leases []memory.Lease, stream string, wait time.Duration, why string) error {
+func (r *Replicator) putOff(ctx context.Context, leases []store.Lease, stream string, wait time.Duration, why string) error {
 	s, ok, err := r.Book.Stream(ctx, stream)
 	if err != nil || !ok {
 		return err
 	}
-	attempts := s.Attempts + 1
 	if wait == 0 {
-		wait = delay(attempts, maxDelay)
+		wait = store.FollowerDelay(s.Attempts + 1)
 	}
-	return r.Book.Delay(ctx, r.member(), leases, stream, attempts, time.Now().Add(wait), why)
+	return r.Book.Delay(ctx, r.member(), leases, stream, time.Now().Add(wait), why)
 }
 
 // undelivered deals with a push that failed as a whole.
-func (r *Replicator) undelivered(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, err error) error {
+func (r *Replicator) undelivered(ctx context.Context, leases []store.Lease, batch []memory.Outgoing, err error) error {
 	if ctx.Err() != nil {
 		return nil // the replicator stops
 	}
@@ -182,7 +186,7 @@ func (r *Replicator) failed(ctx context.Context, err error, by cause) bool {
 }
 
 // putAllOff delays every stream of a batch.
-func (r *Replicator) putAllOff(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, wait time.Duration, why string) error {
+func (r *Replicator) putAllOff(ctx context.Context, leases []store.Lease, batch []memory.Outgoing, wait time.Duration, why string) error {
 	for id := range streamsOf(batch) {
 		if err := r.putOff(ctx, leases, id, wait, why); err != nil {
 			return err
@@ -216,7 +220,7 @@ func streamsOf(batch []memory.Outgoing) map[string]bool {
 func (r *Replicator) unreachable(ctx context.Context, err error, by cause, wait time.Duration) {
 	r.mu.Lock()
 	r.silent++
-	wait = max(wait, delay(r.silent, probeEvery*2/3)) // with its jitter at most five seconds
+	wait = max(wait, probeBackoff.Delay(r.silent))
 	r.mu.Unlock()
 	why := err.Error()
 	if f, ok := errors.AsType[*fault.Error](err); ok {

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"cairn/internal/memory"
+	"cairn/internal/store"
 )
 
 // What is chosen to be sent, and when.
@@ -13,7 +13,7 @@ import (
 // parcel is what goes into one request: streams and the leases of their lanes.
 type parcel struct {
 	streams []string
-	leases  []memory.Lease
+	leases  []store.Lease
 }
 
 // ready chooses the streams of the next requests: those that are due, whose lanes are
@@ -26,7 +26,7 @@ func (r *Replicator) ready(ctx context.Context, free int) (parcels []parcel, err
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	if err := r.lanes.take(ctx, due); err != nil {
+	if err := r.takeLanes(ctx, due); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
@@ -37,7 +37,7 @@ func (r *Replicator) ready(ctx context.Context, free int) (parcels []parcel, err
 	var batches [][]string
 	var together []string
 	for _, s := range due {
-		if _, ours := r.lanes.of(s.ID); !ours || r.inAir[s.ID] {
+		if _, ours := r.leaseOf(s.ID); !ours || r.inAir[s.ID] {
 			continue
 		}
 		if s.Attempts > 0 || r.single[s.ID] {
@@ -126,7 +126,7 @@ func shared(streams []string, requests, most int) (out [][]string) {
 func (r *Replicator) parcel(streams []string) (p parcel) {
 	seen := map[int]bool{}
 	for _, id := range streams {
-		lease, ours := r.lanes.of(id)
+		lease, ours := r.leaseOf(id)
 		if !ours {
 			continue
 		}

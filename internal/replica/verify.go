@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/store"
 )
 
 // States in which a person must act, beside those of the hub itself. The store keeps
@@ -143,7 +144,7 @@ func (r *Replicator) keepVerified(ctx context.Context) {
 		if !r.isVerified() && !r.waits(ctx) && r.mayPull() {
 			r.handle(ctx, r.verify(ctx))
 		}
-		r.sleep(ctx, pollEvery/4)
+		store.Pause(ctx, pollEvery/4, nil)
 	}
 }
 

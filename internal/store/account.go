@@ -28,21 +28,26 @@ ON CONFLICT (name, lane) DO UPDATE SET error = excluded.error, attempts = attemp
 
 	clearFailure = `UPDATE followers SET error = NULL, attempts = 0, since = NULL, next_try = NULL WHERE name = ? AND lane = ? AND error IS NOT NULL`
 
+	// A lane whose cursor is not stored has a row only while it fails.
+	dropFailing  = `DELETE FROM followers WHERE name = ?1 AND lane = ?2 AND position = 0 AND mark IS NULL`
+	dropLanes    = `DELETE FROM followers WHERE name = ?1 AND lane IN (SELECT value FROM json_each(?2))`
+	dropAsidesIn = `DELETE FROM set_aside WHERE follower = ?1 AND lane IN (SELECT value FROM json_each(?2))`
+
 	selectFollowers = `SELECT name, lane, position, updated_at, ifnull(error, ''), attempts, ifnull(since, 0), ifnull(next_try, 0) FROM followers ORDER BY name, lane`
 	selectFirstTime = `SELECT at FROM changes WHERE seq > ? ORDER BY seq LIMIT 1`
 
-	insertAside   = `INSERT INTO set_aside (follower, seq, lane, error, attempts, since, next_try) VALUES (?, ?, ?, ?, ?, ?, ?)`
-	updateAside   = `UPDATE set_aside SET error = ?, attempts = ?, next_try = ? WHERE follower = ? AND seq = ?`
+	insertAside   = `INSERT INTO set_aside (follower, seq, lane, error, detail, attempts, since, next_try) VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`
+	updateAside   = `UPDATE set_aside SET error = ?, detail = nullif(?, ''), attempts = ?, next_try = ? WHERE follower = ? AND seq = ?`
 	selectAttempt = `SELECT attempts FROM set_aside WHERE follower = ? AND seq = ?`
 	deleteAside   = `DELETE FROM set_aside WHERE follower = ? AND seq = ?`
 
-	selectAsides      = `SELECT follower, seq, lane, error, attempts, since, next_try FROM set_aside `
+	selectAsides      = `SELECT follower, seq, lane, error, attempts, since, ifnull(next_try, 0) FROM set_aside `
 	selectAside       = selectAsides + `ORDER BY follower, seq`
 	selectAsideDue    = selectAsides + `WHERE follower = ? AND next_try <= ? ORDER BY seq LIMIT 500`
 	selectAsideIn     = selectAsides + `WHERE follower = ? AND lane = ? ORDER BY seq`
 	selectLanesDue    = `SELECT DISTINCT lane FROM set_aside WHERE follower = ? AND next_try <= ?`
-	makeAsideDue      = `UPDATE set_aside SET next_try = 0 WHERE ?1 IN ('', follower)`
-	makeLaneDue       = `UPDATE followers SET next_try = 0 WHERE ?1 IN ('', name) AND error IS NOT NULL`
+	makeAsideDue      = `UPDATE set_aside SET next_try = 0 WHERE ?1 IN ('', follower) AND next_try IS NOT NULL`
+	makeLaneDue       = `UPDATE followers SET next_try = 0 WHERE ?1 IN ('', name) AND error IS NOT NULL AND next_try IS NOT NULL`
 	selectLanesWanted = `SELECT lane FROM followers WHERE name = ? AND next_try = 0 AND error IS NOT NULL`
 	existsFollower    = `SELECT EXISTS (SELECT 1 FROM followers WHERE name = ?1) OR EXISTS (SELECT 1 FROM set_aside WHERE follower = ?1)`
 
@@ -93,20 +98,53 @@ func (tx *Tx) MoveLane(ctx context.Context, follower, from, into string) error {
 // KeepLanes forgets all lanes of a follower but these, and what was set aside in them.
 // Repeating it is safe.
 func (tx *Tx) KeepLanes(ctx context.Context, follower string, lanes []string) error {
-	kept, err := json.Marshal(lanes)
-	for _, query := range [...]string{dropOtherLanes, dropOtherAsides} {
+	return tx.eachOf(ctx, follower, lanes, dropOtherLanes, dropOtherAsides)
+}
+
+// failed notes that a lane has failed, and when it is tried again.
+func (tx *Tx) failed(ctx context.Context, follower, lane string, why error, delay time.Duration) error {
+	return tx.Fail(ctx, follower, lane, why, tx.Now().Add(delay))
+}
+
+// Fail notes another failure of a lane, and when the lane is tried again; the zero time
+// means that it waits for a person. Advance and Recover end the failing.
+func (tx *Tx) Fail(ctx context.Context, follower, lane string, why error, next time.Time) error {
+	_, err := tx.Exec(ctx, upsertFailure, follower, lane, reasonOf(why), tx.Now().UnixNano(), timeOrNull(next))
+	return err
+}
+
+// Recover notes that a lane does not fail any more. Its cursor stays. It is idempotent.
+func (tx *Tx) Recover(ctx context.Context, follower, lane string) error {
+	_, err := tx.Exec(ctx, dropFailing, follower, lane)
+	if err == nil {
+		_, err = tx.Exec(ctx, clearFailure, follower, lane)
+	}
+	return err
+}
+
+// DropLanes forgets lanes of a follower, with their failures and what was set aside in
+// them. It is idempotent.
+func (tx *Tx) DropLanes(ctx context.Context, follower string, lanes ...string) error {
+	return tx.eachOf(ctx, follower, lanes, dropLanes, dropAsidesIn)
+}
+
+// eachOf runs statements about some lanes of a follower.
+func (tx *Tx) eachOf(ctx context.Context, follower string, lanes []string, queries ...string) error {
+	list, err := json.Marshal(lanes)
+	for _, query := range queries {
 		if err == nil {
-			_, err = tx.Exec(ctx, query, follower, string(kept))
+			_, err = tx.Exec(ctx, query, follower, string(list))
 		}
 	}
 	return err
 }
 
-// failed notes that a lane has failed, and when it is tried again.
-func (tx *Tx) failed(ctx context.Context, follower, lane string, why error, delay time.Duration) error {
-	now := tx.Now()
-	_, err := tx.Exec(ctx, upsertFailure, follower, lane, reasonOf(why), now.UnixNano(), now.Add(delay).UnixNano())
-	return err
+// timeOrNull is a time as Unix nanoseconds, NULL for the zero time.
+func timeOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixNano()
 }
 
 // reasonOf is an error's text with what to do about it.
@@ -128,11 +166,12 @@ type FailedChange struct {
 	Error    string
 	Attempts int
 	Since    time.Time // when it was set aside
-	NextTry  time.Time
+	NextTry  time.Time // zero if it waits for a person
 }
 
 // SetAside sets a change aside that a follower could not handle, or notes another failed
-// try. It is tried again after a minute, then after twice the time, an hour at most.
+// try. It is tried again after a minute, then after twice the time, an hour at most,
+// unless the refusal is final.
 func (tx *Tx) SetAside(ctx context.Context, follower, lane string, r Refusal) error {
 	attempts, now := 0, tx.Now()
 	err := tx.Get(ctx, []any{&attempts}, selectAttempt, follower, r.Seq)
@@ -140,12 +179,15 @@ func (tx *Tx) SetAside(ctx context.Context, follower, lane string, r Refusal) er
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	next := now.Add(min(firstRetry<<min(attempts, 10), lastRetry)).UnixNano()
+	var next any
+	if !r.Final {
+		next = now.Add(asideBackoff.Delay(attempts + 1)).UnixNano()
+	}
 	if again {
-		_, err = tx.Exec(ctx, updateAside, reasonOf(r.Err), attempts+1, next, follower, r.Seq)
+		_, err = tx.Exec(ctx, updateAside, reasonOf(r.Err), r.Detail, attempts+1, next, follower, r.Seq)
 		return err
 	}
-	_, err = tx.Exec(ctx, insertAside, follower, r.Seq, lane, reasonOf(r.Err), 1, now.UnixNano(), next)
+	_, err = tx.Exec(ctx, insertAside, follower, r.Seq, lane, reasonOf(r.Err), r.Detail, 1, now.UnixNano(), next)
 	return err
 }
 
@@ -166,7 +208,9 @@ func (tx *Tx) asides(ctx context.Context, query string, args ...any) (out []Fail
 		var a FailedChange
 		var since, next int64
 		err := r.Scan(&a.Follower, &a.Seq, &a.Lane, &a.Error, &a.Attempts, &since, &next)
-		a.Since, a.NextTry = time.Unix(0, since), time.Unix(0, next)
+		if a.Since = time.Unix(0, since); next != 0 {
+			a.NextTry = time.Unix(0, next)
+		}
 		out = append(out, a)
 		return err
 	}, query, args...)

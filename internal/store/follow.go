@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -53,17 +52,21 @@ type Follower struct {
 
 // Refusal is one change that a follower could not handle.
 type Refusal struct {
-	Seq int64
-	Err error
+	Seq    int64
+	Err    error
+	Final  bool   // it is not tried again before a person has acted
+	Detail string // JSON that the follower needs besides, "" for none
 }
 
-// Back-off of a failing batch, and of a change that was set aside.
-const (
-	firstDelay = 100 * time.Millisecond
-	lastDelay  = 20 * time.Second
-	firstRetry = time.Minute
-	lastRetry  = time.Hour
+// How long a follower waits after a failure, and how long a change is set aside.
+var (
+	followerBackoff = Backoff{First: 100 * time.Millisecond, Max: 20 * time.Second, Jitter: .5}
+	asideBackoff    = Backoff{First: time.Minute, Max: time.Hour}
 )
+
+// FollowerDelay returns how long a follower, or a stream of one, waits after its nth
+// failure in a row: 100 ms, doubled each time up to 20 s, ± 50 % (memories §10.3).
+func FollowerDelay(n int) time.Duration { return followerBackoff.Delay(n) }
 
 // stopGrace is how long a batch may go on once its follower is to stop (contract
 // memories §8).
@@ -150,19 +153,17 @@ type following struct {
 }
 
 func (f *following) loop(ctx context.Context) {
-	delay := time.Duration(0)
-	for ctx.Err() == nil {
+	for failures := 0; ctx.Err() == nil; {
 		more, err := f.step(ctx)
-		switch {
-		case err != nil:
-			delay = backOff(delay)
+		if err != nil {
+			failures++
+			delay := FollowerDelay(failures)
 			f.failed(ctx, err, delay)
-			f.wait(ctx, delay, nil)
-		case more:
-			delay = 0
-		default:
-			delay = 0
-			f.wait(ctx, f.Poll, f.wake)
+			Pause(ctx, delay, nil)
+			continue
+		}
+		if failures = 0; !more {
+			Pause(ctx, f.Poll, f.wake)
 		}
 	}
 }
@@ -174,21 +175,6 @@ func (f *following) freshen(ctx context.Context) {
 		_, err := tx.Exec(ctx, makeAsideDue, f.Name)
 		return err
 	})
-}
-
-func backOff(last time.Duration) time.Duration {
-	next := min(max(2*last, firstDelay), lastDelay)
-	return next/2 + rand.N(next)/2
-}
-
-func (f *following) wait(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	case <-wake:
-	}
 }
 
 // failed keeps account of a failure, unless it is the end of ctx. It is no harm that a
@@ -348,7 +334,7 @@ func (f *following) again(ctx context.Context, seq int64) error {
 	if err == nil && ok {
 		refused, err = f.handle(ctx, []Change{c})
 		if err != nil && ctx.Err() == nil {
-			refused, err = []Refusal{{seq, err}}, nil
+			refused, err = []Refusal{{Seq: seq, Err: err}}, nil
 		}
 	}
 	if err != nil {
@@ -356,7 +342,8 @@ func (f *following) again(ctx context.Context, seq int64) error {
 	}
 	return f.store.Write(context.WithoutCancel(ctx), Normal, func(ctx context.Context, tx *Tx) error {
 		if len(refused) > 0 {
-			return tx.SetAside(ctx, f.Name, "", Refusal{seq, refused[0].Err})
+			refused[0].Seq = seq
+			return tx.SetAside(ctx, f.Name, "", refused[0])
 		}
 		return tx.Settle(ctx, f.Name, seq)
 	})

@@ -53,11 +53,8 @@ type Turned struct {
 	Others bool // other lanes may have something to do, too
 }
 
-// Back-off of a failing lane.
-const (
-	firstLaneDelay = time.Second
-	lastLaneDelay  = time.Minute
-)
+// laneBackoff is how long a lane waits after a turn that failed.
+var laneBackoff = Backoff{First: time.Second, Max: time.Minute}
 
 // laning is one run of a follower with lanes.
 type laning struct {
@@ -241,8 +238,8 @@ func (r *laning) finish(ctx context.Context, l *lane) {
 func (r *laning) turn(ctx context.Context, l *lane) bool {
 	r.busy.Add(1)
 	defer r.busy.Add(-1)
-	for delay := firstLaneDelay; ; delay = min(2*delay, lastLaneDelay) {
-		began := time.Now()
+	for failures := 1; ; failures++ {
+		began, delay := time.Now(), laneBackoff.Delay(failures)
 		did, err := r.try(ctx, l, delay)
 		if err == nil {
 			if did.Others {
@@ -299,8 +296,7 @@ func (r *laning) try(ctx context.Context, l *lane, delay time.Duration) (did Tur
 		if err != nil {
 			return tx.failed(ctx, r.Name, l.name, err, delay)
 		}
-		_, err := tx.Exec(ctx, clearFailure, r.Name, l.name)
-		return err
+		return tx.Recover(ctx, r.Name, l.name)
 	})
 	return did, err
 }

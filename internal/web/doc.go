@@ -40,8 +40,8 @@
 // web makes pages and httpapi decides who sees them, so there is one check of host,
 // origin and token. A visit is no row: its cookie holds an end and its HMAC under the
 // token. Forms are sent with the referrer policy same-origin, because under no-referrer
-// a browser hides the Origin that is to be compared. Markdown goes through goldmark and
-// bluemonday, and a parser of HTML checks the result in tests. Bars are SVG with positions in
+// a browser hides the Origin that is to be compared. Markdown goes through goldmark, whose
+// tags are compared with a short list; a parser of HTML checks the result in tests. Bars are SVG with positions in
 // percent, because the content policy forbids inline styles. Chromium is driven
 // from a module of its own.
 package web

@@ -99,7 +99,7 @@ func (s *Site) measures(ctx context.Context) (measured, error) {
 	}
 	m := measured{At: now}
 	var err error
-	if m.StoreMetrics, err = s.cairn.Measures(ctx); err != nil {
+	if m.StoreMetrics, err = s.cairn.StoreMetrics(ctx); err != nil {
 		return m, err
 	}
 	j, err := s.cairn.Observations(ctx)
