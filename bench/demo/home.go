@@ -80,7 +80,7 @@ func makeRepository(ctx context.Context, dir string, env []string) error {
 		return err
 	}
 	if git, err := exec.LookPath("git"); err == nil {
-		cmd := exec.CommandContext(ctx, git, "init", "--quiet")
+		cmd := exec.CommandContext(ctx, git, "-c", "init.defaultBranch=main", "init", "--quiet")
 		cmd.Dir, cmd.Env = dir, append(env, "PATH="+os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1")
 		if cmd.Run() == nil {
 			return nil
