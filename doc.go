@@ -26,9 +26,9 @@
 //
 // # Why: health
 //
-// Waits and loads are counted where they happen, in fixed arrays of atomics
-// (store.Histogram, store.UsageGauge), which the archive uses too; what they come to is
-// derived when somebody asks. /metrics has the histogram of all waits, quantiles and
+// Waits and loads are counted where they happen, in fixed arrays of atomics: one
+// histogram (store.Histogram) for all durations, and store.UsageGauge. Quantiles and
+// levels are computed on request. /metrics has the histogram of all waits, quantiles and
 // levels those of the last minutes, or one bad hour would show for days. The depth of
 // the archive's queue is read from the log, looked at once a second while there is work.
 // A store's check at the start holds it up for two seconds at most: then a server

@@ -338,14 +338,15 @@ func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
 	return out, err
 }
 
-// IsFollowed reports whether a process holds the lease of a follower now. It makes no
-// file.
-func (s *Store) IsFollowed(name string) bool {
-	if !exists(s.lease(name).Path()) {
-		return false
+// IsFollowed reports whether a process runs a follower now: it holds the follower's lease,
+// or its lanes are leased and a process that may hold such leases lives. It makes no file.
+func (s *Store) IsFollowed(ctx context.Context, name string) bool {
+	if exists(s.lease(name).Path()) {
+		if held, err := s.WithLease(name, func() error { return nil }); err == nil && !held {
+			return true
+		}
 	}
-	held, err := s.WithLease(name, func() error { return nil })
-	return err == nil && !held
+	return s.hasLeases(ctx, name)
 }
 
 // liveRuns are the live followers of this process.
