@@ -8,16 +8,15 @@ import (
 	"cairn/internal/fault"
 )
 
-// attempts is how often a commit is tried, firstPause about how long it waits
-// after the first failure; the wait doubles each time (contract mail §10.4).
+// attempts is the maximum number of attempts of a commit. firstPause is the approximate
+// pause after the first failure; it doubles each time (contract mail §10.4).
 const (
 	attempts   = 7
 	firstPause = 50 * time.Millisecond
 )
 
-// retry calls f until it succeeds, seven times at most, with pauses of
-// 50 ms · 2ⁿ ± 25 % between, and returns its last error. What would be refused
-// again (Invalid) is not repeated; when ctx ends, so does the waiting.
+// retry calls f until it succeeds, at most seven times, with pauses of 50 ms · 2ⁿ ± 25 %,
+// and returns its last error. It does not retry Invalid errors. It stops when ctx ends.
 func retry(ctx context.Context, pause func(context.Context, time.Duration) error, f func(attempt int) error) error {
 	wait := firstPause
 	for attempt := 1; ; attempt++ {
@@ -32,7 +31,7 @@ func retry(ctx context.Context, pause func(context.Context, time.Duration) error
 	}
 }
 
-// sleep waits for a time, or returns the error of ctx when it ends before.
+// sleep waits for a time, or returns the error of ctx if that ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
