@@ -142,7 +142,7 @@ func recordPart() archive.Part {
 			return out, err
 		},
 		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
-			return record.Every(ctx, tx, id, func(f record.File) error {
+			return record.RenderAll(ctx, tx, id, func(f record.File) error {
 				return put(archive.Entity{}, []archive.File{{Path: f.Path, Content: f.Content}})
 			})
 		},

@@ -199,9 +199,9 @@ func (r Records) Activate(ctx context.Context, a record.ActivateArgs) (record.Ac
 }
 
 // Sync is what other sessions did since the last time.
-func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.Synced, error) {
-	return changing(ctx, r, &a.Caller, func(b *record.Service) (record.Synced, error) { return b.Sync(ctx, a) },
-		func(all *why.Shown, out *record.Synced) {
+func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.SyncResult, error) {
+	return changing(ctx, r, &a.Caller, func(b *record.Service) (record.SyncResult, error) { return b.Sync(ctx, a) },
+		func(all *why.Shown, out *record.SyncResult) {
 			for i := range out.Changes {
 				if ref, ok := out.Changes[i].NewValue.(record.Ref); ok {
 					all.Ref(&ref)
