@@ -63,7 +63,7 @@ func Run(p Process) (code int) {
 	}
 	out := &output{WriteCloser: p.Out}
 	p.Out = out
-	root := newRoot(&p)
+	root := Root(&p)
 	root.SetArgs(p.Args)
 	root.SetIn(p.In)
 	root.SetOut(p.Out)
@@ -120,7 +120,9 @@ func exitCode(err error) int {
 // report prints one line: what failed, why, and what to do about it.
 func report(w io.Writer, what string, err error) { fmt.Fprintln(w, "cairn: "+fault.Line(what, err)) }
 
-func newRoot(p *Process) *cobra.Command {
+// Root returns the command cairn with all its subcommands, for Run and for the generator of
+// the man pages. For a hook it contains only record, because building the others takes time.
+func Root(p *Process) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "cairn",
 		Short: "A memory for coding agents that outlives their sessions",

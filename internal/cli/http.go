@@ -150,7 +150,7 @@ func (q toolHandlers) toolsetCosts() ([]web.ToolsetCost, error) {
 // writeMetrics writes the metrics of the store.
 func (q toolHandlers) writeMetrics(ctx context.Context, n *httpapi.MetricsWriter) error {
 	n.Counter("cairn_store_integrity_errors_total", float64(q.cairn.IntegrityErrors()))
-	m, err := q.cairn.Measures(ctx)
+	m, err := q.cairn.StoreMetrics(ctx)
 	if err != nil {
 		return err
 	}

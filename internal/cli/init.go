@@ -88,7 +88,7 @@ func (p *Process) init(cmd *cobra.Command, c *cairn.Cairn, o wiring.Options, noI
 		Import: cairn.ImportArgs{Paths: folders, Progress: p.progress("files")},
 	}
 	if !asJSON {
-		a.Wired = func(r wiring.Result) { p.printInit(place, r, o.DryRun) }
+		a.OnConnected = func(r wiring.Result) { p.printInit(place, r, o.DryRun) }
 	}
 	w, err := c.Init(cmd.Context(), a)
 	if err != nil {

@@ -119,7 +119,7 @@ func (p *Process) purgeMail(cmd *cobra.Command, c *cairn.Cairn, a mail.PurgeArgs
 	return p.reportPartial("purge", err)
 }
 
-func (p *Process) printPurgedMail(done cairn.PurgedMail, confirmed bool) {
+func (p *Process) printPurgedMail(done cairn.MailPurgeResult, confirmed bool) {
 	w := p.Out
 	if !confirmed {
 		fmt.Fprintf(w, "would purge %s\n", counted(done.Messages, "message"))

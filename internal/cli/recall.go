@@ -58,7 +58,7 @@ func (p *Process) recall(cmd *cobra.Command, c *cairn.Cairn, a recall.Args) erro
 	a.Progress = p.afterASecond()
 	c.IndexTurns(cmd.Context())
 	var err error
-	if a.Asker, err = c.AskingSession(cmd.Context()); err != nil {
+	if a.Asker, err = c.CallerSession(cmd.Context()); err != nil {
 		return err
 	}
 	found, err := c.Recall(cmd.Context(), a)

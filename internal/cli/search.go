@@ -56,7 +56,7 @@ recall.
 					WithHint("`cairn import` creates and fills one")
 			}
 			a.Query = args[0]
-			asker, err := c.AskingSession(cmd.Context())
+			asker, err := c.CallerSession(cmd.Context())
 			if err != nil {
 				return err
 			}

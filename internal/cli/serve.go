@@ -188,13 +188,13 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, s serveOptions) err
 		}
 		return err
 	})
-	group.Go(func() error { defer cancel(); return watchman.Attend(ctx) })
+	group.Go(func() error { defer cancel(); return watchman.Run(ctx) })
 	group.Go(func() error { return q.notifyChanges(ctx, server, s.web.addr != "") })
-	group.Go(func() error { return c.Tend(ctx) })
+	group.Go(func() error { return c.Maintain(ctx) })
 	writers.Go(func() error { return c.Mail().Sweep(ctx) })
 	group.Go(func() error { return c.FollowArchive(archiving, log) })
 	group.Go(func() error { defer stopArchiving(); return writers.Wait() }) // so that the archive gets the last writes
-	group.Go(func() error { return c.Memories().Tend(ctx, log) })
+	group.Go(func() error { return c.Memories().Maintain(ctx, log) })
 	group.Go(func() error { return c.Replication().Run(ctx, log) })
 	return group.Wait()
 }
@@ -202,7 +202,7 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, s serveOptions) err
 // startIntegrityCheck checks the store before the server accepts requests. With restore
 // it replaces a damaged store by a backup.
 func (p *Process) startIntegrityCheck(ctx context.Context, c *cairn.Cairn, restore bool, log *slog.Logger) (*cairn.IntegrityMonitor, error) {
-	watchman, err := c.Begin(ctx)
+	watchman, err := c.StartIntegrityMonitor(ctx)
 	if !restore || !fault.HasCode(err, store.CodeCorrupt) {
 		return watchman, err
 	}
@@ -211,7 +211,7 @@ func (p *Process) startIntegrityCheck(ctx context.Context, c *cairn.Cairn, resto
 		return nil, failed
 	}
 	fmt.Fprintf(p.Err, "cairn: %s; restored %s, as of %s; the former data is in %s\n", fault.As(err).Message, r.File, asOf(r.Info), strings.Join(r.Moved, ", "))
-	return c.Begin(ctx)
+	return c.StartIntegrityMonitor(ctx)
 }
 
 // toolHandlers implements the MCP tools with the façade.
@@ -272,7 +272,7 @@ func (q toolHandlers) callerSession(ctx context.Context, remote bool) (string, e
 	if remote {
 		return "", nil
 	}
-	return q.cairn.AskingSession(ctx)
+	return q.cairn.CallerSession(ctx)
 }
 
 func (q toolHandlers) recall(ctx context.Context, a mcp.RecallArgs) (recall.Answer, error) {

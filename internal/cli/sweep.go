@@ -61,7 +61,7 @@ after you have added extra_patterns.`,
 	return cmd
 }
 
-func (p *Process) printSwept(done cairn.Swept, dryRun bool) {
+func (p *Process) printSwept(done cairn.SweepResult, dryRun bool) {
 	w := p.Out
 	swept, rewrote := "swept", "redacted"
 	if dryRun {
