@@ -267,7 +267,7 @@ func TestADeletedEntryStaysDeleted(t *testing.T) {
 }
 
 // deleteWith deletes an entry while a replicator runs.
-func deleteWith(t *testing.T, d *desk, h *fakeHub, name string) {
+func deleteWith(t testing.TB, d *desk, h *fakeHub, name string) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {
