@@ -36,13 +36,13 @@ func TestTheLogInAnyOrderAndTwiceGivesAnEqualStore(t *testing.T) {
 			left = true
 		}
 		actions["join"] = func(t *rapid.T) {
-			if left { // the log does not have patches of entries that the next hub is never told of
+			if left { // the log has no patches of entries that are never sent to the next hub
 				t.Skip("the hub was left")
 			}
 			join(t)
 		}
 		rt.Repeat(actions)
-		before, waiting := told(d), d.pending()
+		before, waiting := exportText(d), d.pending()
 		for _, table := range []string{"memory_entries", "memory_contexts", "memories", "memory_vaults"} {
 			d.sql("DELETE FROM " + table)
 		}
@@ -69,13 +69,13 @@ func TestTheLogInAnyOrderAndTwiceGivesAnEqualStore(t *testing.T) {
 				}
 				return nil
 			})
-			if after := told(d); after != before {
+			if after := exportText(d); after != before {
 				rt.Fatalf("the log gives\n%s\nwant\n%s", after, before)
 			}
 			want(t, "inflight", d.pending(), waiting)
 		}
 		d.transact(func(ctx context.Context, s *callTx) error { return Repair(ctx, s.tx) })
-		if after := told(d); after != before {
+		if after := exportText(d); after != before {
 			rt.Fatalf("after a repair the store has\n%s\nwant\n%s", after, before)
 		}
 		m.compare(rt)
@@ -87,7 +87,7 @@ func TestTheLogInAnyOrderAndTwiceGivesAnEqualStore(t *testing.T) {
 	}
 }
 
-// changes are actions beside those of the model that leave its texts as they are.
+// changes returns more actions, which do not change the texts of existing rows.
 func (m *model) changes() map[string]func(*rapid.T) {
 	entry := func(t *rapid.T) Entry {
 		list := must(m.ListEntries(m.Context(), Caller{}, ListArgs{MemoryID: m.memory, Limit: 50}))(m).Entries
@@ -139,9 +139,8 @@ func (m *model) changes() map[string]func(*rapid.T) {
 	}
 }
 
-// told is what an export of a desk says, but for what was deleted: the log does not have
-// the keys of that.
-func told(d *desk) string {
+// exportText returns the export of a desk without deletions, whose keys the log does not have.
+func exportText(d *desk) string {
 	d.Helper()
 	var out strings.Builder
 	for _, l := range d.exported() {
@@ -152,7 +151,7 @@ func told(d *desk) string {
 	return out.String()
 }
 
-// contents are the documents of the entries, contexts and deletions of a desk.
+// contents returns the documents of the entries, contexts and deletions of a desk.
 func contents(d *desk) string {
 	d.Helper()
 	var out strings.Builder
@@ -164,7 +163,7 @@ func contents(d *desk) string {
 	return out.String()
 }
 
-// committed says that the hub has confirmed what was inflight.
+// committed marks inflight rows of the model as confirmed.
 func (m *model) committed() {
 	for _, r := range m.rows {
 		if r.state == "inflight" {

@@ -154,7 +154,7 @@ func (m *model) compare(t *rapid.T) {
 		}
 	}
 	if found := must(m.Check(m.Context()))(m); len(found) > 0 {
-		t.Fatalf("unsound: %q", found)
+		t.Fatalf("the check found: %q", found)
 	}
 }
 

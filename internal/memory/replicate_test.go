@@ -176,7 +176,7 @@ func TestTwoDevicesSeeEachOther(t *testing.T) {
 	wantError(t, "own localId", err, 404, CodeCommitted, e.EntryID)
 }
 
-// Two devices write in the same nanosecond before they hear of each other.
+// Two devices write in the same nanosecond, concurrently.
 func TestContextsOfOneNanosecondAreInTheHubsOrderOnEveryDevice(t *testing.T) {
 	t.Parallel()
 	one, two := newDesk(t).joined(), newDesk(t).joined()
@@ -313,7 +313,7 @@ func TestADeleteThatTheHubDoesNotConfirmIsWithdrawn(t *testing.T) {
 	want(t, "delete wins", d.texts(), "")
 }
 
-func TestADeleteThatTheHubRefusesTellsItsError(t *testing.T) {
+func TestADeleteThatTheHubRefusesReturnsItsError(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t).joined()
 	h := newHub(d)
