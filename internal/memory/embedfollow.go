@@ -21,7 +21,7 @@ WHERE e.synced = 1 AND e.deleting_seq IS NULL AND (v.key IS NULL OR v.model <> ?
 	selectUnembedded = withoutVector + `AND e.key > ?1 ORDER BY e.key LIMIT 64`
 	selectChanged    = withoutVector + `AND e.entry_id IN (SELECT value FROM json_each(?1))`
 
-	// Unless the entry has gone or its summary has changed meanwhile.
+	// Does nothing if the entry was deleted or its summary has changed in the meantime.
 	upsertVector = `INSERT OR REPLACE INTO memory_vectors (key, model, vector)
 SELECT key, ?2, ?3 FROM memory_entries WHERE key = ?1 AND synced = 1 AND deleting_seq IS NULL AND summary = ?4`
 
@@ -35,12 +35,11 @@ WHERE e.memory_id = ?1 AND e.user_id = ?2 AND e.synced = 1 AND e.deleting_seq IS
 // EmbedFollower is the name under which the follower of the embedder is reported.
 const EmbedFollower = "memory-embed"
 
-// Embed keeps the vectors of all committed entries until ctx ends, then returns nil;
-// one process of a store does so at a time. With no embedder set it returns at once.
-// When it begins, entries without a vector, or with one of another model or dimension,
-// are embedded, afterwards those that change. An embedder that does not answer is
-// asked again with back-off; searches go on by words meanwhile. An entry that it refuses
-// is set aside, and the others go on.
+// Embed maintains the vectors of all committed entries until ctx ends, then returns nil. One
+// process of a store does so at a time. Without an embedder it returns immediately. At its
+// start it embeds entries without a vector, or with one of another model or dimension;
+// afterwards entries that change. If the embedder does not answer, it is asked again with
+// back-off, and searches use words only. An entry that the embedder refuses is set aside.
 func (b *Service) Embed(ctx context.Context) error {
 	if b.embedder == nil || b.store == nil {
 		return nil
@@ -48,12 +47,12 @@ func (b *Service) Embed(ctx context.Context) error {
 	return b.store.Follow(ctx, b.embedFollower())
 }
 
-// embedFollower is how the embedder follows the change log.
+// embedFollower returns the follower of the embedder.
 func (b *Service) embedFollower() store.Follower {
 	return store.Follower{Name: EmbedFollower, Begin: b.embedMissing, Batch: b.embedChanged}
 }
 
-// embedMissing embeds what has no fitting vector.
+// embedMissing embeds the entries without a valid vector.
 func (b *Service) embedMissing(ctx context.Context) (refused []store.Refusal, err error) {
 	probe, err := b.embedder.Vectors(ctx, []string{embedding.ProbeText})
 	if err != nil {
@@ -73,7 +72,7 @@ func (b *Service) embedMissing(ctx context.Context) (refused []store.Refusal, er
 	}
 }
 
-// embedChanged embeds the entries that changes are of.
+// embedChanged embeds the entries of some changes.
 func (b *Service) embedChanged(ctx context.Context, changes []store.Change) (refused []store.Refusal, err error) {
 	ids := []string{}
 	for _, c := range changes {
@@ -88,7 +87,7 @@ func (b *Service) embedChanged(ctx context.Context, changes []store.Change) (ref
 	if err != nil {
 		return nil, err
 	}
-	// Of a changed entry there is none, so the dimension is of no account.
+	// Changed entries have no vector yet, so the dimension does not matter.
 	todo, err := b.unembedded(ctx, selectChanged, string(list), 0)
 	for part := range slices.Chunk(todo, 64) {
 		if err == nil {
@@ -100,7 +99,7 @@ func (b *Service) embedChanged(ctx context.Context, changes []store.Change) (ref
 	return refused, err
 }
 
-// unembeddedRow is an entry that wants a vector.
+// unembeddedRow is an entry that needs a vector.
 type unembeddedRow struct {
 	key        int64
 	id, memory string
@@ -122,8 +121,8 @@ func (b *Service) unembedded(ctx context.Context, query string, which any, dimen
 	return todo, err
 }
 
-// embedRows embeds entries: all at once, or one by one where the embedder refuses that.
-// An entry that it refuses though it takes other texts is refused.
+// embedRows embeds entries in one request, or one by one if the embedder refuses that. An
+// entry is refused if the embedder refuses it and accepts other texts.
 func (b *Service) embedRows(ctx context.Context, todo []unembeddedRow) (refused []store.Refusal, err error) {
 	texts := make([]string, len(todo))
 	for i, r := range todo {
@@ -155,8 +154,8 @@ func (b *Service) embedRows(ctx context.Context, todo []unembeddedRow) (refused 
 	})
 }
 
-// refusedRow is the refusal of an entry's newest change, or the embedder's error if it
-// takes no other text either.
+// refusedRow returns the refusal of an entry's newest change, or the embedder's error if it
+// accepts no other text either.
 func (b *Service) refusedRow(ctx context.Context, row unembeddedRow, why error) ([]store.Refusal, error) {
 	if _, err := b.embedder.Vectors(ctx, []string{embedding.ProbeText}); err != nil {
 		return nil, err
@@ -171,8 +170,8 @@ func (b *Service) refusedRow(ctx context.Context, row unembeddedRow, why error) 
 	return []store.Refusal{{Seq: seq, Err: fmt.Errorf("entry %s: %w", row.id, why)}}, nil
 }
 
-// byVector adds to candidates by words how near their vectors are to v, and those that
-// are nearest by it alone.
+// byVector adds the similarity of their vectors to v to candidates by words, and adds the
+// nearest candidates by vector.
 func (s *callTx) byVector(ctx context.Context, v []float32, byWords []ranking.Candidate, admitted func(place int64) bool) ([]ranking.Candidate, error) {
 	known := map[int64]ranking.Candidate{}
 	for _, c := range byWords {
