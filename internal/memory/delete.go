@@ -245,7 +245,7 @@ func (s *callTx) removeVault(ctx context.Context, id string) error {
 	if _, err := s.tx.Exec(ctx, deleteVault, id); err != nil {
 		return err
 	}
-	return s.tx.BlankStream(ctx, id)
+	return firstError(s.forgetTries(ctx, id), s.tx.BlankStream(ctx, id))
 }
 
 // note logs what is not to be sent: it has no document.
@@ -314,7 +314,7 @@ func (s *callTx) removeMemory(ctx context.Context, id string, inflight bool) err
 	if err == nil {
 		_, err = s.tx.Exec(ctx, deleteMemory, id)
 	}
-	return firstError(err, s.tx.DropLanes(ctx, PushFollower, id), s.tx.BlankStream(ctx, id), s.bury(ctx, id, id))
+	return firstError(err, s.forgetTries(ctx, id), s.tx.BlankStream(ctx, id), s.bury(ctx, id, id))
 }
 
 // confirmed waits until the hub has confirmed a delete, or withdraws it.

@@ -14,10 +14,6 @@ import (
 // the content of a stream may be that the pull does not wait for (memories §13.3).
 const catalogueEvery = 30 * time.Second
 
-// pullBackoff is how long a stream is not pulled whose items could not be applied, so
-// that it does not delay others.
-var pullBackoff = store.Backoff{First: 20 * time.Second, Max: 20 * time.Second}
-
 // Subscribed ends a waiting pull, so that the next one includes new subscriptions.
 func (r *Replicator) Subscribed() {
 	select {
@@ -227,7 +223,7 @@ func (r *Replicator) waitFor(ctx context.Context, cursors []Cursor, wait time.Du
 func (r *Replicator) delayPull(ctx context.Context, stream string, err error) {
 	r.Log.Error("changes that the hub sends of a memory cannot be stored", "stream", stream, "error", err)
 	why := "what the hub sends cannot be stored here: " + err.Error()
-	if err := r.Book.DelayPulls(ctx, r.member(), stream, time.Now().Add(pullBackoff.Delay(1)), why); err != nil {
+	if err := r.Book.DelayPulls(ctx, r.member(), stream, why); err != nil {
 		r.Log.Debug("that cannot be stored either", "error", err)
 	}
 }
