@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"cairn/internal/fault"
-	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -223,7 +223,7 @@ func (d *database) runMigrations(ctx context.Context, version, partitions int, c
 			}
 		}
 	}
-	for _, fact := range [][2]string{{metaPartitions, strconv.Itoa(partitions)}, {metaHub, memory.NewID()}, {metaEpoch, "1"}} {
+	for _, fact := range [][2]string{{metaPartitions, strconv.Itoa(partitions)}, {metaHub, rules.NewID()}, {metaEpoch, "1"}} {
 		if _, err := s.exec(ctx, insertMeta, fact[0], fact[1]); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 	"cairn/internal/strictjson"
 )
@@ -141,7 +142,7 @@ func (h *Hub) answer(w http.ResponseWriter, r *http.Request, method string, leve
 // creates one if the request has no valid id (memories §9).
 func correlate(w http.ResponseWriter, r *http.Request) (id string) {
 	if id = r.Header.Get("Request-Id"); !isToken(id, maxTrace) {
-		id = memory.NewID()
+		id = rules.NewID()
 	}
 	w.Header().Set("Request-Id", id)
 	if trace := r.Header.Get("Traceparent"); isToken(trace, maxTrace) {

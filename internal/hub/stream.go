@@ -8,6 +8,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 )
 
@@ -240,7 +241,7 @@ func (st *stream) putEntry(in incoming) (replica.Result, error) {
 		return refused(in.seq, exists("entryId", id)), nil
 	}
 	if id == "" {
-		id = memory.NewID()
+		id = rules.NewID()
 	}
 	ns := st.canonicalTime(in.at.UnixNano())
 	l, err := st.log(in, id, ns, 0, in.doc.stored(st.id, id, ns))

@@ -14,6 +14,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 )
 
 // Level is what a token permits. Each level includes the lower ones.
@@ -87,10 +88,10 @@ func (h *Hub) CreateToken(ctx context.Context, a TokenArgs) (t Token, secret str
 	if a.Level == "" {
 		a.Level = LevelAdmin
 	}
-	user, ok := memory.ParseID(a.UserID)
+	user, ok := rules.ParseID(a.UserID)
 	switch {
 	case a.UserID == "new":
-		user = memory.NewID()
+		user = rules.NewID()
 	case !ok:
 		return usage("the user is neither a UUID nor new")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 )
 
@@ -42,7 +43,7 @@ func firstOf(errs ...error) error {
 // parse checks an item by the same rules as a device (memories §5).
 func (h *Hub) parse(item replica.Item) (incoming, error) {
 	in := incoming{seq: item.Seq, kind: item.Kind, op: item.Op, key: item.Key, size: len(item.Doc)}
-	if err := firstOf(validateID("stream", item.Stream), memory.ValidateKey(item.Key), memory.CheckJSON("doc", item.Doc)); err != nil {
+	if err := firstOf(validateID("stream", item.Stream), rules.ValidateKey(item.Key), rules.CheckJSON("doc", item.Doc)); err != nil {
 		return in, err
 	}
 	if len(item.Doc) > maxDocument {
@@ -93,7 +94,7 @@ func (in incoming) identity() string {
 
 // validateID requires a UUID in lower case, as the hub stores it.
 func validateID(field, id string) error {
-	if lower, ok := memory.ParseID(id); !ok || lower != id {
+	if lower, ok := rules.ParseID(id); !ok || lower != id {
 		return invalid(field, "%s is not a UUID in lower case", field)
 	}
 	return nil
@@ -124,7 +125,7 @@ func (in *incoming) checkVault(stream string) error {
 
 func validateVault(v replica.Vault) (time.Time, error) {
 	at, err := parseTime("creationTime", v.CreationTime)
-	return at, firstOf(validateID("vaultId", v.VaultID), memory.ValidateTitle(v.Title, v.Description), err)
+	return at, firstOf(validateID("vaultId", v.VaultID), rules.ValidateTitle(v.Title, v.Description), err)
 }
 
 func (in *incoming) checkMemory(stream string) error {
@@ -146,7 +147,7 @@ func (in *incoming) checkMemory(stream string) error {
 	_, verr := validateVault(*d.Vault)
 	at, err := parseTime("creationTime", d.CreationTime)
 	in.at = at
-	return firstOf(memory.ValidateTitle(d.Title, *d.Description), memory.ValidateType(d.MemoryType), verr, err)
+	return firstOf(rules.ValidateTitle(d.Title, *d.Description), rules.ValidateType(d.MemoryType), verr, err)
 }
 
 // isNotUID reports whether text is not the uid of a project.
@@ -175,7 +176,7 @@ func (in *incoming) checkEntry() error {
 	if d.Tags != nil {
 		tags = *d.Tags
 	}
-	metadata, err := memory.ValidateEntry(d.RawEntry, summary, tags, d.Metadata)
+	metadata, err := rules.ValidateEntry(d.RawEntry, summary, tags, d.Metadata)
 	if err != nil {
 		return err
 	}
@@ -212,7 +213,7 @@ func (in *incoming) checkPatch() error {
 	if d.Tags != nil {
 		tags = *d.Tags
 	}
-	return memory.ValidatePatch(d.Summary, tags)
+	return rules.ValidatePatch(d.Summary, tags)
 }
 
 func (in *incoming) checkCorrection() error {
@@ -221,7 +222,7 @@ func (in *incoming) checkCorrection() error {
 		return invalid("correctedEntryId", "an entry cannot correct itself")
 	}
 	_, err := parseTime("correctionTime", d.CorrectionTime)
-	return firstOf(validateID("correctedEntryId", d.CorrectedEntryID), memory.ValidateReason(d.CorrectionReason), err)
+	return firstOf(validateID("correctedEntryId", d.CorrectedEntryID), rules.ValidateReason(d.CorrectionReason), err)
 }
 
 func (in *incoming) checkContext(most int) error {
@@ -238,7 +239,7 @@ func (in *incoming) checkContext(most int) error {
 	if d.ConflictWith != "" {
 		err = firstOf(err, validateID("conflictWith", d.ConflictWith))
 	}
-	return firstOf(validateID("contextId", d.ContextID), validateID("sessionId", d.SessionID), memory.ValidateContext(d.Markdown, most), err)
+	return firstOf(validateID("contextId", d.ContextID), validateID("sessionId", d.SessionID), rules.ValidateContext(d.Markdown, most), err)
 }
 
 // isToken reports whether text is 1 to limit printable ASCII characters.

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 
+	"cairn/internal/memory/embedding"
+	"cairn/internal/memory/ranking"
 	"cairn/internal/store"
 )
 
@@ -42,17 +44,17 @@ func (b *Service) Embed(ctx context.Context) error {
 	if b.embedder == nil || b.store == nil {
 		return nil
 	}
-	return b.store.Follow(ctx, b.embedding())
+	return b.store.Follow(ctx, b.embedFollower())
 }
 
-// embedding returns the follower of the embedder.
-func (b *Service) embedding() store.Follower {
+// embedFollower returns the follower of the embedder.
+func (b *Service) embedFollower() store.Follower {
 	return store.Follower{Name: EmbedFollower, Begin: b.embedMissing, Batch: b.embedChanged}
 }
 
 // embedMissing embeds the entries without a valid vector.
 func (b *Service) embedMissing(ctx context.Context) (refused []store.Refusal, err error) {
-	probe, err := b.embedder.embed(ctx, []string{probeText})
+	probe, err := b.embedder.Vectors(ctx, []string{embedding.ProbeText})
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +116,7 @@ func (b *Service) unembedded(ctx context.Context, query string, which any, dimen
 			r.text = cmp.Or(r.summary, raw)
 			todo = append(todo, r)
 			return err
-		}, query, which, b.embedder.model, 4*dimension)
+		}, query, which, b.embedder.Model, 4*dimension)
 	})
 	return todo, err
 }
@@ -126,9 +128,9 @@ func (b *Service) embedRows(ctx context.Context, todo []unembeddedRow) (refused 
 	for i, r := range todo {
 		texts[i] = r.text
 	}
-	vectors, err := b.embedder.embed(ctx, texts)
+	vectors, err := b.embedder.Vectors(ctx, texts)
 	switch {
-	case errors.Is(err, errRefused) && len(todo) > 1:
+	case errors.Is(err, embedding.ErrRefused) && len(todo) > 1:
 		for i := range todo {
 			some, err := b.embedRows(ctx, todo[i:i+1])
 			if err != nil {
@@ -137,14 +139,14 @@ func (b *Service) embedRows(ctx context.Context, todo []unembeddedRow) (refused 
 			refused = append(refused, some...)
 		}
 		return refused, nil
-	case errors.Is(err, errRefused):
+	case errors.Is(err, embedding.ErrRefused):
 		return b.refusedRow(ctx, todo[0], err)
 	case err != nil:
 		return nil, err
 	}
 	return nil, b.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		for i, r := range todo {
-			if _, err := tx.Exec(ctx, upsertVector, r.key, b.embedder.model, vectorBytes(vectors[i]), r.summary); err != nil {
+			if _, err := tx.Exec(ctx, upsertVector, r.key, b.embedder.Model, embedding.Bytes(vectors[i]), r.summary); err != nil {
 				return err
 			}
 		}
@@ -155,7 +157,7 @@ func (b *Service) embedRows(ctx context.Context, todo []unembeddedRow) (refused 
 // refusedRow returns the refusal of an entry's newest change, or the embedder's error if it
 // accepts no other text either.
 func (b *Service) refusedRow(ctx context.Context, row unembeddedRow, why error) ([]store.Refusal, error) {
-	if _, err := b.embedder.embed(ctx, []string{probeText}); err != nil {
+	if _, err := b.embedder.Vectors(ctx, []string{embedding.ProbeText}); err != nil {
 		return nil, err
 	}
 	var seq int64
@@ -170,36 +172,38 @@ func (b *Service) refusedRow(ctx context.Context, row unembeddedRow, why error) 
 
 // byVector adds the similarity of their vectors to v to candidates by words, and adds the
 // nearest candidates by vector.
-func (s *callTx) byVector(ctx context.Context, v []float32, byWords []candidate, admitted func(place int64) bool) ([]candidate, error) {
-	known := map[int64]candidate{}
+func (s *callTx) byVector(ctx context.Context, v []float32, byWords []ranking.Candidate, admitted func(place int64) bool) ([]ranking.Candidate, error) {
+	known := map[int64]ranking.Candidate{}
 	for _, c := range byWords {
-		known[c.place] = c
+		known[c.Place] = c
 	}
 	near := map[int64]float64{}
-	var nearest []candidate
+	var nearest []ranking.Candidate
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var place int64
 		var stored sql.RawBytes
 		err := rows.Scan(&place, &stored)
 		if err == nil && (admitted == nil || admitted(place)) {
 			c := known[place]
-			c.place, c.near = place, cosine(v, stored)
-			near[place], nearest = c.near, append(nearest, c)
+			c.Place, c.Near = place, embedding.Cosine(v, stored)
+			near[place], nearest = c.Near, append(nearest, c)
 		}
 		return err
-	}, selectVectors, s.m.MemoryID, s.m.ActorID, s.embedder.model, 4*len(v))
+	}, selectVectors, s.m.MemoryID, s.m.ActorID, s.embedder.Model, 4*len(v))
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(nearest, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.near, a.near), cmp.Compare(a.place, b.place)) })
-	nearest = nearest[:min(len(nearest), maxCandidates)]
+	slices.SortFunc(nearest, func(a, b ranking.Candidate) int {
+		return cmp.Or(cmp.Compare(b.Near, a.Near), cmp.Compare(a.Place, b.Place))
+	})
+	nearest = nearest[:min(len(nearest), ranking.MaxCandidates)]
 	listed := map[int64]bool{}
 	for _, c := range nearest {
-		listed[c.place] = true
+		listed[c.Place] = true
 	}
-	for _, c := range byWords[:min(len(byWords), maxCandidates)] {
-		if !listed[c.place] {
-			c.near = near[c.place]
+	for _, c := range byWords[:min(len(byWords), ranking.MaxCandidates)] {
+		if !listed[c.Place] {
+			c.Near = near[c.Place]
 			nearest = append(nearest, c)
 		}
 	}

@@ -165,7 +165,7 @@ func (b *Service) eachFailed(ctx context.Context, c Caller, locals []string, fn 
 	if err := firstError(c.checkArgs(), c.may(Admin)); err != nil {
 		return 0, err
 	}
-	defer b.progress.step()
+	defer b.progress.notify()
 	err = b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		n = 0
 		s, err := b.enter(ctx, tx, c, false)

@@ -294,7 +294,7 @@ func (s *callTx) ready(ctx context.Context, stream string) error {
 // Delay notes failed tries to send streams, which are tried again after wait, or by the
 // back-off of followers if wait is 0.
 func (b *Service) Delay(ctx context.Context, m Membership, leases []store.Lease, streams []string, wait time.Duration, why string) error {
-	return b.settling(ctx, m, leases, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		for _, stream := range streams {
 			if err := s.tx.Postpone(ctx, PushFollower, stream, errors.New(why), wait); err != nil {
 				return err
@@ -306,7 +306,7 @@ func (b *Service) Delay(ctx context.Context, m Membership, leases []store.Lease,
 
 // ClearDelays makes all of a user's streams due: its hub answers again.
 func (b *Service) ClearDelays(ctx context.Context, m Membership) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		delayed, err := s.tx.Texts(ctx, selectDelayed, m.User)
 		for _, stream := range delayed {
 			if err == nil {
@@ -321,7 +321,7 @@ func (b *Service) ClearDelays(ctx context.Context, m Membership) error {
 // is pulled again by the back-off of followers; a page that can be stored ends that. stream
 // is the hub's id or the local one; an unknown stream has no account.
 func (b *Service) DelayPulls(ctx context.Context, m Membership, stream, why string) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		s.u = user{ID: m.User}
 		local, err := s.localStream(ctx, stream)
 		known := false

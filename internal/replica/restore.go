@@ -93,7 +93,7 @@ func remoteOf(s memory.Stream) string {
 // restoreStream sends the changes of one stream that the hub lacks. It is safe to repeat
 // from its start, because the hub knows each change by its key.
 func (r *Replicator) restoreStream(ctx context.Context, lease store.Lease, s memory.Stream, head int64) error {
-	first, err := r.Book.Introduction(ctx, s)
+	first, err := r.Book.RecreateChange(ctx, s)
 	if err == nil {
 		_, err = r.sendAgain(ctx, first)
 	}
@@ -102,20 +102,20 @@ func (r *Replicator) restoreStream(ctx context.Context, lease store.Lease, s mem
 	}
 	for err == nil {
 		var rows []memory.Outgoing
-		if rows, err = r.Book.Resend(ctx, s, r.Batch); err != nil || len(rows) == 0 {
+		if rows, err = r.Book.NextMissing(ctx, s, r.Batch); err != nil || len(rows) == 0 {
 			break
 		}
 		var results []Result
 		results, err = r.sendAgain(ctx, rows)
 		for i, res := range results {
 			if err == nil && res.Status != http.StatusFailedDependency {
-				err = r.Book.Resent(ctx, r.member(), lease, rows[i], outcome(rows[i], res))
+				err = r.Book.ConfirmResent(ctx, r.member(), lease, rows[i], outcome(rows[i], res))
 			}
 		}
 	}
 	var rest []memory.Outgoing
 	if err == nil {
-		rest, err = r.Book.Afterwards(ctx, s)
+		rest, err = r.Book.LaterChanges(ctx, s)
 	}
 	for err == nil && len(rest) > 0 {
 		page := rest[:min(len(rest), r.Batch)]
@@ -130,7 +130,7 @@ func (r *Replicator) restoreStream(ctx context.Context, lease store.Lease, s mem
 	if err != nil {
 		return err
 	}
-	return r.Book.Restored(ctx, r.member(), lease, s.ID)
+	return r.Book.FinishRestore(ctx, r.member(), lease, s.ID)
 }
 
 // sendAgain pushes changes. It returns an error if the hub cannot accept one now. Permanent
@@ -203,7 +203,7 @@ func (r *Replicator) compare(ctx context.Context, lease store.Lease, s memory.St
 			lacking = append(lacking, key)
 		}
 	}
-	return r.Book.Lacking(ctx, r.member(), lease, s.ID, after, lacking)
+	return r.Book.MarkMissing(ctx, r.member(), lease, s.ID, after, lacking)
 }
 
 // keysOf adds the numbers of a stream's items at the hub to have, by their keys.
