@@ -246,7 +246,7 @@ func (s *callTx) removeVault(ctx context.Context, id string) error {
 	if _, err := s.tx.Exec(ctx, deleteVault, id); err != nil {
 		return err
 	}
-	return s.tx.BlankStream(ctx, id)
+	return firstError(s.forgetTries(ctx, id), s.tx.BlankStream(ctx, id))
 }
 
 // note logs a change without a document, which is never sent.
@@ -315,7 +315,7 @@ func (s *callTx) removeMemory(ctx context.Context, id string, inflight bool) err
 	if err == nil {
 		_, err = s.tx.Exec(ctx, deleteMemory, id)
 	}
-	return firstError(err, s.tx.DropLanes(ctx, PushFollower, id), s.tx.BlankStream(ctx, id), s.storeTombstones(ctx, id, id))
+	return firstError(err, s.forgetTries(ctx, id), s.tx.BlankStream(ctx, id), s.storeTombstones(ctx, id, id))
 }
 
 // confirmed waits until the hub has confirmed a delete, or withdraws it.
