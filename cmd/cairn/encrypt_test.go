@@ -80,7 +80,7 @@ func TestDoctorOfAnEncryptedStoreIsGreenWithItsKeyAndNamesThePlacesWithoutIt(t *
 		}
 		wants(t, d, "key", doctor.OK, key, "fits")
 		wants(t, d, "schema", doctor.OK, "schema ")
-		wants(t, d, "content", doctor.OK, "sound")
+		wants(t, d, "content", doctor.OK, "intact")
 		wants(t, d, "claude.events", doctor.OK, "last event")
 	}
 	green()
