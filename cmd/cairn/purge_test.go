@@ -269,7 +269,7 @@ type purgeHome struct {
 	transcripts     string
 }
 
-// inventedWords are settings with which words that mean nothing are no secrets.
+// inventedWords are settings with which words that mean nothing are not secrets.
 const inventedWords = "[observations.filter]\nlevel = 'relaxed'\n"
 
 // settle writes the settings.
