@@ -46,7 +46,7 @@ func (c *Cairn) Retry(ctx context.Context, follower string) (out followers.Retri
 }
 
 func (c *Cairn) followers(s *store.Store, b *memory.Service) followers.Service {
-	out := followers.Service{Store: s, Memories: b, Sends: func(userID string) bool { return c.Replication().Running()[userID] != nil }}
+	out := followers.Service{Store: s, Memories: b}
 	if !c.skipsArchive(s) {
 		out.Archive = c.archiver(s, nil)
 	}

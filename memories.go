@@ -52,11 +52,11 @@ func (m Memories) service(ctx context.Context, make bool) (b *memory.Service, th
 	if c.memories == nil || s == nil {
 		config := c.settings.work.memoryConfig(c.observationConfig.Filter)
 		if s != nil {
-			config.Wanted = func(ctx context.Context, user, stream string) { c.Replication().pullFirstRead(ctx, s, user, stream) }
-			config.Through = func(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
+			config.OnFirstRead = func(ctx context.Context, user, stream string) { c.Replication().pullFirstRead(ctx, s, user, stream) }
+			config.ReadThrough = func(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
 				return c.Replication().readThrough(ctx, user, q)
 			}
-			config.Waiting = func(ctx context.Context, user string) { c.Replication().sendPending(ctx, s, user) }
+			config.PollHub = func(ctx context.Context, user string) { c.Replication().sendPending(ctx, s, user) }
 		}
 		b = memory.New(s, config)
 		if s == nil {

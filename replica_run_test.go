@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -58,7 +59,7 @@ func TestReplicationHoldsNothingUntilAUserHasJoined(t *testing.T) {
 	err = other.Memories().Write(t.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Service, who memory.Caller) error {
 		u, err := b.Whoami(ctx, who)
 		if err == nil {
-			err = b.Join(ctx, u.UserID, "http://127.0.0.1:1", memory.NewID(), true)
+			err = b.Join(ctx, u.UserID, "http://127.0.0.1:1", rules.NewID(), true)
 		}
 		return err
 	})
@@ -91,7 +92,7 @@ func TestAReplicatorWithoutATokenSaysSoOnce(t *testing.T) {
 		}
 		var said bytes.Buffer
 		run := replicatorPool{Replication: c.Replication(), book: memory.New(nil, memory.Config{}), log: slog.New(slog.NewTextHandler(&said, nil))}
-		u := memory.User{UserID: memory.NewID(), HubURL: "http://127.0.0.1:1"}
+		u := memory.User{UserID: rules.NewID(), HubURL: "http://127.0.0.1:1"}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {

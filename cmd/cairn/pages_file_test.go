@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // appends records a prompt and an edit that adds lines to the end of a file.
@@ -135,4 +136,68 @@ func TestALongFileIsPagedWithoutGapsOrRepeats(t *testing.T) {
 	}
 	v.page(v.get("/files/shop?path=long.txt&from=9999"), http.StatusOK, `id="line-3000"`)
 	v.page(v.get("/files/shop?path=long.txt&from=0"), http.StatusBadRequest)
+}
+
+// The timeline shows one day, and what the sessions of one agent did.
+func TestTheTimelineIsNarrowedToADayAndAnAgent(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	h.put(".claude/projects/-shop/old.jsonl", fmt.Appendf(nil, `{"type":"user","uuid":"u1","sessionId":"old","cwd":%q,"timestamp":"2026-01-02T12:00:00Z","message":{"role":"user","content":"add a refund window"}}`+"\n", h.repo))
+	h.cairn("import", filepath.Join(h.dir, ".claude", "projects"))
+	c := h.connect("", nil)
+	called := c.calls("register_agent", fields{"project_key": h.repo, "program": "p", "model": "m", "name": "RedFox"})
+	h.recorded(h.payload("UserPromptSubmit", fields{"prompt": "tell the zone of the shop", "session_id": "s1"}))
+	h.recorded(h.payload("UserPromptSubmit", fields{"prompt": "count the invoices again", "session_id": "s2"}))
+	h.sees("s2", "claude", called, nil)
+	v := h.listen().visitor()
+	shows := func(path string, want, not []string) {
+		t.Helper()
+		r := v.page(v.get(path), http.StatusOK, want...)
+		for _, text := range not {
+			if strings.Contains(r.body, text) {
+				t.Errorf("%s shows %q", path, text)
+			}
+		}
+	}
+	const old, first, second = "add a refund window", "tell the zone of the shop", "count the invoices again"
+	shows("/timeline", []string{old, first, second}, nil)
+	shows("/timeline?day=2026-01-02", []string{old, "Friday, 2 January 2026", `href="/timeline?day=2026-01-01"`, `href="/timeline?day=2026-01-03"`}, []string{first, second})
+	shows("/timeline?day=2026-01-03", []string{"Nothing was recorded for this choice"}, []string{old, first})
+	shows("/timeline?day="+time.Now().Format(time.DateOnly), []string{first, second}, []string{old, "The day after"})
+	shows("/timeline?agent=RedFox", []string{second, "by <b>RedFox</b>"}, []string{old, first})
+	shows("/timeline?agent=RedFox&project=shop&type=user_prompt", []string{second}, []string{first})
+	shows("/timeline?agent=RedFox&branch=nowhere", []string{"Nothing was recorded"}, []string{second})
+	shows("/timeline?agent=NobodyAtAll", []string{"Nothing was recorded"}, []string{old, first, second})
+	v.page(v.get("/timeline?day=yesterday"), http.StatusBadRequest, "must be a date")
+
+	shows("/search?q=refund+window", []string{"older than 30 days", "refund"}, []string{"Nothing found"})
+	shows("/search?q=refund+window&when=older", []string{`aria-current="true">older than 30 days`, "add a <mark>refund</mark>"}, nil)
+	shows("/search?q=refund+window&when=24h", nil, []string{"add a <mark>refund</mark>"})
+}
+
+// An event has a page with the prompt behind it and what it printed; a session's commits and
+// actions lead there.
+func TestAnEventIsShownWithItsPromptAndOutput(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	h.recorded(h.payload("UserPromptSubmit", fields{"prompt": "count refund days in the shop's zone", "prompt_id": "p1"}))
+	h.recorded(h.payload("PostToolUse", fields{"tool_name": "Bash", "tool_use_id": "b1", "prompt_id": "p1", "tool_input": fields{"command": "go test ./refund -v"}, "tool_response": fields{"stdout": "ok  \tshop/refund\t0.204s\ncoverage: 81.3% of statements\n"}}))
+	h.recorded(h.payload("PostToolUse", fields{"tool_name": "Bash", "tool_use_id": "b2", "prompt_id": "p1", "tool_input": fields{"command": `git commit -am "Count refund days in the zone"`},
+		"tool_response": fields{"stdout": "[main 4be91d7] Count refund days in the zone\n 2 files changed, 19 insertions(+), 7 deletions(-)\n"}}))
+	h.recorded(h.payload("Stop", fields{"last_assistant_message": "Done.", "prompt_id": "p1"}))
+	v := h.listen().visitor()
+	r := v.page(v.get("/sessions/s1"), http.StatusOK, `, event 2"`)
+	link := regexp.MustCompile(`<code>4be91d7</code> <a href="(/rows/\d+)">`).FindStringSubmatch(r.body)
+	if link == nil {
+		t.Fatalf("the commit is no link: %s", r.body)
+	}
+	v.page(v.get(link[1]), http.StatusOK, "count refund days in the shop&#39;s zone", "4be91d7", "+19", "2 files", `href="/sessions/s1?from=1#row-`)
+	v.page(v.get("/rows/2"), http.StatusOK, "go test ./refund -v", "coverage: 81.3% of statements", "Printed")
+	for path, want := range map[string]int{"/rows/99": http.StatusNotFound, "/rows/x": http.StatusNotFound, "/rows/-1": http.StatusNotFound, "/rows/01": http.StatusNotFound} {
+		if r := v.get(path); r.status != want {
+			t.Errorf("%s: %d", path, r.status)
+		}
+	}
 }

@@ -76,6 +76,13 @@ func TestTodayShowsWhatRanAndWhatNeedsAPerson(t *testing.T) {
 		t.Errorf("today: %+v", today)
 	}
 
+	waits := func(section string) string {
+		m := regexp.MustCompile(`>` + section + `(?:<span class="count"> (\d+)<span class="unseen"> waiting)?`).FindStringSubmatch(v.get("/timeline").body)
+		return m[1]
+	}
+	if got := waits("Mail") + " " + waits("Records") + " " + waits("Reservations"); got != "1 1 " {
+		t.Errorf("the bar says that so much waits: %q", got)
+	}
 	letter := v.page(v.get(v.project+"/mail/2"), http.StatusOK, "Mark as read")
 	token := regexp.MustCompile(`name="form_token" value="([^"]+)"`).FindStringSubmatch(letter.body)[1]
 	path := v.project + "/mail/2/acknowledge"
@@ -86,6 +93,9 @@ func TestTodayShowsWhatRanAndWhatNeedsAPerson(t *testing.T) {
 		if r := v.submit(path, url.Values{"form_token": {token}}); r.status != http.StatusSeeOther || r.header.Get("Location") != v.project+"/mail/2" {
 			t.Errorf("acknowledging: %d %s", r.status, r.body)
 		}
+	}
+	if waits("Mail") != "" {
+		t.Error("the bar counts a message that was acknowledged")
 	}
 	if r := v.get("/"); strings.Contains(r.body, "RedStone: Re: Hello") || strings.Contains(v.get(v.project+"/mail/2").body, "Mark as read") {
 		t.Error("a message that was acknowledged still waits")

@@ -22,7 +22,7 @@ const Replication = memory.PushFollower
 type Status struct {
 	Follower string    `json:"follower"`
 	Lane     string    `json:"lane,omitempty"`
-	Running  bool      `json:"running"`         // a process runs it now; of the replication only if this one does
+	Running  bool      `json:"running"`         // a process runs it now
 	Behind   int64     `json:"behind"`          // changes that it has not handled
 	Oldest   time.Time `json:"oldest,omitzero"` // when the first of these was made
 
@@ -69,9 +69,8 @@ type Account struct {
 // Service reads and changes the account.
 type Service struct {
 	Store    *store.Store
-	Archive  *archive.Archiver        // nil if nothing is archived
-	Memories *memory.Service          // over the store
-	Sends    func(userID string) bool // whether this process replicates the memories of a user
+	Archive  *archive.Archiver // nil if nothing is archived
+	Memories *memory.Service   // over the store
 }
 
 // Account tells who follows the change log, how far behind each is, what fails and what
@@ -125,7 +124,7 @@ func (s Service) addFollowers(ctx context.Context, out *Account) (streams map[st
 			continue
 		}
 		if _, asked := running[p.Follower]; !asked && !p.Live {
-			running[p.Follower] = s.Store.IsFollowed(p.Follower)
+			running[p.Follower] = s.Store.IsFollowed(ctx, p.Follower)
 		}
 		out.Followers = append(out.Followers, statusOf(p, p.Live || running[p.Follower]))
 	}
@@ -158,7 +157,7 @@ func (s Service) addArchives(ctx context.Context, out *Account) error {
 		i := slices.IndexFunc(out.Followers, func(f Status) bool { return f.Follower == archive.FollowerName && f.Lane == a.Project })
 		if i < 0 {
 			i = len(out.Followers)
-			out.Followers = append(out.Followers, Status{Follower: archive.FollowerName, Lane: a.Project, Running: s.Store.IsFollowed(archive.FollowerName)})
+			out.Followers = append(out.Followers, Status{Follower: archive.FollowerName, Lane: a.Project, Running: s.Store.IsFollowed(ctx, archive.FollowerName)})
 		}
 		out.Followers[i].Behind, out.Followers[i].Oldest = a.Lag, timeOf(a.Since)
 	}
@@ -183,7 +182,7 @@ func (s Service) addHub(ctx context.Context, u memory.User, streams map[string][
 		return err
 	}
 	hub := Status{
-		Follower: Replication, Lane: u.HubURL, Running: s.Sends(u.UserID),
+		Follower: Replication, Lane: u.HubURL, Running: s.Store.IsFollowed(ctx, Replication),
 		Behind: int64(backlog.Pending), Oldest: timeOf(int64(backlog.OldestPending)), Error: u.Stop.Why,
 	}
 	out.Followers = append(out.Followers, hub)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -67,7 +68,7 @@ func (h *fakeHub) take(t testing.TB, o Outgoing) Outcome {
 		if h.last = h.last.Add(time.Nanosecond); err == nil && captured.After(h.last) {
 			h.last = captured
 		}
-		r.CreationTime, r.EntryID = h.last, NewID()
+		r.CreationTime, r.EntryID = h.last, rules.NewID()
 		if proposed, ok := doc["entryId"].(string); ok {
 			r.EntryID = proposed
 		}

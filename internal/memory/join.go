@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -24,15 +25,14 @@ remote_id = NULL, pull_cursor = 0, seen_seq = 0 WHERE user_id = ?`
 	countPending       = `SELECT count(*) FROM memory_entries WHERE user_id = ? AND synced = 0`
 )
 
-// Join connects a local user to a hub, where it is hubUser; whatever process writes
-// from then on, its rows are inflight until that hub confirms them. upload says
-// whether what is here already is to be sent, from the log's start. Joining begins a
-// new [Membership].
+// Join connects a local user to a hub, where its id is hubUser. From then on the rows that any
+// process writes are inflight until the hub confirms them. With upload, existing rows are sent,
+// too. Joining starts a new [Membership].
 //
-// Errors: CodeNotFound for an unknown user, CodeJoined (Conflict) for one that is
-// joined to another hub or as another user; joining as before changes nothing.
+// Errors: CodeNotFound for an unknown user, CodeJoined (Conflict) for a user who has joined another
+// hub, or this hub as another user. Join is idempotent.
 func (b *Service) Join(ctx context.Context, local, url, hubUser string, upload bool) error {
-	hub, err := uuidArg("user", hubUser)
+	hub, err := rules.UUIDArg("user", hubUser)
 	if err != nil {
 		return err
 	}
@@ -56,14 +56,12 @@ func (b *Service) Join(ctx context.Context, local, url, hubUser string, upload b
 	})
 }
 
-// Leave ends a user's replication: from then on the store is the authority again.
-// Rows that are inflight are in its way, CodeInflight (Conflict) with details.pending;
-// with force they are committed here under new ids. Deletes that the hub has not
-// confirmed are done. Who joins again sends everything again, under the same keys. It
-// is no error to leave without having joined. Leaving ends the [Membership]: what the
-// old hub answers from then on is refused.
+// Leave ends a user's replication. Inflight rows prevent it: CodeInflight (Conflict) with
+// details.pending. With force they are committed here under new ids. Deletes that the hub has not
+// confirmed are executed. A user who joins again sends everything again, under the same keys.
+// Leaving ends the [Membership]: later responses of the old hub are refused. Leave is idempotent.
 func (b *Service) Leave(ctx context.Context, local string, force bool) error {
-	defer b.progress.step()
+	defer b.progress.notify()
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		u, err := findUser(ctx, tx, local)
 		switch {
@@ -110,7 +108,7 @@ func (s *callTx) rows(ctx context.Context, query string, args ...any) (out []ent
 	return out, err
 }
 
-// finishDeletes does what a hub was to confirm.
+// finishDeletes executes the deletes that a hub has not confirmed.
 func (s *callTx) finishDeletes(ctx context.Context) error {
 	entries, err := s.rows(ctx, selectUserDeleting, s.u.ID)
 	for i := range entries {
@@ -133,7 +131,7 @@ func (s *callTx) finishDeletes(ctx context.Context) error {
 	return err
 }
 
-// commitHere commits what is inflight under ids of this store.
+// commitHere commits inflight entries under ids of this store.
 func (s *callTx) commitHere(ctx context.Context) error {
 	entries, err := s.rows(ctx, selectUserPending, s.u.ID)
 	for i := range entries {
@@ -143,7 +141,7 @@ func (s *callTx) commitHere(ctx context.Context) error {
 			found, err = s.find(ctx, selectAnyMemory, e.MemoryID)
 		}
 		if err == nil && found {
-			err = s.flip(ctx, e, NewID(), max(e.CreationTime, Time(s.m.lastCanonicalNS)+1), 0)
+			err = s.flip(ctx, e, rules.NewID(), max(e.CreationTime, Time(s.m.lastCanonicalNS)+1), 0)
 		} else if err == nil {
 			err = s.removeEntry(ctx, e) // its memory was deleted on another device
 		}

@@ -61,7 +61,7 @@ func (b *Service) Measured() Measured {
 	return out
 }
 
-// acked counts a write that began at a time and has ended with an error or none.
+// acked counts a write that began at a time, unless it has failed.
 func (b *Service) acked(began time.Time, err error) {
 	if err == nil {
 		b.measures.acks.Add(time.Since(began))
@@ -87,7 +87,7 @@ func (b *Service) searched(began time.Time, mode string, err error) {
 	m.searches[mode].Add(time.Since(began))
 }
 
-// fellBack counts a search that words alone answer, because of reason.
+// fellBack counts a search that uses words only, for a reason.
 func (b *Service) fellBack(reason string) {
 	b.measures.mu.Lock()
 	defer b.measures.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 )
@@ -18,7 +19,7 @@ func TestAMemorysChangesAreSentInOrderOnceAndFlipTheirRows(t *testing.T) {
 	h := newHub(d)
 	first := d.add("a")
 	d.add("b")
-	if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), "doc"}); err != nil {
+	if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, rules.NewID(), "doc"}); err != nil {
 		t.Fatal(err)
 	}
 	want(t, "context is inflight", must(d.GetContext(t.Context(), Caller{}, d.memory))(t).Synced, false)
@@ -163,7 +164,7 @@ func TestTwoDevicesSeeEachOther(t *testing.T) {
 	if _, _, err := far.CorrectEntry(t.Context(), Caller{}, far.memory, e.EntryID, Correction{b.EntryID, "typo"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := far.UpdateContext(t.Context(), Caller{}, NewDocument{far.memory, NewID(), "theirs"}); err != nil {
+	if _, _, err := far.UpdateContext(t.Context(), Caller{}, NewDocument{far.memory, rules.NewID(), "theirs"}); err != nil {
 		t.Fatal(err)
 	}
 	two.drain(h)
@@ -185,7 +186,7 @@ func TestContextsOfOneNanosecondAreInTheHubsOrderOnEveryDevice(t *testing.T) {
 	two = two.with(one.memory)
 	write := func(d *desk, text string) {
 		t.Helper()
-		if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), text}); err != nil {
+		if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, rules.NewID(), text}); err != nil {
 			t.Fatal(err)
 		}
 	}

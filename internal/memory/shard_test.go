@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"cairn/internal/memory/rules"
 )
 
 func TestAShardIsTheUnsignedHashOfTheMemory(t *testing.T) {
@@ -235,7 +237,7 @@ func BenchmarkShardsOfNoopJobs(b *testing.B) {
 	s := newShards(d.Shards, d.QueueLen, d.EnqueueTimeout)
 	names := make([]string, 64)
 	for i := range names {
-		names[i] = NewID()
+		names[i] = rules.NewID()
 	}
 	var n atomic.Int64
 	b.RunParallel(func(p *testing.PB) {

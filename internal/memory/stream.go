@@ -20,17 +20,17 @@ const (
 // The states of a stream.
 const (
 	StreamReady  = "ready"
-	StreamHalted = "halted" // a change was refused for good, and nothing behind it is sent
+	StreamHalted = "halted" // a change was refused permanently, and later ones are not sent
 )
 
-// Stream is where the replication of one memory, or vault, stands.
+// Stream is the replication state of one memory or vault.
 type Stream struct {
 	ID          string // of the memory or the vault, here
 	UserID      string
 	Lane        int
-	Head        int64 // its newest own change
-	Sent        int64 // the newest own change that was ever put into a request
-	Acked       int64 // all own changes up to here are settled
+	Head        int64 // newest own change
+	Sent        int64 // newest own change that was ever in a request
+	Acked       int64 // all own changes up to here are confirmed or set aside
 	Attempts    int   // failed tries in a row to send
 	NextAttempt time.Time
 	NextPull    time.Time
@@ -42,7 +42,7 @@ type Stream struct {
 	Subscribed  bool
 }
 
-// Outgoing is a change to be sent; Stream is the id here, Remote the one at the hub.
+// Outgoing is a change to send. Stream is the local id, Remote the one at the hub.
 type Outgoing struct {
 	Stream, Remote string
 	Seq            int64
@@ -71,8 +71,8 @@ WHERE f.name = 'replication' AND f.error IS NOT NULL AND f.next_try <= ?3 AND ` 
 	selectNextDue = `SELECT f.next_try ` + failingStreams + `WHERE f.name = 'replication' AND f.error IS NOT NULL AND f.next_try > ?2 AND ` + unsettledStream + `ORDER BY f.next_try LIMIT 1`
 	selectDelayed = `SELECT s.stream ` + failingStreams + `WHERE f.name = 'replication' AND f.error IS NOT NULL AND f.next_try > 0 AND s.user_id = ? AND s.state = 'ready'`
 
-	// Own changes of a stream that are still to be sent: all but the hub's, since a
-	// store that was restored has another device's name than when it made them.
+	// Own changes of a stream that are not sent yet: all except the hub's, because a restored
+	// store has another device name than the one in its older changes.
 	selectToSend = `SELECT c.seq, k.text, c.id, o.text, c.doc FROM changes c JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.seq > ?2 AND c.doc IS NOT NULL AND o.text <> 'confirm'
 AND c.device <> ifnull((SELECT id FROM symbols WHERE text = '` + hubDevice + `'), 0) ORDER BY c.seq LIMIT +?3`
@@ -118,8 +118,8 @@ func (b *Service) ReadyStreams(ctx context.Context, user string, now time.Time, 
 	return out, err
 }
 
-// NextDue is when the next stream of a user is due that is not yet: the Unix epoch if
-// there is none.
+// NextDue returns when the next failing stream of a user becomes due: the Unix epoch if there
+// is none.
 func (b *Service) NextDue(ctx context.Context, user string, now time.Time) (at time.Time, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var ns int64
@@ -130,7 +130,7 @@ func (b *Service) NextDue(ctx context.Context, user string, now time.Time) (at t
 	return at, err
 }
 
-// Streams lists a user's streams by id, after one.
+// Streams lists a user's streams after one, by id.
 func (b *Service) Streams(ctx context.Context, user, after string, limit int) (out []Stream, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out, err = streams(ctx, tx, selectStreams, user, after, limit)
@@ -139,7 +139,7 @@ func (b *Service) Streams(ctx context.Context, user, after string, limit int) (o
 	return out, err
 }
 
-// Stream is one stream; ok is false if it is unknown.
+// Stream reads one stream; ok is false if it is unknown.
 func (b *Service) Stream(ctx context.Context, id string) (m Stream, ok bool, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		err := m.scan(func(dest ...any) error { return tx.Get(ctx, dest, selectStream, id) })
@@ -149,13 +149,14 @@ func (b *Service) Stream(ctx context.Context, id string) (m Stream, ok bool, err
 	return m, ok, err
 }
 
-// NextBatch takes what is to be sent of some streams: own changes behind their
-// positions, ascending per stream, at most limit changes and about size bytes of
-// documents; a long one leaves each of the others its share. It notes them as sent, so that from then on a delete asks the hub. A
-// change that needs a confirmation which is not there yet ends its stream's part. A
-// stream with nothing left to send is settled.
+// NextBatch returns the next changes to send of some streams: own changes after their
+// positions, ascending per stream, at most limit changes and about size bytes of documents.
+// A long stream leaves each other one its share. The changes are noted as sent, so that
+// deletes ask the hub from then on. A change that needs an earlier confirmation ends the part
+// of its stream. A stream without changes is noted as confirmed.
 //
-// Errors besides the store's: CodeLeaseLost, CodeLeft. Repeating it gives the same again.
+// It is safe to repeat and then returns the same. Errors besides the store's: CodeLeaseLost,
+// CodeLeft.
 func (b *Service) NextBatch(ctx context.Context, m Membership, leases []store.Lease, ids []string, limit, size int) (out []Outgoing, err error) {
 	err = b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
@@ -194,7 +195,7 @@ func (b *Service) NextBatch(ctx context.Context, m Membership, leases []store.Le
 // errStop ends the reading of a stream's changes.
 var errStop = errors.New("enough")
 
-// takeFrom is one stream's part of a batch, behind its position and another one.
+// takeFrom returns the part of one stream in a batch, after its position and a given one.
 func (b *Service) takeFrom(ctx context.Context, tx *store.Tx, id string, after int64, limit int, left *int) (out []Outgoing, err error) {
 	var m Stream
 	err = m.scan(func(dest ...any) error { return tx.Get(ctx, dest, selectStream, id) })
@@ -234,9 +235,9 @@ func (b *Service) takeFrom(ctx context.Context, tx *store.Tx, id string, after i
 	return nil, nil
 }
 
-// complete reads the key out of a document and puts the entryId into those that knew a
-// localId alone: a delete waits for it, for which ready is false, and a put that is
-// sent again proposes it.
+// complete reads the key from a document and adds the entryId to a document that has only a
+// localId. ready is false for a delete whose entry has no entryId yet; a put that is sent
+// again proposes the known one.
 func (b *Service) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (ready bool, err error) {
 	var d entryDeleteDoc
 	if err := json.Unmarshal(o.Doc, &d); err != nil {
@@ -293,14 +294,14 @@ func (s *callTx) ready(ctx context.Context, stream string) error {
 // Delay notes a failed try to send a stream, which is tried again at a time of the real
 // clock.
 func (b *Service) Delay(ctx context.Context, m Membership, leases []store.Lease, stream string, until time.Time, why string) error {
-	return b.settling(ctx, m, leases, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		return s.tx.Fail(ctx, PushFollower, stream, errors.New(why), until)
 	})
 }
 
 // ClearDelays makes all of a user's streams due: its hub answers again.
 func (b *Service) ClearDelays(ctx context.Context, m Membership) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		delayed, err := s.tx.Texts(ctx, selectDelayed, m.User)
 		for _, stream := range delayed {
 			if err == nil {
@@ -315,7 +316,7 @@ func (b *Service) ClearDelays(ctx context.Context, m Membership) error {
 // is pulled again at a time of the real clock; a page that can be stored ends that.
 // stream is the hub's id or the local one.
 func (b *Service) DelayPulls(ctx context.Context, m Membership, stream string, until time.Time, why string) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		s.u = user{ID: m.User}
 		local, err := s.localStream(ctx, stream)
 		if err == nil {
@@ -325,7 +326,7 @@ func (b *Service) DelayPulls(ctx context.Context, m Membership, stream string, u
 	})
 }
 
-// Subscribe notes that a stream is to be pulled; it is made when it is new here.
+// Subscribe notes that a stream must be pulled. It creates the stream if that is unknown.
 func (b *Service) Subscribe(ctx context.Context, user, stream string) error {
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, upsertStream, stream, user, LaneOf(stream), 0)

@@ -156,3 +156,6 @@ func formOfMark(before, after string) string {
 	}
 	return formOther
 }
+
+// OutputDays is after how many days what commands printed is deleted, 0 for never.
+func (j *Service) OutputDays() int { return j.config.OutputDays }

@@ -22,6 +22,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/hub"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
@@ -128,7 +129,7 @@ func (e errand) write(ctx context.Context, b *memory.Service, n int) error {
 	c := memory.Caller{User: e.User, Key: fmt.Sprint(e.Name, "-", n)}
 	_, _, err := b.AddEntry(ctx, c, memory.NewEntry{MemoryID: to, RawEntry: fmt.Sprint(e.Name, n/len(e.Memories))})
 	if err == nil && n%7 == 3 {
-		_, _, err = b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: to, SessionID: memory.NewID(), Markdown: fmt.Sprint(e.Name, " ", n)})
+		_, _, err = b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: to, SessionID: rules.NewID(), Markdown: fmt.Sprint(e.Name, " ", n)})
 	}
 	if f := fault.As(err); err != nil && f.Code == memory.CodeMismatch {
 		err = nil // the context's session is another one
@@ -346,7 +347,7 @@ func TestALateHolderSettlesNothing(t *testing.T) {
 		t.Fatal(batch, err)
 	}
 	want(t, "leases of another process", len(d.leases(time.Nanosecond).Held()), 1)
-	err = d.Confirm(t.Context(), d.member(), late, []memory.Outcome{{Stream: d.memory, Seq: batch[0].Seq, Status: 201, EntryID: memory.NewID(), HubSeq: 9}})
+	err = d.Confirm(t.Context(), d.member(), late, []memory.Outcome{{Stream: d.memory, Seq: batch[0].Seq, Status: 201, EntryID: rules.NewID(), HubSeq: 9}})
 	want(t, "code", fault.As(err).Code, memory.CodeLeaseLost)
 	want(t, "still inflight", d.pending(d.memory), "a")
 	d.drain()

@@ -16,6 +16,7 @@ import (
 
 	"cairn/internal/hub"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
@@ -40,7 +41,7 @@ func conform(t testing.TB, s *store.Store, dir string) *conforming {
 		t.Fatal(err)
 	}
 	if c.me.HubURL == "" {
-		err = c.Join(t.Context(), c.me.UserID, "https://hub.test", memory.NewID(), true)
+		err = c.Join(t.Context(), c.me.UserID, "https://hub.test", rules.NewID(), true)
 	}
 	if err == nil {
 		c.me, err = c.Whoami(t.Context(), memory.Caller{})

@@ -59,16 +59,16 @@ ON CONFLICT (name, lane) DO UPDATE SET error = excluded.error, attempts = attemp
 	moveAside = `UPDATE set_aside SET lane = ?3 WHERE follower = ?1 AND lane = ?2`
 )
 
-// Cursor is how far a follower, or one lane of it, is.
+// Cursor is the position of a follower, or of one of its lanes.
 type Cursor struct {
 	Position int64  // seq of the last change that was handled
-	Mark     string // what the follower needs to know besides, such as a commit; "" for nothing
+	Mark     string // further state of the follower, such as a commit; "" for none
 
 	failing bool // the last try failed
 }
 
-// Cursor reads how far a lane of a follower is; lane "" is a follower without lanes. ok
-// is false, and the cursor zero, if it has never got anywhere.
+// Cursor reads the cursor of a lane; lane "" is a follower without lanes. ok is false, and
+// the cursor zero, if none was ever stored.
 func (tx *Tx) Cursor(ctx context.Context, follower, lane string) (c Cursor, ok bool, err error) {
 	err = tx.Get(ctx, []any{&c.Position, &c.Mark, &c.failing}, selectCursor, follower, lane)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -77,15 +77,15 @@ func (tx *Tx) Cursor(ctx context.Context, follower, lane string) (c Cursor, ok b
 	return c, err == nil, err
 }
 
-// Advance stores how far a lane is, and that it does not fail any more. A position
-// never goes back; the mark is that of the call. Repeating it is safe.
+// Advance stores the cursor of a lane, and that the lane no longer fails. The position never
+// decreases; the mark is always replaced. It is idempotent.
 func (tx *Tx) Advance(ctx context.Context, follower, lane string, c Cursor) error {
 	_, err := tx.Exec(ctx, upsertCursor, follower, lane, c.Position, c.Mark, tx.Now().UnixNano())
 	return err
 }
 
-// MoveLane gives what is known of a lane to another one, which loses its own; nothing
-// happens if there is nothing. Repeating it is safe.
+// MoveLane moves the account of one lane to another, whose own account is replaced. Without
+// an account to move it does nothing. It is idempotent.
 func (tx *Tx) MoveLane(ctx context.Context, follower, from, into string) error {
 	for _, move := range [...]string{dropLane, moveLane, moveAside} {
 		if _, err := tx.Exec(ctx, move, follower, from, into); err != nil {
@@ -95,13 +95,13 @@ func (tx *Tx) MoveLane(ctx context.Context, follower, from, into string) error {
 	return nil
 }
 
-// KeepLanes forgets all lanes of a follower but these, and what was set aside in them.
-// Repeating it is safe.
+// KeepLanes forgets all lanes of a follower except the given ones, with the changes that were
+// set aside in them. It is idempotent.
 func (tx *Tx) KeepLanes(ctx context.Context, follower string, lanes []string) error {
 	return tx.eachOf(ctx, follower, lanes, dropOtherLanes, dropOtherAsides)
 }
 
-// failed notes that a lane has failed, and when it is tried again.
+// failed notes a failure of a lane, which is tried again after delay.
 func (tx *Tx) failed(ctx context.Context, follower, lane string, why error, delay time.Duration) error {
 	return tx.Fail(ctx, follower, lane, why, tx.Now().Add(delay))
 }
@@ -113,7 +113,7 @@ func (tx *Tx) Fail(ctx context.Context, follower, lane string, why error, next t
 	return err
 }
 
-// Recover notes that a lane does not fail any more. Its cursor stays. It is idempotent.
+// Recover notes that a lane no longer fails. Its cursor stays. It is idempotent.
 func (tx *Tx) Recover(ctx context.Context, follower, lane string) error {
 	_, err := tx.Exec(ctx, dropFailing, follower, lane)
 	if err == nil {
@@ -147,7 +147,7 @@ func timeOrNull(t time.Time) any {
 	return t.UnixNano()
 }
 
-// reasonOf is an error's text with what to do about it.
+// reasonOf returns an error's text with its hint.
 func reasonOf(err error) string {
 	if err == nil {
 		return "no reason was given"
@@ -158,7 +158,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// FailedChange is a change that waits outside a follower's stream for another try.
+// FailedChange is a change that a follower has set aside for another try.
 type FailedChange struct {
 	Follower string
 	Lane     string // "" for a follower without lanes
@@ -191,14 +191,13 @@ func (tx *Tx) SetAside(ctx context.Context, follower, lane string, r Refusal) er
 	return err
 }
 
-// Settle forgets that a change was set aside. Repeating it is safe.
+// Settle forgets that a change was set aside. It is idempotent.
 func (tx *Tx) Settle(ctx context.Context, follower string, seq int64) error {
 	_, err := tx.Exec(ctx, deleteAside, follower, seq)
 	return err
 }
 
-// AsideIn lists what a lane of a follower has set aside, by seq; none if there is
-// nothing.
+// AsideIn lists the changes that were set aside in a lane, by seq; nil for none.
 func (tx *Tx) AsideIn(ctx context.Context, follower, lane string) ([]FailedChange, error) {
 	return tx.asides(ctx, selectAsideIn, follower, lane)
 }
@@ -217,8 +216,7 @@ func (tx *Tx) asides(ctx context.Context, query string, args ...any) (out []Fail
 	return out, err
 }
 
-// FailedChanges lists the changes that followers could not handle, in the order of
-// follower and seq; empty if nothing is set aside.
+// FailedChanges lists all changes that are set aside, by follower and seq; empty for none.
 func (s *Store) FailedChanges(ctx context.Context) (out []FailedChange, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out, err = tx.asides(ctx, selectAside)
@@ -227,7 +225,7 @@ func (s *Store) FailedChanges(ctx context.Context) (out []FailedChange, err erro
 	return out, err
 }
 
-// due lists up to 500 changes that a follower set aside and whose time has come.
+// due lists up to 500 changes that a follower has set aside and that are due.
 func (s *Store) due(ctx context.Context, follower string) (out []FailedChange, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out, err = tx.asides(ctx, selectAsideDue, follower, tx.Now().UnixNano())
@@ -236,7 +234,7 @@ func (s *Store) due(ctx context.Context, follower string) (out []FailedChange, e
 	return out, err
 }
 
-// changeAt reads one change; ok is false if it is not in the log.
+// changeAt reads the change with a seq; ok is false if it is not in the log.
 func (s *Store) changeAt(ctx context.Context, seq int64) (c Change, ok bool, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		ok = false
@@ -245,10 +243,10 @@ func (s *Store) changeAt(ctx context.Context, seq int64) (c Change, ok bool, err
 	return c, ok, err
 }
 
-// Retry makes everything due at once that a follower has set aside or fails at, of all
-// followers for "". It returns how many changes and how many failing lanes these are. A
-// running server tries them within a minute. Repeating it is safe. Errors: NotFound for a
-// follower that has never run.
+// Retry makes the changes and failing lanes of a follower due immediately, or those of all
+// followers for "", except what waits for a person. It returns their numbers. A running
+// server tries them within a minute. It is idempotent. Errors: NotFound for a follower that
+// has never run.
 func (s *Store) Retry(ctx context.Context, follower string) (changes, lanes int64, err error) {
 	err = s.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
 		known := true
@@ -275,8 +273,8 @@ func (s *Store) Retry(ctx context.Context, follower string) (changes, lanes int6
 	return changes, lanes, err
 }
 
-// Lag says how many changes a follower without lanes has yet to read; all of them if
-// it has never run. It counts positions, so gaps count too.
+// Lag returns how many changes a follower without lanes has not read; all of them if it has
+// never run. It counts positions, so gaps count, too.
 func (s *Store) Lag(ctx context.Context, follower string) (lag int64, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		head, err := tx.Head(ctx)
@@ -290,13 +288,13 @@ func (s *Store) Lag(ctx context.Context, follower string) (lag int64, err error)
 	return lag, err
 }
 
-// Progress is how a follower, or a lane of one, does.
+// Progress is the state of a follower, or of one of its lanes.
 type Progress struct {
 	Follower string
 	Lane     string
 	Live     bool  // of this process alone
 	Position int64 // seq of the last change that was handled; 0 of a live one
-	Behind   int64 // positions up to the log's end; 0 of a lane, which its follower must tell
+	Behind   int64 // positions up to the log's end; 0 of a lane, whose follower knows it
 	Oldest   int64 // Unix nanoseconds of the first change behind Position, 0 for none; likewise
 	Updated  int64 // Unix nanoseconds of the last step, 0 if that is not known
 
@@ -306,8 +304,8 @@ type Progress struct {
 	NextTry  int64  // Unix nanoseconds, 0 if it does not fail
 }
 
-// Followers reports how all followers do that have ever run on the store, and the live
-// ones of this process, by name and lane; empty if no follower has run.
+// Followers returns the state of all followers that have ever run on the store, and of the
+// live ones of this process, by name and lane; empty if no follower has run.
 func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out = nil
@@ -338,14 +336,15 @@ func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
 	return out, err
 }
 
-// IsFollowed reports whether a process holds the lease of a follower now. It makes no
-// file.
-func (s *Store) IsFollowed(name string) bool {
-	if !exists(s.lease(name).Path()) {
-		return false
+// IsFollowed reports whether a process runs a follower now: it holds the follower's lease,
+// or its lanes are leased and a process that may hold such leases lives. It makes no file.
+func (s *Store) IsFollowed(ctx context.Context, name string) bool {
+	if exists(s.lease(name).Path()) {
+		if held, err := s.WithLease(name, func() error { return nil }); err == nil && !held {
+			return true
+		}
 	}
-	held, err := s.WithLease(name, func() error { return nil })
-	return err == nil && !held
+	return s.hasLeases(ctx, name)
 }
 
 // liveRuns are the live followers of this process.
@@ -354,7 +353,7 @@ type liveRuns struct {
 	runs map[*following]Progress
 }
 
-// run notes that one runs, until the function that it returns is called.
+// run adds a live follower, until the returned function is called.
 func (l *liveRuns) run(f *following) (end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -369,7 +368,7 @@ func (l *liveRuns) run(f *following) (end func()) {
 	}
 }
 
-// failed notes that one has failed, or with a nil error that it does not any more.
+// failed notes a failure of a live follower, or with a nil error its end.
 func (l *liveRuns) failed(f *following, why error, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -388,7 +387,7 @@ func (l *liveRuns) failed(f *following, why error, now time.Time) {
 	l.runs[f] = p
 }
 
-// report is one line for each name, of the run that has failed most often.
+// report returns one row for each name, that of the run that has failed most often.
 func (l *liveRuns) report() []Progress {
 	l.mu.Lock()
 	defer l.mu.Unlock()

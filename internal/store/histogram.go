@@ -35,7 +35,7 @@ func (h *Histogram) Add(d time.Duration) {
 	h.sum.Add(int64(d))
 }
 
-// slotOf is the range of a duration in a histogram without bounds.
+// slotOf returns the slot of a duration in a histogram without bounds.
 func slotOf(d time.Duration) int {
 	us := uint64(d.Microseconds())
 	if us < 4 {
@@ -45,7 +45,7 @@ func slotOf(d time.Duration) int {
 	return min((n-2)*4+int(us>>(n-3)&3), slots-1)
 }
 
-// endOf is the duration below which those of a slot are, in a histogram without bounds.
+// endOf returns the upper end of a slot, exclusive, in a histogram without bounds.
 func endOf(slot int) time.Duration {
 	if slot < 4 {
 		return time.Duration(slot+1) * time.Microsecond
@@ -53,7 +53,7 @@ func endOf(slot int) time.Duration {
 	return time.Duration((5+slot%4)<<(slot/4-1)) * time.Microsecond
 }
 
-// Read is what was counted until now. What is added meanwhile may be in it or not.
+// Read returns the counts so far. Durations that are added concurrently may be missing.
 func (h *Histogram) Read() (d Distribution) {
 	d.bounds = h.Bounds
 	for i := range h.counts {
@@ -64,7 +64,7 @@ func (h *Histogram) Read() (d Distribution) {
 	return d
 }
 
-// Distribution is what a Histogram has counted.
+// Distribution is a snapshot of a Histogram.
 type Distribution struct {
 	Count  int64
 	Sum    time.Duration
@@ -72,7 +72,7 @@ type Distribution struct {
 	counts [slots]int64
 }
 
-// end is the upper end of a range; the one beyond all bounds ends where it begins.
+// end returns the upper end of a range. The range beyond all bounds ends where it begins.
 func (d *Distribution) end(slot int) time.Duration {
 	switch {
 	case d.bounds == nil:
@@ -83,7 +83,7 @@ func (d *Distribution) end(slot int) time.Duration {
 	return d.bounds[len(d.bounds)-1]
 }
 
-// Since is what was counted after an earlier Read of the same Histogram.
+// Since returns the difference to an earlier Read of the same Histogram.
 func (d Distribution) Since(earlier Distribution) Distribution {
 	for i := range d.counts {
 		d.counts[i] -= earlier.counts[i]
@@ -92,8 +92,8 @@ func (d Distribution) Since(earlier Distribution) Distribution {
 	return d
 }
 
-// Quantile is the duration that a share of all do not exceed, such as 0.95; it is
-// exact to the width of a range. 0 when nothing was counted.
+// Quantile returns the duration that a share of all, such as 0.95, does not exceed. It is
+// exact to the width of a range, and 0 if nothing was counted.
 func (d *Distribution) Quantile(share float64) time.Duration {
 	rank, below := share*float64(d.Count), 0.0
 	for i, n := range d.counts {

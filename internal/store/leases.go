@@ -45,6 +45,7 @@ type Leases struct {
 
 const (
 	selectLease   = `SELECT holder, epoch, until_ns FROM follower_leases WHERE follower = ? AND lane = ?`
+	existsLease   = `SELECT EXISTS (SELECT 1 FROM follower_leases WHERE follower = ?)`
 	selectHolders = `SELECT DISTINCT holder FROM follower_leases WHERE follower = ? AND until_ns > ?`
 	upsertLease   = `INSERT INTO follower_leases (follower, lane, holder, epoch, until_ns) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (follower, lane) DO UPDATE SET holder = excluded.holder, epoch = excluded.epoch, until_ns = excluded.until_ns`
@@ -274,17 +275,29 @@ func (s *Store) isGone(holder string) bool {
 	return true
 }
 
+// hasLeases reports whether the lanes of a follower were ever leased and a holder of
+// leases lives.
+func (s *Store) hasLeases(ctx context.Context, follower string) bool {
+	leased := false
+	err := s.Read(ctx, func(ctx context.Context, tx *Tx) error { return tx.Get(ctx, []any{&leased}, existsLease, follower) })
+	return err == nil && leased && s.liveHolders() > 0
+}
+
 // RemoveStaleLocks removes the files of holders of leases that have ended, as a server
 // does at its start. Files that cannot be removed stay.
-func (s *Store) RemoveStaleLocks() {
+func (s *Store) RemoveStaleLocks() { s.liveHolders() }
+
+// liveHolders counts the holders of leases that live, and removes the files of others.
+func (s *Store) liveHolders() (n int) {
 	files, err := os.ReadDir(filepath.Dir(s.path))
 	if err != nil {
-		return
+		return 0
 	}
 	prefix := filepath.Base(s.holderFile(""))
 	for _, f := range files {
-		if holder, ok := strings.CutPrefix(f.Name(), prefix); ok {
-			s.isGone(holder)
+		if holder, ok := strings.CutPrefix(f.Name(), prefix); ok && !s.isGone(holder) {
+			n++
 		}
 	}
+	return n
 }

@@ -61,6 +61,9 @@ func TestALaneBelongsToOneProcessUntilItsLeaseEndsOrIsReturned(t *testing.T) {
 		if err := check(t, s, late); !ok || err != nil {
 			t.Errorf("the holder: %v %v", ok, err)
 		}
+		if !s.IsFollowed(t.Context(), "copier") || s.IsFollowed(t.Context(), "other") {
+			t.Error("who runs is not reported")
+		}
 		if _, ok := two.Of(2); ok {
 			t.Error("two processes hold lane 2")
 		}
@@ -88,6 +91,9 @@ func TestALaneBelongsToOneProcessUntilItsLeaseEndsOrIsReturned(t *testing.T) {
 			t.Errorf("taken again it has epoch %d after %d, %v", again.Epoch, late.Epoch, check(t, s, again))
 		}
 		one.Close()
+		if s.IsFollowed(t.Context(), "copier") {
+			t.Error("it runs after all leases were returned")
+		}
 		if files, err := filepath.Glob(s.Path() + "-replicator-*"); err != nil || len(files) > 0 {
 			t.Errorf("left behind: %v %v", files, err)
 		}

@@ -8,9 +8,10 @@
 // mail are there as JSON, too, with ?format=json.
 //
 //	/                                    Today; ?period=24h|7d|30d|visit, ?project=ID
-//	/timeline                            events; ?project, ?type, ?file, ?branch, ?before=SECONDS-ID for older ones
+//	/timeline                            events; ?project, ?type, ?file, ?branch, ?agent, ?day, ?before=SECONDS-ID for older ones
 //	/sessions/{id}                       a session; ?from=N begins with a turn
-//	/search                              ?q, ?project, ?part
+//	/rows/{id}                           an event, whole, with its prompt and what it printed
+//	/search                              ?q, ?project, ?part, ?type, ?agent, ?branch, ?when
 //	/records/{project}                   the tree; ?state, ?at or ?tick, ?do=new&parent=ID for a form; by POST it is stored
 //	/records/{project}/{id}              a record beside it; ?from&to compares versions, ?do=edit|state|answer shows a form; by POST it is stored
 //	/files                               the files of the newest edits; ?period, ?project

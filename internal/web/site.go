@@ -43,6 +43,7 @@ type Site struct {
 	doctor    func(ctx context.Context) (doctor.Diagnosis, error) // nil where it cannot run
 	diagnosed atomic.Pointer[diagnosis]                           // of its last run
 	measured  atomic.Pointer[measured]                            // the last count of the store
+	counted   atomic.Pointer[waiting]                             // the last count for the bar
 }
 
 // Config says what pages are made of.
@@ -137,6 +138,9 @@ func (s *Site) Answer(r *http.Request, v Visitor) (Response, error) {
 	if !ok {
 		return Response{}, fault.New(fault.NotFound, "not_found", "there is no such page").WithHint("begin with Today")
 	}
+	if r.Method == http.MethodPost {
+		defer s.counted.Store(nil)
+	}
 	return at.answer(s, r, v, at)
 }
 
@@ -181,13 +185,15 @@ type frame struct {
 	JSON     string // the address of the same page as JSON, "" for none
 	Query    string // what is in the field for searching
 	Live     bool   // the page changes by itself
+
+	Waiting map[string]int // by the path of a section, how much waits there for the person
 }
 
 // Sections are the pages that the bar of every page lists.
 func Sections() []Section {
 	return []Section{
 		{"Today", "/", "h", []string{"today"}},
-		{"Timeline", "/timeline", "t", []string{"timeline", "session"}},
+		{"Timeline", "/timeline", "t", []string{"timeline", "session", "row"}},
 		{"Files", "/files", "f", []string{"files", "file"}},
 		{"Records", "/records", "r", []string{"records"}},
 		{"Mail", "/mail", "m", []string{"projects", "mailbox", "inbox", "letter", "thread", "overseer"}},
@@ -216,7 +222,7 @@ func (s *Site) show(r *http.Request, v Visitor, name, title string, content any)
 	}
 	return s.render(name, frame{
 		Title: title, Visitor: v, Content: content, JSON: with(r.URL, "format", "json"), Query: r.URL.Query().Get("q"),
-		Live: isLive(content),
+		Live: isLive(content), Waiting: s.countWaiting(r),
 	})
 }
 
@@ -267,6 +273,7 @@ func parse() (*template.Template, error) {
 		"iso":        func(t mail.Time) string { return t.UTC().Format(time.RFC3339) },
 		"size":       size,
 		"ago":        ago,
+		"back":       back,
 		"moment":     moment,
 		"period":     period,
 		"zone":       func() string { return zone(time.Now()) },
@@ -282,6 +289,7 @@ func parse() (*template.Template, error) {
 		"kind":       kindOf,
 		"count":      count,
 		"record":     recordPath,
+		"row":        rowPath,
 		"session":    sessionPath,
 		"add":        func(a, b int) int { return a + b },
 		"path":       middle,
@@ -294,6 +302,7 @@ func parse() (*template.Template, error) {
 		"lower":      strings.ToLower,
 		"did":        didOf,
 		"typeName":   typeName,
+		"ageName":    ageName,
 		"partName":   partName,
 		"facets":     facetsOf,
 		"nano":       nanoTime,
@@ -305,6 +314,7 @@ func parse() (*template.Template, error) {
 		"addsec":     func(a, b int64) int64 { return a + b },
 		"sum":        func(a, b float64) float64 { return a + b },
 		"ticks":      ticksOf,
+		"endOf":      endOf,
 		"mailunix":   func(t mail.Time) int64 { return t.UTC().Unix() },
 	}).ParseFS(files, "pages/*.html")
 }

@@ -122,7 +122,7 @@ func TestEveryPageOfWorkIsWholeAccessibleAndFitsItsWindow(t *testing.T) {
 	project := "/projects/" + strings.ReplaceAll(s.repo, "/", "%2F")
 	pages := []string{
 		"/files?period=7d", "/reservations?at=1+minute+ago", project + "/reservations/1/release", project + "/inbox/BlueLake", project + "/inbox/BlueLake?at=1+second+ago", s.memory(), s.memory() + "?at=1+second+ago",
-		project + "/overseer", "/", "/?period=7d", "/timeline", "/timeline?project=repo&type=file_edit", "/sessions/s1", "/search", "/search?q=refund+window", "/search?q=nothing+at+all+zzz",
+		project + "/overseer", "/", "/?period=7d", "/timeline", "/timeline?project=repo&type=file_edit", "/sessions/s1", "/rows/3", "/search", "/search?q=refund+window", "/search?q=nothing+at+all+zzz",
 		"/records", "/records/repo/R001", "/records/repo/R001?do=edit", "/records/repo/R001?do=answer", "/records/repo/R001?do=state", "/records/repo?do=new", "/records/repo?at=tick%3A1", "/reservations", "/status", "/worth?period=30d", "/memories", windowPath, windowPath + "&line=3", windowPath + "&view=history", "/keys", "/mail", project + "/mail", "/logout", "/sessions/none",
 	}
 	for _, view := range []struct {
