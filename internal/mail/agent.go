@@ -266,13 +266,6 @@ func (s *callTx) place(ctx context.Context, a *Agent, here project.Git) error {
 	return nil
 }
 
-func orNil(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
 // sameDocument reports whether two states of an agent have the same document.
 func sameDocument(a, b *Agent) bool {
 	x, y := *a, *b
@@ -295,13 +288,6 @@ func (s *callTx) overseer(ctx context.Context) (*Agent, error) {
 	}
 	s.actAs(a)
 	return a, nil
-}
-
-// Commit is a commit of the archive.
-type Commit struct {
-	SHA      string `json:"hexsha"`
-	Summary  string `json:"summary"`
-	Authored Time   `json:"authored_ts"`
 }
 
 // Profile is what whois answers.
@@ -477,4 +463,25 @@ func (s *callTx) releaseAll(ctx context.Context, a *Agent, kind string) (release
 		}
 	}
 	return len(held), nil
+}
+
+// RotateToken gives an agent another registration_token, which makes it protected
+// if it was not; the former one is worth nothing any more. The token is shown this
+// once.
+//
+// Errors: those of acting as the agent.
+func (o *Service) RotateToken(ctx context.Context, c Caller, projectKey, name string) (out Registered, err error) {
+	err = o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
+		a, err := s.actor(ctx, name)
+		if err != nil {
+			return err
+		}
+		token := s.newToken(a)
+		if err := s.put(ctx, a); err != nil {
+			return err
+		}
+		out = registered(a, token)
+		return nil
+	})
+	return out, err
 }

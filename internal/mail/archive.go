@@ -51,3 +51,10 @@ func (a Archive) move(ctx context.Context, tx *store.Tx, from, into int64) error
 	}
 	return a.Move(ctx, tx, from, into)
 }
+
+// Commit is a commit of the archive.
+type Commit struct {
+	SHA      string `json:"hexsha"`
+	Summary  string `json:"summary"`
+	Authored Time   `json:"authored_ts"`
+}

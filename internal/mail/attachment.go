@@ -27,20 +27,6 @@ type file struct {
 	data  []byte
 }
 
-// Attachment is what a message tells of an attachment (mail §6). An image that the
-// body itself holds has Type and MediaType alone.
-type Attachment struct {
-	Type         string `json:"type"` // inline or file
-	MediaType    string `json:"media_type"`
-	Bytes        *int64 `json:"bytes,omitempty"`
-	SHA1         string `json:"sha1,omitempty"`
-	Width        int    `json:"width,omitempty"` // of an image whose header tells
-	Height       int    `json:"height,omitempty"`
-	Data         string `json:"data_base64,omitempty"` // inline
-	Path         string `json:"path,omitempty"`        // in the archive of the project
-	OriginalPath string `json:"original_path,omitempty"`
-}
-
 // attach makes the meta data of a draft's files and of the images in its body, as
 // the sender's policy has it.
 //

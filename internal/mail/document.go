@@ -259,3 +259,17 @@ func put(ctx context.Context, tx *store.Tx, by Actor, productID string, d Docume
 
 // Actor says who makes a change; either may be "".
 type Actor struct{ Session, Agent string }
+
+// Attachment is what a message tells of an attachment (mail §6). An image that the
+// body itself holds has Type and MediaType alone.
+type Attachment struct {
+	Type         string `json:"type"` // inline or file
+	MediaType    string `json:"media_type"`
+	Bytes        *int64 `json:"bytes,omitempty"`
+	SHA1         string `json:"sha1,omitempty"`
+	Width        int    `json:"width,omitempty"` // of an image whose header tells
+	Height       int    `json:"height,omitempty"`
+	Data         string `json:"data_base64,omitempty"` // inline
+	Path         string `json:"path,omitempty"`        // in the archive of the project
+	OriginalPath string `json:"original_path,omitempty"`
+}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"cairn/internal/neutral"
 	"cairn/internal/store"
@@ -141,49 +139,6 @@ func (w *briefing) note(ctx context.Context, tx *store.Tx, a NoticeArgs, n *noti
 	}
 	d.Shown, d.ShownVia = w.now, &a.Event
 	return fresh, put(ctx, tx, Actor{Session: a.Session, Agent: n.agent.name}, p.ProductID, d)
-}
-
-// clean takes escape sequences and control characters other than line ends out of
-// a text, and what turns its direction or cannot be seen.
-func clean(text string) string {
-	var b strings.Builder
-	rest := text
-	for rest != "" {
-		if rest[0] == '\x1b' {
-			rest = afterEscape(rest[1:])
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(rest)
-		rest = rest[size:]
-		if r == '\n' || !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) && r != unicode.ReplacementChar {
-			b.WriteRune(r)
-		} else if r == '\t' || r == '\r' {
-			b.WriteByte(' ')
-		}
-	}
-	return b.String()
-}
-
-// afterEscape is what follows an escape sequence, whose ESC is gone already.
-func afterEscape(rest string) string {
-	if rest == "" {
-		return ""
-	}
-	switch rest[0] {
-	case '[': // parameters, then one final byte
-		i := strings.IndexFunc(rest[1:], func(r rune) bool { return r >= 0x40 && r <= 0x7e || r < 0x20 })
-		if i < 0 {
-			return ""
-		}
-		return rest[1+i+1:]
-	case ']', 'P', '_', '^', 'X': // a text up to BEL or ESC \
-		if i := strings.IndexAny(rest, "\a\x1b\n"); i >= 0 {
-			return strings.TrimPrefix(rest[i+1:], `\`)
-		}
-		return ""
-	}
-	_, size := utf8.DecodeRuneInString(rest)
-	return rest[size:]
 }
 
 func longestRun(text string, c byte) (longest int) {

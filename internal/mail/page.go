@@ -56,13 +56,6 @@ func (m *Message) page(p *Project) ([]byte, error) {
 	return []byte(headBegin + string(front) + headEnd + m.Body), nil
 }
 
-func (m *Message) attachments() json.RawMessage {
-	if len(m.Attachments) == 0 {
-		return json.RawMessage("[]")
-	}
-	return m.Attachments
-}
-
 // parseMessage reads the file of a message at its canonical path. What it leaves
 // out comes from elsewhere: the project's uid, blind copies and the uid of the
 // message that it replies to; the ordinal is that of its folder only.
@@ -88,14 +81,6 @@ func parseMessage(path string, content []byte) (*Message, error) {
 		Importance: h.Importance, AckRequired: h.AckRequired, Created: h.Created, Subject: h.Subject, Attachments: compact(h.Attachments), Body: string(body),
 		ArchivePath: path,
 	}, nil
-}
-
-// list is a list that is never null in JSON.
-func list(names []string) []string {
-	if names == nil {
-		return []string{}
-	}
-	return names
 }
 
 // compact is JSON without blanks, as it stands in the rows.

@@ -162,11 +162,6 @@ func patternPath(ctx context.Context, tx *store.Tx, projectID int64, r *Reservat
 	return "file_reservations/" + shelf(eldest) + hex.EncodeToString(sum[:]) + ".json", nil
 }
 
-// reservationPath is the path of a reservation's file.
-func reservationPath(id, ordinal int64) string {
-	return "file_reservations/" + shelf(ordinal) + fmt.Sprintf("id-%d.json", id)
-}
-
 // manifest is the file about an attachment.
 type manifest struct {
 	SHA1      string `json:"sha1"`
@@ -188,16 +183,6 @@ func (b *Blob) files(ctx context.Context, tx *store.Tx) ([]File, error) {
 	m.SHA1 = b.SHA1
 	about, err := sheet(m)
 	return []File{{b.path(m.MediaType), data}, {"attachments/_manifests/" + b.SHA1 + ".json", about}}, err
-}
-
-// path is where an attachment's bytes lie: images by the beginning of their hash,
-// other files in a folder of their own.
-func (b *Blob) path(mediaType string) string {
-	ext, image := map[string]string{"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}[mediaType]
-	if image {
-		return "attachments/" + b.SHA1[:2] + "/" + b.SHA1 + "." + ext
-	}
-	return "attachments/files/" + b.SHA1[:2] + "/" + b.SHA1 + ".bin"
 }
 
 const (

@@ -6,49 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"time"
-
-	"cairn/internal/fault"
-	"cairn/internal/store"
-	"cairn/internal/words"
 )
-
-// Past is an answer about a moment of the past: what the same question would have
-// answered then, as far as the change log tells it. It writes nothing.
-type Past[T any] struct {
-	At     store.Moment `json:"at"`
-	Result T            `json:"result"`
-}
-
-// rowSlack is how far the times in rows may lie before those of the changes that made
-// them: a call begins, and its transaction ends. Where a clock was set back they may lie
-// further off, by store.Skew. Rows narrow down which documents are read; the documents
-// decide.
-const rowSlack = Time(time.Minute)
-
-// slack is how far times in rows may lie on the wrong side of the scope's moment.
-func (s *callTx) slack(ctx context.Context) (Time, error) {
-	skew, err := s.tx.Skew(ctx, s.at, Stream(s.p.UID))
-	return rowSlack + Time(skew), err
-}
-
-// moment finds the moment that a caller named, and makes its time the call's.
-//
-// Errors: INVALID_TIMESTAMP for a text that names none, and for the future.
-func (s *callTx) moment(ctx context.Context, text string) error {
-	w, err := words.ParseMoment(text, s.tx.Now())
-	if err == nil {
-		s.at, err = s.tx.MomentOf(ctx, Stream(s.p.UID), w.Time, w.Tick)
-	}
-	if fault.HasCode(err, words.CodeMoment) || fault.HasCode(err, store.CodeFuture) {
-		f := fault.As(err)
-		return problemf(CodeTimestamp, "at: %s", printable(f.Message)).with("field", "at").with("provided", clip(text, 64)).hint(f.Hint)
-	}
-	if s.now = 0; !s.at.Time.IsZero() {
-		s.now = timeOf(s.at.Time)
-	}
-	return err
-}
 
 const (
 	// A page of the messages that an agent had got, behind one of them.
@@ -165,58 +123,4 @@ func (s *callTx) markRead(ctx context.Context, me *Agent, all []*got) error {
 		}
 		return err
 	})
-}
-
-// The reservations of a project that may have been active at a time, or with ?4 that
-// were made by then.
-const selectReserved = `SELECT r.uid FROM mail_reservations r WHERE r.project_id = ?1 AND r.created_ts <= ?2 + ?3
-  AND (?4 OR r.expires_ts > ?2 AND (r.released_ts IS NULL OR r.released_ts >= ?2 - ?3)) ORDER BY r.id`
-
-// notKnown stands for the signs of a reservation of the past.
-const notKnown = "not_known_of_the_past"
-
-// FileReservationsAt is FileReservations as of a moment, at which the reservations had
-// not expired. Whether they were stale then is not known: the signs say so.
-//
-// Errors: those of FileReservations, INVALID_TIMESTAMP.
-func (o *Service) FileReservationsAt(ctx context.Context, c Caller, projectKey string, ended bool, at string) (out Past[[]ListedReservation], err error) {
-	out.Result = []ListedReservation{}
-	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
-		if err := s.moment(ctx, at); err != nil {
-			return err
-		}
-		out.At = s.at
-		return s.reservedAt(ctx, ended, func(r *Reservation) { out.Result = append(out.Result, r.listedThen()) })
-	})
-	return out, err
-}
-
-// reservedAt calls each with the reservations that were active at the scope's moment, or
-// with ended with all that had been made, by number.
-func (s *callTx) reservedAt(ctx context.Context, ended bool, each func(r *Reservation)) error {
-	slack, err := s.slack(ctx)
-	if err != nil {
-		return err
-	}
-	uids, err := s.tx.Texts(ctx, selectReserved, s.p.ID, s.now, slack, ended)
-	if err != nil {
-		return err
-	}
-	return s.tx.DocumentsAt(ctx, s.at, Stream(s.p.UID), KindReservation, uids, func(doc json.RawMessage) error {
-		r := &Reservation{}
-		err := json.Unmarshal(doc, r)
-		if err == nil && (ended || r.Released == 0 && r.Expires > s.now) {
-			each(r)
-		}
-		return err
-	})
-}
-
-func (r *Reservation) listedThen() ListedReservation {
-	l := r.listed()
-	l.HolderActivity.Reasons = []string{}
-	if r.Released == 0 {
-		l.HolderActivity.Reasons = append(l.HolderActivity.Reasons, notKnown)
-	}
-	return l
 }

@@ -98,3 +98,18 @@ func sha1Of(data []byte) string {
 	sum := sha1.Sum(data)
 	return hex.EncodeToString(sum[:])
 }
+
+// reservationPath is the path of a reservation's file.
+func reservationPath(id, ordinal int64) string {
+	return "file_reservations/" + shelf(ordinal) + fmt.Sprintf("id-%d.json", id)
+}
+
+// path is where an attachment's bytes lie: images by the beginning of their hash,
+// other files in a folder of their own.
+func (b *Blob) path(mediaType string) string {
+	ext, image := map[string]string{"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}[mediaType]
+	if image {
+		return "attachments/" + b.SHA1[:2] + "/" + b.SHA1 + "." + ext
+	}
+	return "attachments/files/" + b.SHA1[:2] + "/" + b.SHA1 + ".bin"
+}

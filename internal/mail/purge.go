@@ -37,7 +37,6 @@ const (
 	purgeBatch = 200 // messages of one transaction
 
 	selectMessageIDs = `SELECT id FROM mail_messages WHERE project_id = ? ORDER BY id`
-	buryMessage      = `UPDATE mail_messages SET subject = '', body_md = '', attachments = ?2, archive_path = ?3 WHERE uid = ?1`
 	selectRefers     = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE (?2 = 0 OR project_id = ?2) AND id <> ?3 AND attachments LIKE '[%' AND instr(attachments, ?1) > 0)`
 	selectDropped    = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?2 AND attachments LIKE '{%' AND instr(attachments, ?1) > 0)
 AND NOT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?2 AND attachments LIKE '[%' AND instr(attachments, ?1) > 0)`
@@ -234,31 +233,6 @@ func (m *Message) purgeAs(ctx context.Context, tx *store.Tx, archive Archive, el
 func (m *Message) bury(at Time) {
 	m.Purged, m.Subject, m.Body, m.Attachments = at, "", "", json.RawMessage("[]")
 	m.ArchivePath = messagePath(m.Created, "", m.ID, m.Ordinal)
-}
-
-// marker stands in the column of attachments of a purged message, which has none.
-type marker struct {
-	Purged  Time     `json:"purged"`
-	Dropped []string `json:"dropped,omitempty"`
-}
-
-// attachmentsColumn is what stands in the column of attachments.
-func (m *Message) attachmentsColumn() any {
-	if m.Purged == 0 {
-		return textOrNull(m.Attachments)
-	}
-	text, _ := json.Marshal(marker{m.Purged, m.Dropped}) // of a time and texts: it cannot fail
-	return string(text)
-}
-
-// markerOf reads a column of attachments: what is left of a purged message, nil of
-// any other.
-func markerOf(column sql.NullString) *marker {
-	m := &marker{}
-	if column.String == "" || column.String[0] != '{' || json.Unmarshal([]byte(column.String), m) != nil || m.Purged == 0 {
-		return nil
-	}
-	return m
 }
 
 // wasDropped reports whether an attachment went with a purged message of its project,

@@ -60,12 +60,6 @@ func NewReindexer(s *store.Store, archive Archive, dryRun bool) *Reindexer {
 	return &Reindexer{store: s, dryRun: dryRun, archive: archive, uids: map[string]string{}, ids: map[string]string{}, out: Reindexed{Inserted: map[string]int{}, Conflicts: []Unusable{}, Unparseable: []Unusable{}}}
 }
 
-// CodeFormat is the code of the error (Unavailable) for an archive that a newer
-// cairn has written.
-const CodeFormat = "archive_newer"
-
-const archiveFormat = 1
-
 // Add takes over one project's folder. A file that cannot be used is listed and
 // passed over. Repeating it is safe.
 //

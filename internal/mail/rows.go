@@ -194,3 +194,25 @@ func findReservation(ctx context.Context, tx *store.Tx, query string, args ...an
 	}
 	return r, nil
 }
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func (m *Message) attachments() json.RawMessage {
+	if len(m.Attachments) == 0 {
+		return json.RawMessage("[]")
+	}
+	return m.Attachments
+}
+
+// list is a list that is never null in JSON.
+func list(names []string) []string {
+	if names == nil {
+		return []string{}
+	}
+	return names
+}

@@ -76,7 +76,6 @@ type Sent struct {
 
 const (
 	maxSubjectInput = 1 << 10 // bytes
-	maxSubject      = 200     // characters
 	maxTopic        = 64
 	maxReason       = 1000 // characters
 )
@@ -125,46 +124,6 @@ func isImportance(word string) bool {
 
 func badImportance(given string) error {
 	return invalid("importance", given, "importance is low, normal, high or urgent, not %s", quoted(given))
-}
-
-// threadID is the id of a thread as a message holds it, nil for a blank one (mail §6).
-//
-// Errors: INVALID_THREAD_ID.
-func threadID(given string) (*string, error) {
-	id := strings.TrimSpace(given)
-	if id == "" {
-		return nil, nil
-	}
-	if len(id) > 128 || !isPlain(id) || strings.IndexByte("._-", id[0]) >= 0 {
-		return nil, problemf(CodeThreadID, "Invalid thread_id: '%s'.", printable(strings.ToValidUTF8(clip(given, maxShown), ""))).
-			with("provided", strings.ToValidUTF8(clip(given, maxShown), "")).with("examples", []string{"FEAT-123", "release.2026-03", "42"}).
-			hint("a thread_id has 1 to 128 of the characters A-Z a-z 0-9 . _ - and begins with a letter or digit")
-	}
-	return &id, nil
-}
-
-func topicOf(given string) (*string, error) {
-	topic := strings.TrimSpace(given)
-	if topic == "" {
-		return nil, nil
-	}
-	if len(topic) > maxTopic || !isPlain(topic) {
-		return nil, problemf(CodeTopic, "Invalid topic: '%s'.", printable(strings.ToValidUTF8(clip(given, maxShown), ""))).
-			with("provided", strings.ToValidUTF8(clip(given, maxShown), "")).with("examples", []string{"build", "release-1.2", "db.schema"}).
-			hint("a topic has 1 to 64 of the characters A-Z a-z 0-9 . _ -")
-	}
-	return &topic, nil
-}
-
-// isPlain reports whether a text has only letters and digits of ASCII, dots,
-// underscores and dashes.
-func isPlain(text string) bool {
-	for _, r := range text {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-') {
-			return false
-		}
-	}
-	return true
 }
 
 // SendMessage writes to agents, of this project or of others (mail §6). Everybody

@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -89,25 +88,4 @@ func (s *callTx) newToken(a *Agent) (token string) {
 	a.TokenSHA256 = &hash
 	s.caller.Keyring.add(hash)
 	return token
-}
-
-// RotateToken gives an agent another registration_token, which makes it protected
-// if it was not; the former one is worth nothing any more. The token is shown this
-// once.
-//
-// Errors: those of acting as the agent.
-func (o *Service) RotateToken(ctx context.Context, c Caller, projectKey, name string) (out Registered, err error) {
-	err = o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
-		a, err := s.actor(ctx, name)
-		if err != nil {
-			return err
-		}
-		token := s.newToken(a)
-		if err := s.put(ctx, a); err != nil {
-			return err
-		}
-		out = registered(a, token)
-		return nil
-	})
-	return out, err
 }
