@@ -4,18 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strconv"
 
 	"cairn/internal/store"
 )
 
 const (
 	selectLastTime    = `SELECT ifnull(max(created_ts), 0) FROM mail_messages`
-	messageMonth      = `substr(archive_path, 10, 7)` // YYYY/MM, as the index has it
 	selectLastOfMonth = `SELECT ifnull(max(ordinal), 0) FROM mail_messages WHERE project_id = ?1 AND ` + messageMonth + ` = ?2`
 )
-
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // message finds a message of this project with its recipients.
 //
@@ -127,12 +123,6 @@ func (s *callTx) number(ctx context.Context, m *Message) (err error) {
 	}
 	m.ArchivePath = messagePath(m.Created, m.Subject, m.ID, m.Ordinal)
 	return nil
-}
-
-// nextOrdinal is the ordinal of the next message of a project and month.
-func nextOrdinal(ctx context.Context, tx *store.Tx, projectID int64, month string) (n int64, err error) {
-	err = tx.Get(ctx, []any{&n}, selectLastOfMonth, projectID, month)
-	return n + 1, err
 }
 
 // mirror is the agent of this project that stands for one of another project, made

@@ -3,7 +3,6 @@ package mail
 import (
 	"context"
 	"crypto/sha1"
-	"database/sql"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -21,7 +20,6 @@ const (
 
 	selectNewest = `SELECT uid FROM mail_reservations WHERE project_id = ? AND path_pattern = ? ORDER BY created_ts DESC, id DESC LIMIT 1`
 	selectEldest = `SELECT min(ordinal) FROM mail_reservations WHERE project_id = ? AND path_pattern = ?`
-	selectData   = `SELECT media_type, bytes, data FROM mail_blobs WHERE sha1 = ?`
 )
 
 // RenderedFiles are the files that changes of one project come to, and what a commit of
@@ -248,27 +246,6 @@ func excerpt(text string, n int) string {
 		}
 	}
 	return text
-}
-
-// messagesOf reads messages with their recipients.
-func messagesOf(ctx context.Context, tx *store.Tx, query string, args ...any) ([]*Message, error) {
-	var out []*Message
-	err := tx.Each(ctx, func(rows *sql.Rows) error {
-		m := &Message{To: []string{}, CC: []string{}, BCC: []string{}}
-		var attachments sql.NullString
-		if err := rows.Scan(m.columns(&attachments)...); err != nil {
-			return err
-		}
-		m.setAttachments(attachments)
-		out = append(out, m)
-		return nil
-	}, query, args...)
-	for _, m := range out {
-		if err == nil {
-			err = m.loadRecipients(ctx, tx)
-		}
-	}
-	return out, err
 }
 
 // note keeps what a commit says of a document.

@@ -138,8 +138,6 @@ func (s *callTx) ttl(seconds *int64, usual int64) Time {
 	return Time(min(max(usual, minTTL), int64(s.config.MaxTTL/1e9)) * 1e9)
 }
 
-const selectLastOrdinal = `SELECT ifnull(max(ordinal), 0) FROM mail_reservations WHERE project_id = ?`
-
 func (s *callTx) grant(ctx context.Context, all []wish, a ReserveArgs, source string, ttl Time) (GrantedReservations, error) {
 	out := GrantedReservations{Granted: []Grant{}, Conflicts: []Conflict{}}
 	if err := s.settle(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"strconv"
 
 	"cairn/internal/store"
 )
@@ -215,4 +216,52 @@ func list(names []string) []string {
 		return []string{}
 	}
 	return names
+}
+
+const messageMonth = `substr(archive_path, 10, 7)` // YYYY/MM, as the index has it
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// nextOrdinal is the ordinal of the next message of a project and month.
+func nextOrdinal(ctx context.Context, tx *store.Tx, projectID int64, month string) (n int64, err error) {
+	err = tx.Get(ctx, []any{&n}, selectLastOfMonth, projectID, month)
+	return n + 1, err
+}
+
+// beginning is the number of the message that a thread with a decimal id began
+// with, 0 for other ids.
+func beginning(thread *string) int64 {
+	if thread == nil {
+		return 0
+	}
+	id, err := strconv.ParseInt(*thread, 10, 64)
+	if err != nil || id < 1 || decimal(id) != *thread {
+		return 0
+	}
+	return id
+}
+
+const selectLastOrdinal = `SELECT ifnull(max(ordinal), 0) FROM mail_reservations WHERE project_id = ?`
+
+const selectData = `SELECT media_type, bytes, data FROM mail_blobs WHERE sha1 = ?`
+
+// messagesOf reads messages with their recipients.
+func messagesOf(ctx context.Context, tx *store.Tx, query string, args ...any) ([]*Message, error) {
+	var out []*Message
+	err := tx.Each(ctx, func(rows *sql.Rows) error {
+		m := &Message{To: []string{}, CC: []string{}, BCC: []string{}}
+		var attachments sql.NullString
+		if err := rows.Scan(m.columns(&attachments)...); err != nil {
+			return err
+		}
+		m.setAttachments(attachments)
+		out = append(out, m)
+		return nil
+	}, query, args...)
+	for _, m := range out {
+		if err == nil {
+			err = m.loadRecipients(ctx, tx)
+		}
+	}
+	return out, err
 }

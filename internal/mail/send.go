@@ -76,8 +76,6 @@ type Sent struct {
 
 const (
 	maxSubjectInput = 1 << 10 // bytes
-	maxTopic        = 64
-	maxReason       = 1000 // characters
 )
 
 // draft is a message before it has recipients and a number.

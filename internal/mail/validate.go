@@ -324,3 +324,7 @@ func isPlain(text string) bool {
 	}
 	return true
 }
+
+const maxTopic = 64
+
+const maxReason = 1000 // characters
