@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	selectLastTime    = `SELECT ifnull(max(created_ts), 0) FROM mail_messages`
-	selectLastOfMonth = `SELECT ifnull(max(ordinal), 0) FROM mail_messages WHERE project_id = ?1 AND ` + messageMonth + ` = ?2`
+	selectLastTime = `SELECT ifnull(max(created_ts), 0) FROM mail_messages`
 )
 
 // message finds a message of this project with its recipients.

@@ -265,3 +265,5 @@ func messagesOf(ctx context.Context, tx *store.Tx, query string, args ...any) ([
 	}
 	return out, err
 }
+
+const selectLastOfMonth = `SELECT ifnull(max(ordinal), 0) FROM mail_messages WHERE project_id = ?1 AND ` + messageMonth + ` = ?2`
