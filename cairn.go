@@ -12,7 +12,7 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/fault"
-	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -112,7 +112,7 @@ func open(c Config, openStore func(context.Context, store.Config) (*store.Store,
 	if k.journal, err = k.settings.journalConfig(c.Home); err != nil {
 		return nil, filterFault(err, c.Dir, k.place.Root)
 	}
-	k.journal.Kept = []observation.Keeper{record.Kept, mail.Kept}
+	k.journal.Kept = []observation.Keeper{record.Kept, agents.Kept}
 	return k, nil
 }
 

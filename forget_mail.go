@@ -9,26 +9,27 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/documents"
 	"cairn/internal/observation"
 	"cairn/internal/store"
 )
 
 // PurgedMail is what a purge of mail took away, or would.
 type PurgedMail struct {
-	mail.PurgeResult
+	documents.PurgeResult
 	Backups  int            `json:"backups"`  // copies of the store
 	Behind   []store.Behind `json:"behind"`   // followers that do not know of it yet
 	Archives []string       `json:"archives"` // folders whose Git history keeps the files until it is rewritten
 }
 
-// PurgeMail purges messages, see mail.Service.Purge, takes what they left off the
+// PurgeMail purges messages, see service.Mail.Purge, takes what they left off the
 // disk, as Purge does, and brings the archives that there are up to date, so that
 // their tips hold tombstones in place of the files. Place is that of the call.
 //
 // Errors: those of mail's Purge, NotFound with store.CodeMissing; those of clearing
 // the disk and of the archives, after which PurgedMail reports what is gone.
-func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done PurgedMail, err error) {
-	done = PurgedMail{PurgeResult: mail.PurgeResult{Projects: []string{}}, Behind: []store.Behind{}, Archives: []string{}}
+func (c *Cairn) PurgeMail(ctx context.Context, a documents.PurgeArgs) (done PurgedMail, err error) {
+	done = PurgedMail{PurgeResult: documents.PurgeResult{Projects: []string{}}, Behind: []store.Behind{}, Archives: []string{}}
 	s, err := c.opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")

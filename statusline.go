@@ -3,23 +3,23 @@ package cairn
 import (
 	"context"
 
-	"cairn/internal/mail"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
 // StatusLine is what one line says about a session while a person works with it.
 type StatusLine struct {
-	Session string        `json:"session"` // "" if no session is known here
-	Project string        `json:"project"` // of the session, else of the working directory; "" if unknown
-	Rows    int64         `json:"rows"`    // observations that the session has left
-	Agents  []mail.Acting `json:"agents"`  // as which it acts; empty, not nil
+	Session string           `json:"session"` // "" if no session is known here
+	Project string           `json:"project"` // of the session, else of the working directory; "" if unknown
+	Rows    int64            `json:"rows"`    // observations that the session has left
+	Agents  []service.Acting `json:"agents"`  // as which it acts; empty, not nil
 }
 
 // StatusLine describes a session, without a name that of the agent which runs this
 // process. It writes nothing; an unknown session and a missing store are no errors.
 func (c *Cairn) StatusLine(ctx context.Context, session string) (line StatusLine, err error) {
-	line.Agents = []mail.Acting{}
+	line.Agents = []service.Acting{}
 	if line.Session = session; session == "" {
 		if line.Session, err = c.CurrentSession(ctx); err != nil {
 			return line, err

@@ -10,11 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/service"
+
+	"github.com/spf13/cobra"
 )
 
 // mailFlags are the flags that commands of agents, mail and reservations share.
@@ -58,7 +59,7 @@ func (f *mailFlags) actor(ctx context.Context, c *cairn.Cairn) (name string, err
 		}
 	}
 	var names []string
-	err = c.Mail().Read(ctx, owner(), func(ctx context.Context, o *mail.Service, who mail.Caller) (err error) {
+	err = c.Mail().Read(ctx, owner(), func(ctx context.Context, o *service.Mail, who mail.Caller) (err error) {
 		names, err = o.ActingAs(ctx, who, f.key(c))
 		return err
 	})
@@ -75,8 +76,8 @@ func (f *mailFlags) actor(ctx context.Context, c *cairn.Cairn) (name string, err
 }
 
 // asked is what a method of the office that only reads answers.
-func asked[T any](cmd *cobra.Command, c *cairn.Cairn, ask func(context.Context, *mail.Service, mail.Caller) (T, error)) (out T, err error) {
-	err = c.Mail().Read(cmd.Context(), owner(), func(ctx context.Context, o *mail.Service, who mail.Caller) (err error) {
+func asked[T any](cmd *cobra.Command, c *cairn.Cairn, ask func(context.Context, *service.Mail, mail.Caller) (T, error)) (out T, err error) {
+	err = c.Mail().Read(cmd.Context(), owner(), func(ctx context.Context, o *service.Mail, who mail.Caller) (err error) {
 		out, err = ask(ctx, o, who)
 		return err
 	})
@@ -84,8 +85,8 @@ func asked[T any](cmd *cobra.Command, c *cairn.Cairn, ask func(context.Context, 
 }
 
 // done is asked for a method that stores something.
-func done[T any](cmd *cobra.Command, c *cairn.Cairn, do func(context.Context, *mail.Service, mail.Caller) (T, error)) (out T, err error) {
-	err = c.Mail().Write(cmd.Context(), owner(), func(ctx context.Context, o *mail.Service, who mail.Caller) (err error) {
+func done[T any](cmd *cobra.Command, c *cairn.Cairn, do func(context.Context, *service.Mail, mail.Caller) (T, error)) (out T, err error) {
+	err = c.Mail().Write(cmd.Context(), owner(), func(ctx context.Context, o *service.Mail, who mail.Caller) (err error) {
 		out, err = do(ctx, o, who)
 		return err
 	})

@@ -13,6 +13,8 @@ import (
 	"cairn/internal/githook"
 	"cairn/internal/gitread"
 	"cairn/internal/mail"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -27,7 +29,7 @@ const (
 // Service installs guards in repositories and answers them.
 type Service struct {
 	// Office is the mail over the store, or over nothing; there is false without a store.
-	Office func(ctx context.Context) (o *mail.Service, there bool, err error)
+	Office func(ctx context.Context) (o *service.Mail, there bool, err error)
 
 	// Sessions are the ids of the sessions of the agent that started this process.
 	Sessions func(ctx context.Context) ([]string, error)
@@ -248,7 +250,7 @@ type Conflict struct {
 // is none, unless there is nothing to check; NOT_FOUND for a Project that is none.
 func (s *Service) Check(ctx context.Context, a CheckArgs) (out Checked, err error) {
 	out = Checked{Agent: a.Agent, Conflicts: []Conflict{}}
-	asked := mail.GuardArgs{Agent: a.Agent, Place: s.Place, Project: a.Project}
+	asked := reservations.GuardArgs{Agent: a.Agent, Place: s.Place, Project: a.Project}
 	if err := s.findChanges(ctx, a, &asked); err != nil {
 		return out, err
 	}
@@ -279,13 +281,13 @@ func (s *Service) Check(ctx context.Context, a CheckArgs) (out Checked, err erro
 // Of several sessions of one process it is unknown which one asks: what stands in the way
 // of all of them is a conflict, and the reservations of one of them only warn, as they do
 // for a person.
-func (s *Service) bySession(ctx context.Context, o *mail.Service, asked mail.GuardArgs, out *Checked) (mail.Guarded, error) {
+func (s *Service) bySession(ctx context.Context, o *service.Mail, asked reservations.GuardArgs, out *Checked) (reservations.Guarded, error) {
 	if asked.Agent != "" {
 		return o.Guard(ctx, asked)
 	}
 	ids, err := s.Sessions(ctx)
 	if err != nil {
-		return mail.Guarded{}, err
+		return reservations.Guarded{}, err
 	}
 	if len(ids) > 0 {
 		asked.Session, asked.Further = ids[0], ids[1:]
@@ -300,7 +302,7 @@ func (s *Service) bySession(ctx context.Context, o *mail.Service, asked mail.Gua
 }
 
 // findChanges finds the files, and the repository that git's hook works in.
-func (s *Service) findChanges(ctx context.Context, a CheckArgs, asked *mail.GuardArgs) error {
+func (s *Service) findChanges(ctx context.Context, a CheckArgs, asked *reservations.GuardArgs) error {
 	changed, named := gitread.ParseChanges(a.Names)
 	if a.Given && !named { // bare names
 		for name := range strings.SplitSeq(strings.TrimSuffix(string(a.Names), "\x00"), "\x00") {
@@ -376,7 +378,7 @@ func (s *Service) Status(ctx context.Context, path string) (out Status, err erro
 	}
 	office, _, err := s.Office(ctx)
 	if err == nil {
-		var p mail.ProjectResource
+		var p service.ProjectResource
 		if p, err = office.ProjectOf(ctx, mail.Caller{Place: g.place}, path); err == nil {
 			out.Project = &p.HumanKey
 		}

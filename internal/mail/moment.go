@@ -22,26 +22,26 @@ type Past[T any] struct {
 // decide.
 const rowSlack = Time(time.Minute)
 
-// slack is how far times in rows may lie on the wrong side of the scope's moment.
-func (s *callTx) slack(ctx context.Context) (Time, error) {
-	skew, err := s.tx.Skew(ctx, s.at, Stream(s.p.UID))
+// Slack is how far times in rows may lie on the wrong side of the scope's moment.
+func (s *CallTx) Slack(ctx context.Context) (Time, error) {
+	skew, err := s.Tx.Skew(ctx, s.At, Stream(s.Project.UID))
 	return rowSlack + Time(skew), err
 }
 
-// moment finds the moment that a caller named, and makes its time the call's.
+// Moment finds the moment that a caller named, and makes its time the call's.
 //
 // Errors: INVALID_TIMESTAMP for a text that names none, and for the future.
-func (s *callTx) moment(ctx context.Context, text string) error {
-	w, err := words.ParseMoment(text, s.tx.Now())
+func (s *CallTx) Moment(ctx context.Context, text string) error {
+	w, err := words.ParseMoment(text, s.Tx.Now())
 	if err == nil {
-		s.at, err = s.tx.MomentOf(ctx, Stream(s.p.UID), w.Time, w.Tick)
+		s.At, err = s.Tx.MomentOf(ctx, Stream(s.Project.UID), w.Time, w.Tick)
 	}
 	if fault.HasCode(err, words.CodeMoment) || fault.HasCode(err, store.CodeFuture) {
 		f := fault.As(err)
-		return problemf(CodeTimestamp, "at: %s", printable(f.Message)).with("field", "at").with("provided", clip(text, 64)).hint(f.Hint)
+		return Errorf(CodeTimestamp, "at: %s", Printable(f.Message)).With("field", "at").With("provided", Clip(text, 64)).Hint(f.Hint)
 	}
-	if s.now = 0; !s.at.Time.IsZero() {
-		s.now = timeOf(s.at.Time)
+	if s.Now = 0; !s.At.Time.IsZero() {
+		s.Now = TimeOf(s.At.Time)
 	}
 	return err
 }

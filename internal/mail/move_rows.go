@@ -38,9 +38,9 @@ func MoveRows(ctx context.Context, tx *store.Tx, archive Archive, from, into pro
 	if err := archive.move(ctx, tx, from.Key, into.Key); err != nil {
 		return err
 	}
-	p, err := projectByUID(ctx, tx, *uid)
+	p, err := ProjectByUID(ctx, tx, *uid)
 	if err != nil {
 		return err
 	}
-	return put(ctx, tx, Actor{}, p.ProductID, p)
+	return Put(ctx, tx, Actor{}, p.ProductID, p)
 }

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// clean takes escape sequences and control characters other than line ends out of
+// Clean takes escape sequences and control characters other than line ends out of
 // a text, and what turns its direction or cannot be seen.
-func clean(text string) string {
+func Clean(text string) string {
 	var b strings.Builder
 	rest := text
 	for rest != "" {

@@ -14,6 +14,8 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 )
 
@@ -176,10 +178,10 @@ func (t *mailTools) caller(c Call) mail.Caller {
 }
 
 // method is one method of the service.
-type method[A, T any] func(o *mail.Service, ctx context.Context, c mail.Caller, args A) (T, error)
+type method[A, T any] func(o *service.Mail, ctx context.Context, c mail.Caller, args A) (T, error)
 
 func (do method[A, T]) untyped() method[any, any] {
-	return func(o *mail.Service, ctx context.Context, c mail.Caller, args any) (any, error) {
+	return func(o *service.Mail, ctx context.Context, c mail.Caller, args any) (any, error) {
 		return do(o, ctx, c, *args.(*A))
 	}
 }
@@ -198,7 +200,7 @@ func (t *mailTools) calling(reads bool, do method[any, any]) toolFunc {
 		run = t.mail.Read
 	}
 	return func(ctx context.Context, c Call, in any) (out any, err error) {
-		err = run(ctx, t.caller(c), func(ctx context.Context, o *mail.Service, c mail.Caller) (err error) {
+		err = run(ctx, t.caller(c), func(ctx context.Context, o *service.Mail, c mail.Caller) (err error) {
 			out, err = do(o, ctx, c, in)
 			return err
 		})
@@ -258,28 +260,28 @@ func (t *mailTools) identityTools() []Tool {
 		mailTool(t, nobody{}, Tool{
 			Name:        "ensure_project",
 			Description: "Make the repository at an absolute path a project, or find the project that it is. All worktrees of a repository are one project. macro_start_session does this too.",
-		}, (*mail.Service).EnsureProject),
+		}, (*service.Mail).EnsureProject),
 		mailTool(t, newAgent{}, Tool{
 			Name: "register_agent", Words: "name join",
 			Description: "Get a name to act under in a project, or update the program, model and task of the one you have. Returns the agent; use its name in all later calls.",
-		}, (*mail.Service).RegisterAgent),
+		}, (*service.Mail).RegisterAgent),
 		mailTool(t, newAgent{}, Tool{
 			Name:        "create_agent_identity",
 			Description: "Register one more agent, never an existing one; for a subagent that you start, for example. Returns the new agent.",
-		}, func(o *mail.Service, ctx context.Context, c mail.Caller, a identityArgs) (mail.Registered, error) {
-			return o.CreateAgent(ctx, c, mail.RegisterArgs(a))
+		}, func(o *service.Mail, ctx context.Context, c mail.Caller, a identityArgs) (agents.Registered, error) {
+			return o.CreateAgent(ctx, c, agents.RegisterArgs(a))
 		}),
 		mailTool(t, nobody{}, Tool{
 			Name: "whois", ReadOnly: true,
 			Description: "Look up one agent: its program, model and task, when it was last active, and the newest commits of its mail and reservations.",
-		}, (*mail.Service).Whois),
+		}, (*service.Mail).Whois),
 		mailTool(t, nobody{}, Tool{
 			Name: "list_agents", Words: "who here others team members", ReadOnly: true,
 			Description: "List the agents of a project by name, with their tasks, unread mail and active reservations. Use it to find out whom to write to.",
-		}, (*mail.Service).ListAgents),
+		}, (*service.Mail).ListAgents),
 		mailTool(t, anAgent{}, Tool{
 			Name: "retire_agent", Words: "leave quit unregister",
 			Description: "Retire an agent: its reservations are released, it gets no more mail and is listed no more. Its history stays; register_agent on the name revives it.",
-		}, (*mail.Service).RetireAgent),
+		}, (*service.Mail).RetireAgent),
 	}
 }

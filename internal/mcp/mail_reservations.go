@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"cairn/internal/guard"
-	"cairn/internal/mail"
+	"cairn/internal/mail/service"
 )
 
 func (t *mailTools) reservationTools() []Tool {
@@ -15,24 +15,24 @@ func (t *mailTools) reservationTools() []Tool {
 			Description: "Reserve files or globs before you edit them, so that other agents keep away. Each path is granted, or named in conflicts with its holders: " +
 				"then work on something else, or write to the holder.",
 			Brief: "Reserve files or globs before you edit them; heed conflicts.",
-		}, (*mail.Service).FileReservationPaths),
+		}, (*service.Mail).FileReservationPaths),
 		mailTool(t, nobody{}, Tool{
 			Name: "check_file_reservation_conflicts", Words: "lock locked who holds owner reserved file", ReadOnly: true,
 			Description: "Look up who has reserved paths, without reserving them. free lists the paths that nobody holds, conflicts the others with their holders.",
-		}, (*mail.Service).CheckFileReservationConflicts),
+		}, (*service.Mail).CheckFileReservationConflicts),
 		mailTool(t, anAgent{}, Tool{
 			Name: "release_file_reservations", Words: "unlock lock free reserve", Lean: true,
 			Description: "Release reservations of yours as soon as you are done: those with these paths and ids, or all of them if you name neither.",
 			Brief:       "Release reservations when done: these paths, or all of yours.",
-		}, (*mail.Service).ReleaseFileReservations),
+		}, (*service.Mail).ReleaseFileReservations),
 		mailTool(t, anAgent{}, Tool{
 			Name: "renew_file_reservations", Words: "extend lock",
 			Description: "Keep reservations of yours for longer: those with these paths and ids, or all of them if you name neither.",
-		}, (*mail.Service).RenewFileReservations),
+		}, (*service.Mail).RenewFileReservations),
 		mailTool(t, anAgent{}, Tool{
 			Name: "force_release_file_reservation", Words: "unlock break steal lock",
 			Description: "Release another agent's stale or expired reservation. A live one is refused (RESERVATION_ACTIVE): then write to its holder.",
-		}, (*mail.Service).ForceReleaseFileReservation),
+		}, (*service.Mail).ForceReleaseFileReservation),
 	}
 }
 
@@ -64,18 +64,18 @@ func (t *mailTools) macroTools() []Tool {
 			Name: "macro_start_session", Words: "register begin start join", Lean: true,
 			Description: "Begin work among other agents, in one call: make the project, get a name, reserve files and read your mail. Act under the returned agent's name from then on.",
 			Brief:       "Begin work among other agents: get your name, reserve files, see your mail.",
-		}, (*mail.Service).MacroStartSession),
+		}, (*service.Mail).MacroStartSession),
 		mailTool(t, anAgent{}, Tool{
 			Name:        "macro_prepare_thread",
 			Description: "Join a discussion, in one call: get a name, a summary of the thread and your mail.",
-		}, (*mail.Service).MacroPrepareThread),
+		}, (*service.Mail).MacroPrepareThread),
 		mailTool(t, anAgent{}, Tool{
 			Name:        "macro_file_reservation_cycle",
 			Description: "Reserve files, and with auto_release release what was granted at once: a test of whether the files are free now.",
-		}, (*mail.Service).MacroFileReservationCycle),
+		}, (*service.Mail).MacroFileReservationCycle),
 		mailTool(t, anAgent{}, Tool{
 			Name:        "macro_contact_handshake",
 			Description: "Ask an agent for permission to write to it and send a first message, in one call. The message is sent only if the permission stands at once.",
-		}, (*mail.Service).MacroContactHandshake),
+		}, (*service.Mail).MacroContactHandshake),
 	}
 }

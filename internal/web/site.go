@@ -21,6 +21,7 @@ import (
 	"cairn/internal/doctor"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/service"
 	"cairn/internal/markdown"
 	"cairn/internal/project"
 	"cairn/internal/record"
@@ -319,8 +320,8 @@ func size(n *int64) string {
 func person() mail.Caller { return mail.Caller{Owner: true, Ancestors: []project.Process{}} }
 
 // ask reads from the mail.
-func ask[T any](ctx context.Context, s *Site, read func(context.Context, *mail.Service, mail.Caller) (T, error)) (out T, err error) {
-	err = s.mail.Read(ctx, person(), func(ctx context.Context, o *mail.Service, c mail.Caller) error {
+func ask[T any](ctx context.Context, s *Site, read func(context.Context, *service.Mail, mail.Caller) (T, error)) (out T, err error) {
+	err = s.mail.Read(ctx, person(), func(ctx context.Context, o *service.Mail, c mail.Caller) error {
 		out, err = read(ctx, o, c)
 		return err
 	})
