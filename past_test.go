@@ -16,6 +16,7 @@ import (
 	"cairn/internal/mail/reservations"
 	"cairn/internal/mail/service"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/record"
 )
 
@@ -109,7 +110,7 @@ func (p *past) step() {
 		})
 	case 14, 15, 16:
 		p.fine(p.Memories().Write(p.t.Context(), p.rememberer(), func(ctx context.Context, b *memory.Service, c memory.Caller) error {
-			_, _, err := b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: memory.DefaultMemory, SessionID: memory.NewID(), Markdown: fmt.Sprint("state ", p.IntN(1000))})
+			_, _, err := b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: memory.DefaultMemory, SessionID: rules.NewID(), Markdown: fmt.Sprint("state ", p.IntN(1000))})
 			return err
 		}))
 	case 17:

@@ -46,7 +46,7 @@ func TestActivateLoadsWhatIsNeeded(t *testing.T) {
 	want(t, "the transport's session", own.SessionID, "wire")
 }
 
-func TestActivateTellsOfOtherHolders(t *testing.T) {
+func TestActivateReportsOtherHolders(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ctx := t.Context()
@@ -132,7 +132,7 @@ func TestSessionsThatBeginWithAnothersRecordBranchFromIt(t *testing.T) {
 	}
 }
 
-func TestSyncTellsWhatOthersDid(t *testing.T) {
+func TestSyncReportsChangesOfOthers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.create("s1", "", "a")
@@ -351,7 +351,7 @@ func TestMergedProjectsKeepOneHistory(t *testing.T) {
 	}
 }
 
-func TestPurgingObservationsSparesSessionsThatRecordsName(t *testing.T) {
+func TestPurgingObservationsKeepsSessionsOfRecords(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ctx := t.Context()

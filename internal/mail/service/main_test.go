@@ -119,7 +119,7 @@ func theArchive() mail.Archive {
 			}
 			return out, err
 		},
-		Bury: archive.Bury, Move: archive.MoveRows,
+		Bury: archive.ForgetSubject, Move: archive.MoveRows,
 	}
 }
 
