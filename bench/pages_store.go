@@ -17,6 +17,10 @@ import (
 	"cairn"
 	"cairn/bench/workload"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/redact"
@@ -80,7 +84,7 @@ func (b *bench) fillPages(ctx context.Context, path string, n int) (most string,
 	defer func() { err = errors.Join(err, s.Close()) }()
 	f := pagesFiller{
 		load: b.load, home: filepath.Dir(path), ids: make([]string, len(b.load.Projects)), agents: make([][]string, len(b.load.Projects)),
-		mail: mail.New(s, mail.Config{Filter: filter}), records: record.New(s, record.Config{Filter: filter}),
+		mail: service.New(s, mail.Config{Filter: filter}), records: record.New(s, record.Config{Filter: filter}),
 	}
 	if err := f.register(ctx); err != nil {
 		return "", err
@@ -101,7 +105,7 @@ type pagesFiller struct {
 	home    string
 	ids     []string   // of the projects
 	agents  [][]string // their names, by project
-	mail    *mail.Service
+	mail    *service.Mail
 	records *record.Service
 }
 
@@ -113,12 +117,12 @@ func (f *pagesFiller) by() mail.Caller {
 func (f *pagesFiller) register(ctx context.Context) error {
 	for p, r := range f.load.Projects {
 		for i := range pagesAgents {
-			agent, err := f.mail.RegisterAgent(ctx, f.by(), mail.RegisterArgs{ProjectKey: r.Root, Program: "codex", Model: "m"})
+			agent, err := f.mail.RegisterAgent(ctx, f.by(), agents.RegisterArgs{ProjectKey: r.Root, Program: "codex", Model: "m"})
 			if err != nil {
 				return err
 			}
 			f.agents[p] = append(f.agents[p], agent.Name)
-			if _, err := f.mail.FileReservationPaths(ctx, f.by(), mail.ReserveArgs{ProjectKey: r.Root, AgentName: agent.Name, Paths: []string{fmt.Sprintf("src/part%d/**", i)}}); err != nil {
+			if _, err := f.mail.FileReservationPaths(ctx, f.by(), reservations.ReserveArgs{ProjectKey: r.Root, AgentName: agent.Name, Paths: []string{fmt.Sprintf("src/part%d/**", i)}}); err != nil {
 				return err
 			}
 		}
@@ -181,7 +185,7 @@ func (f *pagesFiller) text(r *rand.Rand, n int) string { return prose(r, f.load.
 func (f *pagesFiller) writeMessages(ctx context.Context, r *rand.Rand, p, n int) error {
 	for range n {
 		from, to := r.IntN(pagesAgents), r.IntN(pagesAgents)
-		sent, err := f.mail.SendMessage(ctx, f.by(), mail.SendArgs{
+		sent, err := f.mail.SendMessage(ctx, f.by(), messages.SendArgs{
 			ProjectKey: f.load.Projects[p].Root, SenderName: f.agents[p][from], To: []string{f.agents[p][to]},
 			Subject: f.text(r, 5), Body: f.text(r, 60), ThreadID: fmt.Sprintf("T-%d", r.IntN(2000)), AckRequired: r.IntN(10) == 0,
 		})

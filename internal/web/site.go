@@ -21,6 +21,7 @@ import (
 	"cairn/internal/doctor"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/service"
 	"cairn/internal/markdown"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -352,9 +353,9 @@ func size(n *int64) string {
 // ownerCaller returns the caller for page requests: the store's owner, without a session.
 func ownerCaller() mail.Caller { return mail.Caller{Owner: true, Ancestors: []project.Process{}} }
 
-// ask runs a read of mail.
-func ask[T any](ctx context.Context, s *Site, read func(context.Context, *mail.Service, mail.Caller) (T, error)) (out T, err error) {
-	err = s.mail.Read(ctx, ownerCaller(), func(ctx context.Context, o *mail.Service, c mail.Caller) error {
+// ask reads from the mail.
+func ask[T any](ctx context.Context, s *Site, read func(context.Context, *service.Mail, mail.Caller) (T, error)) (out T, err error) {
+	err = s.mail.Read(ctx, ownerCaller(), func(ctx context.Context, o *service.Mail, c mail.Caller) error {
 		out, err = read(ctx, o, c)
 		return err
 	})
