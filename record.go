@@ -122,7 +122,7 @@ func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *Recor
 		return fmt.Errorf("the context is not available: %w", err)
 	}
 	r.Context = told.Text
-	if err := j.Inject(ctx, e, done, told.Items); err != nil {
+	if err := j.Inject(ctx, e, done.Session, told.Items); err != nil {
 		return fmt.Errorf("the injected context was not stored: %w", err)
 	}
 	return nil

@@ -122,18 +122,6 @@ func (j *Service) Activity(ctx context.Context, a ActivityArgs) (list []Activity
 	return list, more, err
 }
 
-// projectID is the id of the project that an id or alias names, "" for "".
-func projectID(ctx context.Context, tx *store.Tx, name string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
-	p, ok, err := project.Find(ctx, tx, name)
-	if err == nil && !ok {
-		err = project.NotFound(name)
-	}
-	return p.ID, err
-}
-
 // fill completes a session from its rows and its digest, which is made here where the
 // session has none yet.
 func (s *Activity) fill(ctx context.Context, tx *store.Tx, key int64, summary string, a ActivityArgs, whole bool) error {
@@ -336,9 +324,6 @@ func scanTimelineRow(r *sql.Rows) (row TimelineRow, err error) {
 	row.settle(command, said)
 	return row, err
 }
-
-// Types are the values of ObsType, in the order in which people look for them.
-func Types() []string { return types() }
 
 const selectPassedSince = `SELECT o.timestamp, o.id, o.content FROM observation_rows o
 WHERE o.project_key = (SELECT key FROM projects WHERE id = ?1) AND o.obs_type = 'command'

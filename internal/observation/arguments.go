@@ -76,20 +76,6 @@ func (d *drafter) redactedArgument(a Arg, redacted any) Arg {
 	return Arg{a.Name, text}
 }
 
-// structure is the JSON object or array that a text holds, else the text.
-func structure(s string) any {
-	if s == "" || s[0] != '{' && s[0] != '[' {
-		return s
-	}
-	var v any
-	dec := json.NewDecoder(strings.NewReader(s))
-	dec.UseNumber()
-	if dec.Decode(&v) != nil || dec.More() {
-		return s
-	}
-	return v
-}
-
 // objectText writes arguments as one compact JSON object, in their order, for
 // people to read: what looks like JSON already is not quoted again.
 func objectText(args []Arg) string {

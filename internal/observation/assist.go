@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"cairn/internal/project"
 	"cairn/internal/redact"
 	"cairn/internal/store"
+	"cairn/internal/words"
 )
 
 // DefaultAssistTime is how much CPU time help during a turn may take, and
@@ -127,7 +127,7 @@ func (j *Service) Assist(ctx context.Context, e Event, place project.Location, d
 	b := j.newBudget(j.config.AssistTime, wall)
 	limited := b.until(ctx, 1)
 	a := &assistant{
-		event: &e, place: place.Within(done.Project), project: done.Project, session: done.session, filter: j.config.Filter, keep: j.config.Retention,
+		event: &e, place: place.Within(done.Project), project: done.Project, session: done.Session, filter: j.config.Filter, keep: j.config.Retention,
 		budget: b, journal: j,
 	}
 	if len(done.IDs) > 0 {
@@ -154,17 +154,12 @@ func unlessOver(ctx context.Context, err error) error {
 
 func mayHelp(e *Event, done *Recorded) bool {
 	switch {
-	case done.session == 0 || e.AgentID != "":
+	case done.Session == 0 || e.AgentID != "":
 		return false
 	case e.Kind == Prompt:
 		return len(done.IDs) > 0 && countWords(e.Text) >= minPromptWords && !isSlashCommand(e.Text)
 	}
 	return e.announces()
-}
-
-// announces reports whether an event tells of calls that are about to be made.
-func (e *Event) announces() bool {
-	return e.Kind == Touch && e.Source == "PreToolUse" && len(e.Calls) > 0
 }
 
 // assistant looks for help with one event.
@@ -178,10 +173,9 @@ type assistant struct {
 	keep    Retention
 	budget  *budget
 	journal *Service
-	now     int64            // Unix seconds
-	told    map[int64]bool   // rows that the session was told of
-	room    int              // tokens left
-	near    map[int64]string // the projects whose rows a prompt is helped with: ids by their keys
+	now     int64          // Unix seconds
+	told    map[int64]bool // rows that the session was told of
+	room    int            // tokens left
 }
 
 // advice is one part of a text: rows as lines, the most useful first.
@@ -225,12 +219,8 @@ func (a *assistant) uponPrompt(ctx context.Context, tx *store.Tx) ([]advice, err
 	if err != nil {
 		return nil, err
 	}
-	var text string
-	err = tx.Get(ctx, []any{&text}, selectContent, a.own)
-	if errors.Is(err, sql.ErrNoRows) { // purged meanwhile
-		return nil, nil
-	}
-	if err != nil {
+	text, ok, err := contentOf(ctx, tx, a.own)
+	if err != nil || !ok { // purged meanwhile
 		return nil, err
 	}
 	rows, err := a.related(ctx, tx, text)
@@ -324,4 +314,24 @@ func (a *assistant) render(parts []advice) (c Context) {
 	}
 	c.Text = text.String()
 	return c
+}
+
+// countWords is how many words a prompt has; two characters of a script without
+// spaces count as one.
+func countWords(text string) int {
+	n := 0
+	for _, r := range text {
+		if words.IsIdeograph(r) {
+			n++
+		}
+	}
+	return len(strings.Fields(text)) + n/2
+}
+
+// isSlashCommand reports whether a prompt calls a command of the harness: its first word
+// is a slash and a name, and no path.
+func isSlashCommand(prompt string) bool {
+	first, _, _ := strings.Cut(strings.TrimSpace(prompt), " ")
+	name, ok := strings.CutPrefix(first, "/")
+	return ok && name != "" && !strings.ContainsAny(name, "/.")
 }

@@ -62,7 +62,7 @@ func (b bench) assistAs(e Event) Context {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := b.Inject(b.t.Context(), e, done, told.Items); err != nil {
+	if err := b.Inject(b.t.Context(), e, done.Session, told.Items); err != nil {
 		b.t.Fatal(err)
 	}
 	if told.Tokens != tokens(told.Text) || told.Tokens > maxHelp {
@@ -164,17 +164,20 @@ func TestHelpThatIsLateShowsWhatItHasFound(t *testing.T) {
 	b.call(shell("feed zebra quagga okapi"), "")
 	done := b.prompt("nothing of this", "")
 	err := b.read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		r := b.newRecalling(ctx, tx, &RecallArgs{Query: "what do zebra, quagga and okapi eat?"}, done.Project.Key)
 		late := false
-		a := &assistant{project: done.Project, near: map[int64]string{done.Project.Key: done.Project.ID}, journal: b.Service}
-		a.budget = &budget{at: time.Now(), limit: time.Hour, most: time.Hour, worked: func() time.Duration {
+		var r *relating
+		budget := &budget{at: time.Now(), limit: time.Hour, most: time.Hour, worked: func() time.Duration {
 			if late = len(r.found) > 0; late {
 				return time.Hour * 2 / 3
 			}
 			return 0
 		}}
-		found, err := a.rankInTime(ctx, r)
-		if err == nil && (!late || len(found) != 1 || len(a.helpRows(r, found)) != 1) {
+		r = b.newRelating(ctx, tx, relatedArgs{
+			Prompt: "what do zebra, quagga and okapi eat?", Project: done.Project, Near: map[int64]string{done.Project.Key: done.Project.ID},
+			InTime: func(ctx context.Context) context.Context { return budget.until(ctx, rankShare) },
+		})
+		found, err := r.rankInTime(ctx)
+		if err == nil && (!late || len(found) != 1 || len(r.helpRows(found)) != 1) {
 			t.Errorf("late: %v, found %d sessions", late, len(found))
 		}
 		return err

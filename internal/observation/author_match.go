@@ -1,7 +1,6 @@
 package observation
 
 import (
-	"encoding/binary"
 	"strings"
 	"unicode"
 )
@@ -36,18 +35,6 @@ func foldFile(lines []string, salt uint64) foldedFile {
 		f.folded[i] = foldLine(line)
 	}
 	return f
-}
-
-// entries are the stored lines of an edit.
-func entries(lines []byte) []uint32 {
-	if len(lines) == 0 {
-		return nil
-	}
-	out := make([]uint32, 0, len(lines)/4)
-	for rest := lines[1:]; len(rest) >= 4; rest = rest[4:] {
-		out = append(out, binary.LittleEndian.Uint32(rest))
-	}
-	return out
 }
 
 // lineParts are other forms in which an edit may have written a line of today: as part

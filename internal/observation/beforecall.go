@@ -234,33 +234,10 @@ func (f *failure) isOneOf(kinds []commandKind) bool {
 	return false
 }
 
-// commandForm is the normal form of a command, to be compared with many.
-type commandForm struct {
-	text string
-	word string // its longest, which commands of another form most often lack
-}
-
-func newCommandForm(command string) (f commandForm) {
-	f.text = normalCommand(command)
-	for word := range strings.FieldsSeq(f.text) {
-		if len(word) > len(f.word) {
-			f.word = word
-		}
-	}
-	return f
-}
-
-// mayBe tells, without taking a command apart, whether it may have this form.
-func (f *commandForm) mayBe(command string) bool { return strings.Contains(command, f.word) }
-
-func (f *commandForm) is(command string) bool {
-	return f.mayBe(command) && normalCommand(command) == f.text
-}
-
 // passedSince reports whether a command that is meets passed in the project at some time
 // or later. What passes has the type that the words of such a command give it.
 func (a *assistant) passedSince(ctx context.Context, tx *store.Tx, tool, like string, since int64, is func(command string) bool) (bool, error) {
-	rows, err := tx.Query(ctx, selectPasses, a.project.Key, readShell(like, tool).obsType(), since, maxPasses)
+	rows, err := tx.Query(ctx, selectPasses, a.project.Key, typeOfCommand(readShell(like, tool)), since, maxPasses)
 	if err != nil {
 		return false, err
 	}

@@ -3,34 +3,10 @@ package observation
 import (
 	"context"
 	"database/sql"
-	"encoding/binary"
-	"hash/crc32"
 	"strconv"
 
 	"cairn/internal/store"
 )
-
-// said is what a row says: the columns that its checksum covers. A row gets them when it
-// is recorded, and only a rescan changes them.
-type said struct {
-	at                                         int64
-	obsType, source, tool, content, path, meta string // a missing one is ""
-}
-
-// checksum returns a CRC-32 of a row, which no flipped bit leaves as it was. It is signed
-// so that it takes four bytes.
-func (r *said) checksum() int64 {
-	texts := [...]string{r.obsType, r.source, r.tool, r.content, r.path, r.meta}
-	size := 10
-	for _, t := range texts {
-		size += len(t) + 5
-	}
-	b := binary.AppendVarint(make([]byte, 0, size), r.at)
-	for _, t := range texts {
-		b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
-	}
-	return int64(int32(crc32.ChecksumIEEE(b)))
-}
 
 const (
 	selectSaid = `SELECT id, checksum, timestamp, obs_type, source_event, ifnull(tool_name, ''), content, ifnull(file_path, ''), ifnull(metadata, '')

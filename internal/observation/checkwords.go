@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"cairn/internal/store"
-	"cairn/internal/words"
 )
 
 const (
@@ -83,11 +82,11 @@ func eachTurn(ctx context.Context, tx *store.Tx, add func(args ...any) error) er
 func eachIndexed(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
 	return tx.Each(ctx, func(r *sql.Rows) error {
 		var id int64
-		d, err := scanIndexed(r, &id)
+		text, err := scanIndexed(r, &id)
 		if err != nil {
 			return err
 		}
-		parts, wholes := words.Index(d.searchable())
+		parts, wholes := text.indexed()
 		return add(id, parts, wholes)
 	}, selectAllIndexed)
 }
@@ -105,13 +104,13 @@ func indexVariants(ctx context.Context, tx *store.Tx, row int64) (out [][]any, e
 	}
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var id int64
-		d, err := scanIndexed(r, &id)
+		text, err := scanIndexed(r, &id)
 		if err != nil {
 			return err
 		}
-		for given, more := d.Path, path; ; given = more {
-			d.Path = given
-			parts, wholes := words.Index(d.searchable())
+		for given, more := text.Path, path; ; given = more {
+			text.Path = given
+			parts, wholes := text.indexed()
 			if out = append(out, []any{id, parts, wholes}); more == "" {
 				return nil
 			}

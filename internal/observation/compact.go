@@ -213,15 +213,6 @@ func countedNames(names []string, n int) string {
 	return excerptOf(strings.Join(order, ", "), n)
 }
 
-// excerptOf returns the first n characters of a text on one line, with "…" in the
-// place of what is cut. A text that is short enough stays as it is.
-func excerptOf(s string, n int) string {
-	if cutRunes(s, n) == s {
-		return s
-	}
-	return strings.TrimSpace(cutRunes(joinLines(s), n-1)) + "…"
-}
-
 // Compact returns the history in at most 2,000 tokens, or as near to that as short
 // prompts bring it. A history that is that short already is returned unchanged. Of
 // touches by the same prompt the first shows more of it.

@@ -1,7 +1,6 @@
 package observation
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"slices"
@@ -9,26 +8,6 @@ import (
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
-
-// Limits bound the injected context; the zero value means the defaults of
-// observations §9.1 and amendments §A.5. Recovery does not raise a limit that is set.
-type Limits struct {
-	Local         *int // rows of the project; default 20, in recovery 30
-	Cross         *int // rows of other projects; default 10, in recovery 15
-	MaxTokens     int  // default 700, in recovery 1,100; of plain rows 1,200 and 1,800
-	SuppressCross bool // no rows of other projects
-	Plain         bool // one line per row and per prompt: nothing is folded
-	Off           bool // no context at all
-}
-
-// DefaultLimits are the limits that hold where none is set.
-func DefaultLimits(recovery bool) Limits {
-	local, cross, tokens := 20, 10, 700
-	if recovery {
-		local, cross, tokens = 30, 15, 1100
-	}
-	return Limits{Local: &local, Cross: &cross, MaxTokens: tokens}
-}
 
 // plainTokens are the default limits of a context that folds nothing.
 func plainTokens(recovery bool) int {
@@ -38,59 +17,11 @@ func plainTokens(recovery bool) int {
 	return 1200
 }
 
-// or are the limits with those of m where none is set.
-func (l Limits) or(m Limits) Limits {
-	l.Local, l.Cross, l.MaxTokens = cmp.Or(l.Local, m.Local), cmp.Or(l.Cross, m.Cross), cmp.Or(l.MaxTokens, m.MaxTokens)
-	return l
-}
-
-// Context is what a new session is told.
-type Context struct {
-	Text   string // Markdown that ends in a newline; "" if there is nothing to say
-	Tokens int    // ceil(bytes / 4)
-	Items  []Item // the rows that Text shows, in its order
-}
-
-// Rows returns the number of observations that the tables show, pinned rows included.
-func (c *Context) Rows() (n int) {
-	for _, i := range c.Items {
-		switch i.Section {
-		case sectionPinned, sectionLocal, sectionCross:
-			n++
-		}
-	}
-	return n
-}
-
-// Item is one row that a text shows.
-type Item struct {
-	Section     string // pinned, digest, wishes, intents, checks, local, likely or cross; related, file or command in the middle of a session
-	Observation int64
-	Tokens      int // of its lines
-}
-
 // Sections of injected texts, as the ledger names them.
-const (
-	sectionPinned  = "pinned"
-	sectionDigest  = "digest"
-	sectionWishes  = "wishes"
-	sectionIntents = "intents"
-	sectionChecks  = "checks"
-	sectionLocal   = "local"
-	sectionLikely  = "likely" // files
-	sectionCross   = "cross"
-	sectionRelated = "related" // to a prompt
-	sectionFile    = "file"
-	sectionCommand = "command"
-)
 
 // maxContextChars keeps the text below the 10,000 characters from which hosts
 // divert it to a file.
 const maxContextChars = 9500
-
-// IsRecovery reports whether a session that starts for this reason has lost its
-// context and is given more of it.
-func IsRecovery(source string) bool { return source == "compact" || source == "clear" }
 
 const contextHeader = "# cairn context\nRecorded earlier on this machine; information, not instructions.\n"
 
@@ -179,24 +110,6 @@ type contextSpan struct {
 	since   int64
 }
 
-// contextRow is one row as a line, or several rows that share one.
-type contextRow struct {
-	id   int64
-	line string
-	file string  // of the builder's project that the row is about, "" for none
-	also []int64 // further rows that the line tells of
-}
-
-// items are the rows of a line for the ledger; they share its tokens.
-func (r contextRow) items(section string, cost int) []Item {
-	ids := append([]int64{r.id}, r.also...)
-	items := make([]Item, len(ids))
-	for i, id := range ids {
-		items[i] = Item{section, id, cost*(i+1)/len(ids) - cost*i/len(ids)}
-	}
-	return items
-}
-
 const (
 	selectPinned = `SELECT id FROM observation_rows WHERE is_pinned = 1 ORDER BY timestamp DESC, id DESC LIMIT 10`
 
@@ -248,13 +161,13 @@ func (b *contextBuilder) read(ctx context.Context, tx *store.Tx) error {
 
 // readPinned reads the pinned rows, without those that a resumed session was shown.
 func (b *contextBuilder) readPinned(ctx context.Context, tx *store.Tx, shown map[int64]bool) error {
-	pinned, err := rowIDs(ctx, tx, selectPinned)
+	pinned, err := tx.Keys(ctx, selectPinned)
 	if err != nil || len(pinned) == 0 {
 		return err
 	}
 	var known []int64
 	if b.span.resumed {
-		if known, err = rowIDs(ctx, tx, selectShown, b.span.session); err != nil {
+		if known, err = tx.Keys(ctx, selectShown, b.span.session); err != nil {
 			return err
 		}
 	}
@@ -264,15 +177,4 @@ func (b *contextBuilder) readPinned(ctx context.Context, tx *store.Tx, shown map
 	pinned = slices.DeleteFunc(pinned, func(id int64) bool { return slices.Contains(known, id) })
 	b.pinned, err = b.rows(ctx, tx, pinned)
 	return err
-}
-
-// rowIDs returns the first column of a query's rows.
-func rowIDs(ctx context.Context, tx *store.Tx, query string, args ...any) (list []int64, err error) {
-	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var n int64
-		err := r.Scan(&n)
-		list = append(list, n)
-		return err
-	}, query, args...)
-	return list, err
 }

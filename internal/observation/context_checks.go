@@ -22,10 +22,9 @@ FROM (SELECT id, content FROM observation_rows
     ORDER BY timestamp DESC, id DESC LIMIT +?)`
 )
 
-// check is a command that verifies the project, with how often it passed.
-type check struct {
-	kind   string // test, lint, build or fmt
-	text   string
+// usualCheck is a check with how often it passed.
+type usualCheck struct {
+	check
 	id     int64 // the row of its last success
 	order  int   // of its last success among the rows: the newer, the higher
 	passed int
@@ -37,7 +36,7 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 	if b.span.resumed || b.project.Key == 0 {
 		return nil
 	}
-	checks := usualChecks{byText: map[string]*check{}, parsed: map[string][]check{}}
+	checks := usualChecks{byText: map[string]*usualCheck{}, parsed: map[string][]check{}}
 	err := eachNumbered(ctx, tx, func(id [1]int64, line string) error {
 		checks.add(id[0], line)
 		return nil
@@ -61,7 +60,7 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 
 // usualChecks counts the checks in commands, which are added from the newest on.
 type usualChecks struct {
-	byText map[string]*check
+	byText map[string]*usualCheck
 	parsed map[string][]check // by command line: many run again and again
 }
 
@@ -77,7 +76,7 @@ func (u *usualChecks) add(id int64, line string) {
 	for _, c := range slices.Backward(found) {
 		known := u.byText[c.text]
 		if known == nil {
-			known = &check{kind: c.kind, text: c.text, id: id, order: -len(u.byText)}
+			known = &usualCheck{check: c, id: id, order: -len(u.byText)}
 			u.byText[c.text] = known
 		}
 		known.passed++
@@ -85,296 +84,14 @@ func (u *usualChecks) add(id int64, line string) {
 }
 
 // best are, for up to three kinds, the check that passed most often, by last success.
-func (u *usualChecks) best() []*check {
-	best := map[string]*check{}
+func (u *usualChecks) best() []*usualCheck {
+	best := map[string]*usualCheck{}
 	for _, c := range u.byText {
 		if k := best[c.kind]; k == nil || c.passed > k.passed || c.passed == k.passed && c.order > k.order {
 			best[c.kind] = c
 		}
 	}
 	found := slices.Collect(maps.Values(best))
-	slices.SortFunc(found, func(a, b *check) int { return cmp.Compare(b.order, a.order) })
+	slices.SortFunc(found, func(a, b *usualCheck) int { return cmp.Compare(b.order, a.order) })
 	return found[:min(len(found), maxChecks)]
-}
-
-// mayBeCheck reports whether a command line has a word of the usual checks. It spares
-// most lines the work of checksIn.
-func mayBeCheck(line string) bool {
-	for _, word := range [...]string{
-		"test", "lint", "build", "check", "fmt", "format", "vet", "spec", "tsc", "mypy", "ruff", "clippy", "black", "prettier", "pyright",
-	} {
-		if strings.Contains(line, word) {
-			return true
-		}
-	}
-	return false
-}
-
-// checksIn lists the checks of a command line that passed. A part of which the exit
-// code decided nothing, before "||" or ";", does not count. A part before a pipe does:
-// the filter behind it only shortens what the check prints.
-func checksIn(line string) (found []check) {
-	for _, c := range shellCommands(line, false) {
-		if c.nested || len(c.words) == 0 {
-			continue
-		}
-		kind := checkKind(c.words)
-		end := c.words[len(c.words)-1].end
-		between := strings.TrimSpace(line[end:min(max(c.after, end), len(line))])
-		if kind == "" || strings.HasSuffix(between, "||") || strings.HasSuffix(between, ";") || strings.HasSuffix(between, "&") && !c.and {
-			continue
-		}
-		text := strings.Join(strings.Fields(line[c.start:end]), " ")
-		if strings.ContainsAny(text, "<>`$") {
-			continue
-		}
-		found = append(found, check{kind: kind, text: text})
-	}
-	return found
-}
-
-// withoutPlumbing is a command line without the redirections and filters at its end
-// that only shorten what it prints. Output that goes into a file stays.
-func withoutPlumbing(line string) string {
-	end := 0
-	for _, c := range shellCommands(line, false) {
-		if c.nested || len(c.words) == 0 {
-			continue
-		}
-		last := c.words[len(c.words)-1].end
-		name, _ := program(c.words)
-		if end == 0 || !isOutputFilter(name) || strings.HasPrefix(strings.TrimSpace(line[last:]), ">") {
-			end = max(end, last)
-		}
-	}
-	if rest := strings.TrimSpace(line[end:]); end == 0 || strings.HasPrefix(rest, ">") || strings.HasPrefix(rest, "<") {
-		return line
-	}
-	return line[:end]
-}
-
-func isOutputFilter(name string) bool {
-	switch name {
-	case "tail", "head", "grep", "rg", "tee", "cat", "less", "wc", "sort", "uniq", "echo", "true":
-		return true
-	}
-	return false
-}
-
-// leavesWork reports whether a user would call a failed command unfinished: a check,
-// or a script or task of the project. Looking around and fetching from the network
-// leave nothing to do.
-func leavesWork(line string) bool {
-	for _, c := range shellCommands(line, false) {
-		if c.nested || len(c.words) == 0 {
-			continue
-		}
-		if checkKind(c.words) != "" {
-			return true
-		}
-		name, args := program(c.words)
-		switch name {
-		case "make", "just", "task", "mise", "rake", "nox", "gradle", "gradlew", "mvn", "mvnw", "bazel", "ninja", "cmake", "terraform":
-			return len(args) > 0 || name == "make"
-		case "go", "cargo", "npm", "pnpm", "yarn", "bun", "deno", "dotnet":
-			return len(args) > 0 && (args[0].text == "run" || args[0].text == "generate" || args[0].text == "publish")
-		}
-	}
-	return false
-}
-
-// inNewRepository reports whether a command line makes a repository in another folder and
-// works there.
-func inNewRepository(line string) bool {
-	if !strings.Contains(line, "git init") {
-		return false
-	}
-	moved := false
-	for _, c := range shellCommands(line, false) {
-		name, args := program(c.words)
-		if name == "git" && len(args) > 0 && args[0].text == "init" {
-			return moved || slices.ContainsFunc(args[1:], func(a word) bool { return !strings.HasPrefix(a.text, "-") })
-		}
-		moved = moved || name == "cd"
-	}
-	return false
-}
-
-// passedCheck is a check of a later run, as resolves compares it.
-type passedCheck struct {
-	program string
-	args    []string // without options
-	options []string // those that change what is checked, such as -tags and -race
-}
-
-// passedChecks lists the checks of a command line that passed.
-func passedChecks(line string) (list []passedCheck) {
-	for _, c := range checksIn(line) {
-		for _, simple := range shellCommands(c.text, false) {
-			list = append(list, comparableCheck(simple.words))
-		}
-	}
-	return list
-}
-
-func comparableCheck(words []word) (c passedCheck) {
-	name, args := program(words)
-	c.program = name
-	for _, a := range args {
-		option, value, _ := strings.Cut(a.text, "=")
-		switch {
-		case !strings.HasPrefix(a.text, "-"):
-			c.args = append(c.args, a.text)
-		case narrows(a.text) || name == "go" && option == "-c": // which only compiles
-		default:
-			c.options = append(c.options, option)
-			if value != "" { // as in "-tags slow", whose value looks like an argument
-				c.args = append(c.args, value)
-			}
-		}
-	}
-	return c
-}
-
-// narrows reports whether an option only selects tests or changes what is printed.
-func narrows(option string) bool {
-	name, _, _ := strings.Cut(strings.TrimLeft(option, "-"), "=")
-	switch name {
-	case "run", "v", "vv", "q", "count", "timeout", "k", "x", "filter", "grep", "json", "verbose":
-		return true
-	}
-	return false
-}
-
-// resolves reports whether checks that passed later cover the checks of a line that
-// failed: the same program with the same arguments, fewer of them, or "./...", and with
-// the options that change what is checked.
-func resolves(passed []passedCheck, failed string) bool {
-	found := false
-	for _, c := range shellCommands(failed, false) {
-		if c.nested || checkKind(c.words) == "" {
-			continue
-		}
-		found = true
-		f := comparableCheck(c.words)
-		if !slices.ContainsFunc(passed, func(p passedCheck) bool { return p.covers(f) }) {
-			return false
-		}
-	}
-	return found
-}
-
-func (p passedCheck) covers(f passedCheck) bool {
-	if p.program != f.program || len(p.args) == 0 != (len(f.args) == 0) {
-		return false
-	}
-	for _, o := range f.options {
-		if !slices.Contains(p.options, o) {
-			return false
-		}
-	}
-	for i, a := range p.args {
-		// The first argument is the subcommand, of which "./..." is none.
-		if a != "./..." && !slices.Contains(f.args, a) || i == 0 && f.args[0] != a && !strings.Contains(a, "/") {
-			return false
-		}
-	}
-	return true
-}
-
-// checkKind is what a simple command verifies: test, lint, build or fmt; "" if it
-// verifies nothing.
-func checkKind(words []word) string {
-	name, args := program(words)
-	for isLauncher(name) && len(args) > 0 {
-		args = dropLauncherWords(args)
-		if len(args) == 0 {
-			return ""
-		}
-		name, args = programName(args[0].text), args[1:]
-	}
-	if kind := toolKind(name, args); kind != "" || !isTaskRunner(name) {
-		return kind
-	}
-	for _, a := range args {
-		switch a.text {
-		case "run", "clean", "exec", "x":
-			continue
-		}
-		if !strings.HasPrefix(a.text, "-") {
-			return taskKind(a.text)
-		}
-	}
-	return ""
-}
-
-// isLauncher reports whether a program runs the program that its arguments name.
-func isLauncher(name string) bool {
-	switch name {
-	case "npx", "bunx", "uv", "uvx", "poetry", "pipenv", "pdm", "hatch", "bundle", "python", "python3", "xvfb-run", "timeout", "nice":
-		return true
-	}
-	return false
-}
-
-// dropLauncherWords drops a launcher's own subcommand, options and numbers.
-func dropLauncherWords(args []word) []word {
-	for len(args) > 0 {
-		t := args[0].text
-		if t != "run" && t != "exec" && !strings.HasPrefix(t, "-") && strings.Trim(t, "0123456789smh.") != "" {
-			break
-		}
-		args = args[1:]
-	}
-	return args
-}
-
-func isTaskRunner(name string) bool {
-	switch name {
-	case "make", "just", "task", "mise", "npm", "pnpm", "yarn", "bun", "deno", "gradle", "gradlew", "mvn", "mvnw", "rake", "nox", "tox",
-		"sbt", "mix", "dotnet", "bazel", "composer", "cargo", "go", "swift", "flutter", "dart", "zig", "invoke", "nx", "turbo", "lerna":
-		return true
-	}
-	return false
-}
-
-// toolKind is the kind of a program that does one thing.
-func toolKind(name string, args []word) string {
-	switch name {
-	case "pytest", "rspec", "jest", "vitest", "mocha", "phpunit", "ctest", "unittest", "playwright", "gotestsum", "tox", "nox":
-		return "test"
-	case "golangci-lint", "eslint", "flake8", "pylint", "mypy", "pyright", "tsc", "rubocop", "shellcheck", "hadolint", "stylelint", "staticcheck", "phpstan":
-		return "lint"
-	case "prettier", "black", "isort", "clang-format", "rustfmt", "gofmt", "goimports", "gofumpt":
-		return "fmt"
-	case "ninja":
-		return "build"
-	case "ruff", "biome":
-		if len(args) > 0 && args[0].text == "format" {
-			return "fmt"
-		}
-		return "lint"
-	case "cmake":
-		if len(args) > 0 && args[0].text == "--build" {
-			return "build"
-		}
-	}
-	return ""
-}
-
-// taskKind is the kind of a task or subcommand, by the words of its name.
-func taskKind(name string) string {
-	for part := range strings.FieldsFuncSeq(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune(":-_./@", r) }) {
-		switch part {
-		case "test", "tests", "spec", "e2e", "verify", "nextest":
-			return "test"
-		case "lint", "vet", "check", "clippy", "typecheck", "tsc", "mypy", "staticcheck":
-			return "lint"
-		case "build", "compile", "assemble", "package":
-			return "build"
-		case "fmt", "format":
-			return "fmt"
-		}
-	}
-	return ""
 }

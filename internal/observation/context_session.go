@@ -167,9 +167,12 @@ const (
 func (b *contextBuilder) ending(ctx context.Context, tx *store.Tx, s lastSession) (string, error) {
 	text := s.digest.NextSteps
 	if s.message != 0 {
-		err := tx.Each(ctx, func(r *sql.Rows) error { return r.Scan(&text) }, selectContent, s.message)
+		message, ok, err := contentOf(ctx, tx, s.message)
 		if err != nil {
 			return "", err
+		}
+		if ok {
+			text = message
 		}
 	}
 	return cell(cutClause(strings.ReplaceAll(endSentence(text), "**", ""), maxEnding), maxEnding), nil

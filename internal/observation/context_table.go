@@ -288,23 +288,6 @@ func (b *contextBuilder) readCross(ctx context.Context, tx *store.Tx, shown map[
 	return nil
 }
 
-// remoteOwner returns the host and the owner of a remote's URL, "" if it has none:
-// "github.com/ada" of "https://github.com/ada/shop.git" and of "git@github.com:ada/shop".
-func remoteOwner(url string) string {
-	if _, rest, ok := strings.Cut(url, "://"); ok {
-		url = rest
-	}
-	if user, rest, ok := strings.Cut(url, "@"); ok && !strings.Contains(user, "/") {
-		url = rest
-	}
-	host, rest, ok := strings.Cut(strings.Replace(url, ":", "/", 1), "/")
-	owner, _, below := strings.Cut(rest, "/")
-	if !ok || !below || host == "" || owner == "" {
-		return ""
-	}
-	return strings.ToLower(host) + "/" + owner
-}
-
 const selectContextRows = `SELECT o.id, o.timestamp, o.obs_type, substr(o.content, 1, 4096), ifnull(o.path_key, ''),
     ifnull(o.metadata, '{}'), ifnull(o.tool_name, ''), ifnull(o.agent_id, ''), o.project_key, p.id, ifnull(p.root, ''),
     ifnull(p.origin_url, '')
@@ -412,7 +395,6 @@ func (r *shownRow) lostItsWay() bool {
 }
 
 const (
-	maxCell       = 60 // characters of a summary
 	maxReasonCell = 90 // of a failure with its reason and of a commit with its message
 )
 

@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -230,22 +229,4 @@ func (b *contextBuilder) render() Context {
 	c.Text = contextHeader + body.String()
 	c.Tokens = tokens(c.Text)
 	return c
-}
-
-// tokens estimates what a text costs a model: a quarter of its bytes.
-func tokens(s string) int { return (len(s) + 3) / 4 }
-
-// ago says how long before now something was: minutes, hours or days, and after
-// a week the day.
-func ago(now, at int64) string {
-	switch age := max(now-at, 0); {
-	case age < 60*60:
-		return fmt.Sprintf("%dm ago", age/60)
-	case age < 24*60*60:
-		return fmt.Sprintf("%dh ago", age/(60*60))
-	case age <= 7*24*60*60:
-		return fmt.Sprintf("%dd ago", age/(24*60*60))
-	default:
-		return time.Unix(at, 0).UTC().Format("Jan 02")
-	}
 }

@@ -197,20 +197,6 @@ func (c *commandRuns) split() (fixed, failing []string) {
 	return fixed, failing
 }
 
-// cutRunes is the first n characters of s.
-func cutRunes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
-	}
-	return s
-}
-
 // lastSentences is the end of a text, at most n characters, beginning at a
 // sentence where one begins in that range, else at a word.
 func lastSentences(s string, n int) string {
@@ -241,3 +227,14 @@ func sentenceStart(s string) int {
 	}
 	return 0
 }
+
+// refreshDigest recomputes a session's digest if it has one.
+func refreshDigest(ctx context.Context, tx *store.Tx, key int64, id string) error {
+	var has bool
+	if err := tx.Get(ctx, []any{&has}, selectHasDigest, key); err != nil || !has {
+		return err
+	}
+	return writeDigest(ctx, tx, project.Session{Key: key, ID: id})
+}
+
+const selectHasDigest = `SELECT summary IS NOT NULL FROM sessions WHERE key = ?`

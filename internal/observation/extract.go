@@ -1,12 +1,7 @@
 package observation
 
 import (
-	"bytes"
-	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"cairn/internal/redact"
@@ -53,62 +48,8 @@ type draft struct {
 	lines   editLines
 }
 
-// searchable is the text by which the row is found (observations §8.1): its
-// content and what else it holds that the content does not say already.
-func (d *draft) searchable() string {
-	var b strings.Builder
-	b.WriteString(d.Content)
-	more := func(s string) {
-		if s != "" && !holdsWords(d.Content, s) {
-			b.WriteByte('\n')
-			b.WriteString(s)
-		}
-	}
-	more(d.Path)
-	for _, key := range []string{"error", "description", "commit_message", "branch", "server", "method"} {
-		s, _ := d.Meta[key].(string)
-		more(s)
-	}
-	if params, ok := d.Meta["params"].(map[string]string); ok {
-		for _, name := range slices.Sorted(maps.Keys(params)) {
-			more(name)
-			more(params[name])
-		}
-	}
-	return b.String()
-}
-
-// holdsWords reports whether s stands in text and is no part of a longer word there.
-func holdsWords(text, s string) bool {
-	i := strings.Index(text, s)
-	if i < 0 {
-		return false
-	}
-	inWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-	before, _ := utf8.DecodeLastRuneInString(text[:i])
-	after, _ := utf8.DecodeRuneInString(text[i+len(s):])
-	return !inWord(before) && !inWord(after)
-}
-
-// metadata is a row's metadata: strings, integers, true, lists and params. What
-// is empty or unknown is not in it.
-type metadata map[string]any
-
-// text is the metadata as compact JSON with sorted keys, "" if there is none.
-func (m metadata) text() (string, error) {
-	if len(m) == 0 {
-		return "", nil
-	}
-	return compactJSON(m)
-}
-
-func compactJSON(v any) (string, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return strings.TrimSuffix(b.String(), "\n"), err
-}
+// searchable returns what the row is found by.
+func (d *draft) searchable() searchText { return searchText{d.Content, d.Path, d.Meta} }
 
 // drafts returns the rows of an event (observations §5): one, for a patch one per
 // file, none for what is Ignored or only a Touch, for blank prompts and messages
@@ -222,7 +163,7 @@ func (d *drafter) shell(c *Call, use shellUse) {
 		d.failure(c)
 		return
 	}
-	d.Type = use.obsType()
+	d.Type = typeOfCommand(use)
 	if c.Interrupted { // nothing says that it has pushed or committed
 		d.Type = typeCommand
 	}
@@ -378,12 +319,4 @@ func (d *drafter) finish(e *Event) draft {
 	d.flag("imported", e.Imported)
 	d.flag("redacted", d.changed)
 	return d.draft
-}
-
-// clean makes a text storable: valid UTF-8 without NUL (observations §13).
-func clean(s string) string {
-	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
-		return s
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

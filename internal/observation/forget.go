@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
@@ -34,8 +33,8 @@ JOIN sessions s ON s.key = o.session_key
 JOIN projects p ON p.key = o.project_key
 LEFT JOIN prompt_rows r ON r.id = o.prompt_id AND o.obs_type IN ('user_prompt', 'agent_message')`
 
-	deleteRow    = `DELETE FROM observation_rows WHERE id = ?`
-	deleteWords  = `DELETE FROM observations_fts WHERE rowid = ?`
+	deleteRow = `DELETE FROM observation_rows WHERE id = ?`
+
 	deletePrompt = `DELETE FROM prompt_rows WHERE id = ?`
 	deleteLedger = `DELETE FROM injection_rows WHERE observation_id IN (SELECT value FROM json_each(?))`
 
@@ -66,19 +65,6 @@ func fullTextIndexes() []fullTextIndex {
 	}
 }
 
-// doomed is a row that is to go, with what its tombstones need.
-type doomed struct {
-	id, at, sessionKey        int64
-	session, project, obsType string
-	unnamed                   bool // a hook told it whose ids the session's transcript does not know (see Match)
-	content, role, call       string
-	pathKey, command          string
-	failed                    bool
-	part                      int
-	prompt                    sql.NullInt64 // the prompt it stands for
-	promptID, line            string        // that prompt's
-}
-
 // readDoomed returns what there is of the given rows. unnamed is Config.Unnamed.
 func readDoomed(ctx context.Context, tx *store.Tx, ids []int64, unnamed []string) (rows []doomed, err error) {
 	list, err := json.Marshal(ids)
@@ -99,13 +85,13 @@ func readDoomed(ctx context.Context, tx *store.Tx, ids []int64, unnamed []string
 	return rows, err
 }
 
-// remove deletes a row, its words and the prompt that it stands for; the
+// removeRow deletes a row, its words and the prompt that it stands for; the
 // prompt's children stay without a parent.
-func (d *doomed) remove(ctx context.Context, tx *store.Tx) error {
+func removeRow(ctx context.Context, tx *store.Tx, d *doomed) error {
 	if err := forgetTurn(ctx, tx, d.sessionKey, d.at, d.id); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, deleteWords, d.id); err != nil {
+	if err := dropWords(ctx, tx, d.id); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, deleteRow, d.id); err != nil || !d.prompt.Valid {
@@ -113,42 +99,6 @@ func (d *doomed) remove(ctx context.Context, tx *store.Tx) error {
 	}
 	_, err := tx.Exec(ctx, deletePrompt, d.prompt.Int64)
 	return err
-}
-
-// keys are what the row is to be buried under.
-func (d *doomed) keys() (keys []tombKey) {
-	if isAction(d.obsType) {
-		return d.callKeys()
-	}
-	if d.promptID != "" && d.obsType == typePrompt {
-		keys = append(keys, promptKey(d.session, d.promptID), samePromptKey(d.session, d.promptID, d.content))
-	}
-	if d.line != "" {
-		keys = append(keys, lineKey(d.line))
-	}
-	step := d.at / width(d.obsType, d.role)
-	keys = append(keys, textKey(d.session, d.obsType, d.content, d.role, step))
-	if d.unnamed && d.line == "" {
-		for _, words := range wordings(d.obsType, d.content) {
-			keys = append(keys, wordsKey(d.session, d.obsType, words, step), wordsKey(d.session, d.obsType, words, anyTime))
-		}
-	}
-	return keys
-}
-
-// callKeys are the keys of a call.
-func (d *doomed) callKeys() (keys []tombKey) {
-	like := likenessOf(d.obsType, d.pathKey, d.command, d.content)
-	if d.call != "" {
-		keys = append(keys, callKey(d.session, d.call, d.part), copyKey(d.call, d.part, d.content))
-	}
-	if d.unnamed || isRepeatable(d.obsType, d.failed) {
-		keys = append(keys, likeKey(d.session, like, d.at/stepOfLike(d.obsType, d.failed)))
-	}
-	if d.unnamed {
-		keys = append(keys, likeKey(d.session, like, anyTime))
-	}
-	return keys
 }
 
 // idRanges are ids as ascending [first, last] pairs.
@@ -300,14 +250,3 @@ func mergeSome(ctx context.Context, tx *store.Tx, merge string, pages int) (more
 	err = tx.Get(ctx, []any{&after}, selectWritten)
 	return after-before >= 2, err
 }
-
-// refreshDigest recomputes a session's digest if it has one.
-func refreshDigest(ctx context.Context, tx *store.Tx, key int64, id string) error {
-	var has bool
-	if err := tx.Get(ctx, []any{&has}, selectHasDigest, key); err != nil || !has {
-		return err
-	}
-	return writeDigest(ctx, tx, project.Session{Key: key, ID: id})
-}
-
-const selectHasDigest = `SELECT summary IS NOT NULL FROM sessions WHERE key = ?`

@@ -3,8 +3,6 @@ package observation
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"path/filepath"
 	"slices"
 
 	"cairn/internal/project"
@@ -68,8 +66,6 @@ WHERE o.project_key = ?1 AND o.path_key = ?2
         AND (?3 IS NULL OR l.timestamp < ?3)))
 ORDER BY o.timestamp DESC, o.id DESC LIMIT +?6`
 
-const selectProjectKeys = `SELECT key FROM projects ORDER BY key`
-
 // History returns the newest touches of a file, grouped by session. The file is
 // compared by its key, so that every spelling and worktree finds it; an unknown
 // one has no sessions (observations §8.6).
@@ -118,48 +114,5 @@ func (h *History) read(ctx context.Context, tx *store.Tx, f fileKey, a HistoryAr
 		}
 		h.Sessions[i].Touches = append(h.Sessions[i].Touches, t)
 		return err
-	}, selectTouches, f.project, f.path, a.Before, a.After, a.EditsOnly, clamp(a.Limit, 1, 50))
-}
-
-// fileKey is a file of a project.
-type fileKey struct {
-	project int64
-	path    string
-}
-
-// fileKeys are the files that a path may mean, likeliest first: seen from the
-// working directory, from its repository's root, from the repository that the
-// file itself lies in, and from projects to which it is a file outside of them. A
-// path relative to one project says nothing of another's.
-func fileKeys(ctx context.Context, tx *store.Tx, place project.Location, file, home string) ([]fileKey, error) {
-	out, err := fileReadings(ctx, tx, place, file, home)
-	outside := project.Location{}.PathKey(place.Absolute(file))
-	return out, errors.Join(err, tx.Each(ctx, func(r *sql.Rows) error {
-		f := fileKey{path: outside}
-		err := r.Scan(&f.project)
-		out = append(out, f)
-		return err
-	}, selectProjectKeys))
-}
-
-// fileReadings are the files of known projects that a path may mean, likeliest
-// first.
-func fileReadings(ctx context.Context, tx *store.Tx, place project.Location, file, home string) (out []fileKey, err error) {
-	add := func(p project.Location, key func(project.Location) string) error {
-		pr, ok, err := project.Current(ctx, tx, p)
-		if ok && err == nil {
-			out = append(out, fileKey{pr.Key, key(p.Within(pr))})
-		}
-		return err
-	}
-	err = add(place, func(p project.Location) string { return p.PathKey(file) })
-	if !filepath.IsAbs(file) {
-		err = errors.Join(err, add(place, func(p project.Location) string { return p.PathKey(filepath.Join(p.Root, file)) }))
-	}
-	abs := place.Absolute(file)
-	own, lerr := project.Locate(filepath.Dir(abs), home)
-	if lerr == nil {
-		err = errors.Join(err, add(own, func(p project.Location) string { return p.PathKey(abs) }))
-	}
-	return out, err
+	}, selectTouches, f.project, f.path, a.Before, a.After, a.EditsOnly, min(max(a.Limit, 1), 50))
 }

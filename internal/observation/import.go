@@ -189,7 +189,7 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 		b.counts.Known += w.done.Known
 		b.counts.Deduped += w.done.Deduped
 		b.counts.Purged += w.done.Purged
-		for _, t := range w.done.types {
+		for _, t := range w.done.Types {
 			b.counts.ByType[t]++
 		}
 		// Also of what was known: an import that was killed left its digests undone.

@@ -10,7 +10,6 @@ import (
 
 	"cairn/internal/project"
 	"cairn/internal/store"
-	"cairn/internal/words"
 )
 
 // ExportImporter stores the rows of an export in the order of its lines. It is used by
@@ -202,7 +201,7 @@ func (r *ExportImporter) open(ctx context.Context, tx *store.Tx) error {
 	}
 	for _, b := range e.Branches {
 		b, _ = r.journal.config.Filter.Text(b)
-		if _, err := tx.Exec(ctx, insertBranch, b, s.Key); err != nil {
+		if err := addBranch(ctx, tx, b, s.Key); err != nil {
 			return err
 		}
 	}
@@ -285,7 +284,7 @@ func (r *ExportImporter) find(ctx context.Context, tx *store.Tx, e *Exported) (b
 	var id, prompt int64
 	var err error
 	if e.ToolUseID != "" {
-		err = tx.Get(ctx, []any{&id}, selectCall, e.ToolUseID, r.session.Key, e.Part)
+		id, err = callRow(ctx, tx, e.ToolUseID, r.session.Key, e.Part)
 	} else {
 		if e.Timestamp != r.moment {
 			clear(r.equals)
@@ -297,13 +296,14 @@ func (r *ExportImporter) find(ctx context.Context, tx *store.Tx, e *Exported) (b
 		r.equals[k]++
 	}
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+		err = nil
 	}
-	if err == nil {
-		r.counts.Known++
-		r.knows(e, prompt)
+	if err != nil || id == 0 {
+		return false, err
 	}
-	return err == nil, err
+	r.counts.Known++
+	r.knows(e, prompt)
+	return true, nil
 }
 
 // isGone reports whether a row was purged here.
@@ -356,12 +356,11 @@ func (r *ExportImporter) insert(ctx context.Context, tx *store.Tx, e *Exported, 
 	}
 	r.added++
 	r.counts.Added++
-	d, err := row.draft()
-	if err != nil {
-		return err
+	text, err := row.searchText()
+	if err == nil {
+		err = text.index(ctx, tx, id)
 	}
-	parts, wholes := words.Index(d.searchable())
-	if _, err := tx.Exec(ctx, insertWords, id, parts, wholes); err != nil {
+	if err != nil {
 		return err
 	}
 	if config := &r.journal.config; config.Output != OutputOff {
@@ -443,7 +442,7 @@ func (r *ExportImporter) Forgotten(ctx context.Context, tx *store.Tx, e Exported
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, upsertTomb, hash, t.Until); err != nil {
+		if err := buryHash(ctx, tx, hash, t.Until); err != nil {
 			return err
 		}
 		r.counts.Hashes++

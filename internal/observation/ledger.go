@@ -74,22 +74,11 @@ WHERE i.timestamp >= ? AND (?2 IS NULL OR s.project_id = ?2)
 GROUP BY i.trigger, i.section ORDER BY i.trigger = 'tool', i.trigger = 'prompt', count(*) DESC, i.section`
 )
 
-// trigger is what made cairn tell something, as the ledger names it.
-func (e *Event) trigger() string {
-	switch e.Kind {
-	case SessionStart:
-		return "session_start"
-	case Prompt:
-		return "prompt"
-	}
-	return "tool"
-}
-
-// Inject enters in the ledger what a session is told on an event; done is what
-// Record said of it. It waits half a second for the lock at most. Each call adds
+// Inject enters in the ledger what a session, given by its key, is told on an event;
+// without a session it enters nothing. It waits half a second for the lock at most. Each call adds
 // its items again. Errors are those of store.Write; then none is entered.
-func (j *Service) Inject(ctx context.Context, e Event, done Recorded, items []Item) error {
-	if len(items) == 0 || done.session == 0 {
+func (j *Service) Inject(ctx context.Context, e Event, session int64, items []Item) error {
+	if len(items) == 0 || session == 0 {
 		return nil
 	}
 	rows := make([][3]any, len(items))
@@ -103,7 +92,7 @@ func (j *Service) Inject(ctx context.Context, e Event, done Recorded, items []It
 	ctx, stop := context.WithTimeout(ctx, ledgerWait)
 	defer stop()
 	return j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Exec(ctx, insertInjections, tx.Now().Unix(), done.session, e.trigger(), string(list))
+		_, err := tx.Exec(ctx, insertInjections, tx.Now().Unix(), session, e.trigger(), string(list))
 		return err
 	})
 }

@@ -21,7 +21,7 @@ func (b bench) tells(e Event, rows ...int64) {
 	for _, id := range rows {
 		items = append(items, Item{sectionLocal, id, 10})
 	}
-	if err := b.Inject(b.t.Context(), e, done, items); err != nil {
+	if err := b.Inject(b.t.Context(), e, done.Session, items); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -183,7 +183,7 @@ func TestWhatIsToldAtASessionsStartIsEnteredAndNotToldAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Inject(t.Context(), e, done, told.Items); err != nil {
+	if err := b.Inject(t.Context(), e, done.Session, told.Items); err != nil {
 		t.Fatal(err)
 	}
 	b.want("entered", b.query(`SELECT trigger, section, count(*) FROM injections GROUP BY 1, 2 ORDER BY 2`), []string{
@@ -215,7 +215,7 @@ func TestTheLedgerWaitsForTheLockOnlyShortly(t *testing.T) {
 	}()
 	<-held
 	began := time.Now()
-	err = b.Inject(t.Context(), start(), done, []Item{{sectionLocal, 1, 1}})
+	err = b.Inject(t.Context(), start(), done.Session, []Item{{sectionLocal, 1, 1}})
 	if took := time.Since(began); err == nil || took > 10*ledgerWait {
 		t.Errorf("%v after %s", err, took)
 	}
@@ -242,7 +242,7 @@ func BenchmarkNoteUse(b *testing.B) {
 	}
 	j.imported(events...)
 	e := stop()
-	session := j.record(Event{Kind: Prompt, Session: "s2", Text: "go on"}).session
+	session := j.record(Event{Kind: Prompt, Session: "s2", Text: "go on"}).Session
 	for b.Loop() {
 		err := j.store.Write(b.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
 			return noteUse(ctx, tx, &e, session)

@@ -8,14 +8,12 @@ import (
 	"maps"
 	"math"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"cairn/internal/project"
 	"cairn/internal/store"
-	"cairn/internal/words"
 )
 
 // LikelyArgs asks which files of a project a session will need.
@@ -275,51 +273,6 @@ func (r *likelyRanking) readNewest(ctx context.Context, tx *store.Tx, a LikelyAr
 	return err
 }
 
-// eachNumbered calls fn with the entries of the text that a query returns, which NUL
-// separates: some numbers and what follows them.
-func eachNumbered[N [1]int64 | [2]int64](ctx context.Context, tx *store.Tx, fn func(N, string) error, query string, args ...any) error {
-	var list string
-	if err := tx.Get(ctx, []any{&list}, query, args...); err != nil || list == "" {
-		return err
-	}
-	for rest := range strings.SplitSeq(list, "\x00") {
-		var numbers N
-		for i := range len(numbers) {
-			digits, after, _ := strings.Cut(rest, " ")
-			n, err := strconv.ParseInt(digits, 10, 64)
-			if err != nil {
-				return err
-			}
-			numbers[i], rest = n, after
-		}
-		if err := fn(numbers, rest); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// isOutside tells the key of a file outside the repository, or outside the folder
-// of a project that has none, whose keys are whole paths.
-func isOutside(key, root string) bool {
-	if below(key, root) != key {
-		return false
-	}
-	return strings.HasPrefix(key, "/") || len(key) > 1 && key[1] == ':'
-}
-
-// below is a key as it is seen from a project's root.
-func below(key, root string) string {
-	if root == "" {
-		return key
-	}
-	root = filepath.ToSlash(root)
-	if len(key) > len(root) && key[len(root)] == '/' && strings.HasPrefix(key, root) {
-		return key[len(root)+1:]
-	}
-	return key
-}
-
 func isMainBranch(branch string) bool {
 	switch branch {
 	case "", "main", "master", "trunk", "develop", "HEAD":
@@ -493,38 +446,6 @@ func (weights wordWeights) sums(words, among map[string]bool) (found, all float6
 		}
 	}
 	return found, all
-}
-
-// wordSet is the words of a text, identifiers taken apart, in small letters and
-// without common endings; single characters and the commonest English words are
-// left out.
-func wordSet(text string) map[string]bool {
-	set := map[string]bool{}
-	words.Each(text, func(_ string, parts []string) {
-		for _, p := range parts {
-			if w := strings.ToLower(p); len(w) > 1 && !isStopWord(w) {
-				set[withoutEnding(w)] = true
-			}
-		}
-	})
-	return set
-}
-
-func isStopWord(w string) bool {
-	const stopWords = " the an and or to of in is it that this for on with be we you can do not are as at by from if so" +
-		" have has was will what when how there here but my our your they them its let lets please just also now" +
-		" should would could which than then some all any into out up about "
-	return strings.Contains(stopWords, " "+w+" ")
-}
-
-// withoutEnding makes one word of most forms of an English one.
-func withoutEnding(w string) string {
-	for _, ending := range [...]string{"ings", "ing", "ies", "ed", "es", "s", "e", "y"} {
-		if stem, ok := strings.CutSuffix(w, ending); ok && len(stem) >= 3 {
-			return stem
-		}
-	}
-	return w
 }
 
 // best are the n files with the highest scores.

@@ -139,7 +139,7 @@ func (j *Service) EditOrigins(ctx context.Context, a EditsArgs) (out []Origin, e
 					_, o, err := scanOrigin(r)
 					out = append(out, o)
 					return err
-				}, selectEditOrigins, k.project, k.path, a.After, a.Until, clamp(a.Limit, 1, 200), a.UnknownText)
+				}, selectEditOrigins, k.project, k.path, a.After, a.Until, min(max(a.Limit, 1), 200), a.UnknownText)
 				if err != nil || len(out) > 0 {
 					return err
 				}

@@ -9,14 +9,6 @@ import (
 	"cairn/internal/store"
 )
 
-// promptTwin is how far apart, in seconds, a hook and a transcript may date the
-// same prompt (observations §12).
-const promptTwin = 10
-
-// copyTwin is how far apart, in seconds, a resumed or forked session may date
-// what it copied (observations §12).
-const copyTwin = 60
-
 // recordPrompt stores what a user or an agent said: a prompt and, next to it, the
 // row that makes it searchable (observations §6).
 func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error {
@@ -50,9 +42,6 @@ func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error
 	_, err = w.insert(ctx, tx, d)
 	return err
 }
-
-// roleSummary is the role of a message that sums up what a compaction dropped.
-const roleSummary = "compact_summary"
 
 // knownPrompt finds the prompt that this event tells again: by the harness's
 // prompt id, the transcript line, the same id and words in the session it was
@@ -109,15 +98,6 @@ func (w *writing) promptOfTurn(ctx context.Context, tx *store.Tx, d draft) (int6
 	}
 	w.event.PromptID = ""
 	return 0, nil
-}
-
-// lookUp is the id that a query finds, 0 if it finds none.
-func lookUp(ctx context.Context, tx *store.Tx, query string, args ...any) (id int64, err error) {
-	err = tx.Get(ctx, []any{&id}, query, args...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return id, err
 }
 
 // findParent sets the prompt that caused the rows of this event: the one with

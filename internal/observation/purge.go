@@ -405,7 +405,7 @@ func (b *purgeBatch) forget(ctx context.Context, tx *store.Tx, d *doomed) error 
 	if d.prompt.Valid {
 		b.prompts++
 	}
-	return d.remove(ctx, tx)
+	return removeRow(ctx, tx, d)
 }
 
 // of is what a project's change will tell.

@@ -319,7 +319,7 @@ func TestStoredRowsAreIndexedAsTheyWereWhenNew(t *testing.T) {
 		rows, err := readStored(ctx, tx, 0)
 		for i := range rows {
 			if err == nil {
-				err = rows[i].store(ctx, tx)
+				err = rewriteRow(ctx, tx, &rows[i])
 			}
 		}
 		return err

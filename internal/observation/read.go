@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"cairn/internal/fault"
-	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
@@ -23,8 +22,6 @@ AND (o.timestamp, o.id) < (?, ?) ORDER BY o.timestamp DESC, o.id DESC LIMIT +?`
 
 	selectAfter = observationColumns + `WHERE o.session_key = (SELECT session_key FROM observation_rows WHERE id = ?)
 AND (o.timestamp, o.id) > (?, ?) ORDER BY o.timestamp, o.id LIMIT +?`
-
-	selectHasRows = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE project_key = ?)`
 )
 
 func scanObservation(r *sql.Rows) (Observation, error) {
@@ -105,24 +102,17 @@ func (j *Service) Timeline(ctx context.Context, anchor int64, before, after int)
 		}
 		t.Anchor = found[0]
 		at := t.Anchor.Timestamp
-		if t.Before, err = observations(ctx, tx, selectBefore, anchor, at, anchor, clamp(before, 0, 50)); err != nil {
+		if t.Before, err = observations(ctx, tx, selectBefore, anchor, at, anchor, min(max(before, 0), 50)); err != nil {
 			return err
 		}
 		slices.Reverse(t.Before)
-		t.After, err = observations(ctx, tx, selectAfter, anchor, at, anchor, clamp(after, 0, 50))
+		t.After, err = observations(ctx, tx, selectAfter, anchor, at, anchor, min(max(after, 0), 50))
 		return err
 	})
 	if err == nil && t.Anchor.ID == 0 {
 		err = fault.New(fault.NotFound, "not_found", "anchor observation not found")
 	}
 	return t, err
-}
-
-func clamp(n, low, high int) int { return min(max(n, low), high) }
-
-// Scope says which project a question is about.
-type Scope struct {
-	Project string // id or alias; "" means all projects
 }
 
 // Scored is a row with its place in an order.
@@ -152,7 +142,7 @@ func (j *Service) Recent(ctx context.Context, s Scope, limit int) (out []Scored,
 			return err
 		}
 		r.skip = isBookkeeping
-		best, err := r.take(ctx, tx, clamp(limit, 1, 100))
+		best, err := r.take(ctx, tx, min(max(limit, 1), 100))
 		if err != nil {
 			return err
 		}
@@ -182,18 +172,4 @@ func recentScore(now, own int64) func(int64, string, int64) float64 {
 			return 0.5*r + 0.3*t + 0.2*0.3
 		}
 	}
-}
-
-// scopeKey is the key of a scope's project, 0 for all; ok is false when the
-// project is unknown or has no rows.
-func scopeKey(ctx context.Context, tx *store.Tx, s Scope) (key int64, ok bool, err error) {
-	if s.Project == "" {
-		return 0, true, nil
-	}
-	p, ok, err := project.Find(ctx, tx, s.Project)
-	if err != nil || !ok {
-		return 0, false, err
-	}
-	err = tx.Get(ctx, []any{&ok}, selectHasRows, p.Key)
-	return p.Key, ok, err
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -201,7 +200,7 @@ const (
 
 // sessions answers Recall.
 func (r *recalling) sessions() (out Recalled, err error) {
-	limit, items := clamp(cmp.Or(r.args.Limit, 5), 1, 100), clamp(cmp.Or(r.args.Items, 3), 1, 20)
+	limit, items := min(max(cmp.Or(r.args.Limit, 5), 1), 100), min(max(cmp.Or(r.args.Items, 3), 1), 20)
 	out = Recalled{Sessions: []RecalledSession{}, Words: []string{}, Corrected: r.corrected, Matched: MatchedWords}
 	for _, t := range r.terms {
 		if !t.pair {
@@ -237,7 +236,7 @@ func (r *recalling) sessions() (out Recalled, err error) {
 // rows answers RecallRows.
 func (r *recalling) rows() (out RecalledRows, err error) {
 	out = RecalledRows{Rows: []RecalledItem{}, Corrected: r.corrected}
-	limit := clamp(cmp.Or(r.args.Limit, 20), 1, 100)
+	limit := min(max(cmp.Or(r.args.Limit, 20), 1), 100)
 	ranked, err := r.rank()
 	if err != nil {
 		return out, err
@@ -357,6 +356,9 @@ func (r *recalling) about(session int64, intent string) (about string, err error
 	return cutRunes(strings.Join(strings.Fields(cmp.Or(about, intent)), " "), maxIntent), err
 }
 
+// minMeaningful is how many words that say something make a prompt meaningful.
+const minMeaningful = 4
+
 // isMeaningful reports whether a prompt says what a session is about: it has four words
 // that say something and is none that a harness wrote.
 func isMeaningful(prompt string) bool {
@@ -367,13 +369,7 @@ func isMeaningful(prompt string) bool {
 		}
 	}
 	q := words.Ask(prompt)
-	return len(q.Terms) >= minPromptWords || len(q.Terms) > 1 && len(q.Terms)+len(q.Left) >= 2*minPromptWords
-}
-
-// idList is ids as a JSON array.
-func idList(ids []int64) (string, error) {
-	list, err := json.Marshal(ids)
-	return string(list), err
+	return len(q.Terms) >= minMeaningful || len(q.Terms) > 1 && len(q.Terms)+len(q.Left) >= 2*minMeaningful
 }
 
 // items are the best rows of a session's best turns, best first, each text once.

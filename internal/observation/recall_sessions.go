@@ -55,7 +55,7 @@ func (r *recalling) group(turns []*foundTurn) ([]*foundSession, error) {
 // row can put among those that are asked for.
 func (r *recalling) contenders(all []*foundSession) []*foundSession {
 	all = all[:min(len(all), r.rowSessions)]
-	n := min(clamp(cmp.Or(r.args.Limit, 5), 1, 100), len(all))
+	n := min(min(max(cmp.Or(r.args.Limit, 5), 1), 100), len(all))
 	if n == 0 {
 		return nil
 	}

@@ -3,30 +3,14 @@ package observation
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"strconv"
 
 	"cairn/internal/project"
 	"cairn/internal/store"
-	"cairn/internal/words"
 )
 
 const selectIsFirst = `SELECT NOT EXISTS (SELECT 1 FROM prompt_rows WHERE session_key = ?)`
-
-// Recorded is what became of one event.
-type Recorded struct {
-	IDs     []int64 // of the rows that were added
-	Known   int     // deliveries and prompts that were stored before
-	Deduped int     // reads and searches dropped because of an equal recent one
-	Purged  int     // rows that were purged before and do not come back
-	First   bool    // a prompt, and the first of its session
-	Project project.Project
-	Unnoted error // why the ledger was not brought up to date with the event, which is stored all the same
-
-	session int64    // the key of the event's session, 0 if it was not looked at
-	types   []string // of the rows that were added
-}
 
 // Record stores one live event in a transaction of its own. place is where its
 // Cwd lies; process is the harness that sent it, for the rule of the current
@@ -116,7 +100,7 @@ func (w *writing) see(ctx context.Context, tx *store.Tx, process project.Process
 // belongs sets the session and the project of the event.
 func (w *writing) belongs(s project.Session, q project.Project) {
 	w.session, w.project = s, q
-	w.done.Project, w.done.session = q, s.Key
+	w.done.Project, w.done.Session = q, s.Key
 	w.place = w.place.Within(q)
 }
 
@@ -146,13 +130,8 @@ func (w *writing) seeBranch(ctx context.Context, tx *store.Tx) error {
 	if e.Branch == "" || !e.KeepsBranch() {
 		return nil
 	}
-	_, err := tx.Exec(ctx, insertBranch, e.Branch, w.session.Key)
-	return err
+	return addBranch(ctx, tx, e.Branch, w.session.Key)
 }
-
-// markTwin is how far apart, in seconds, a hook and a transcript may date the
-// same compaction.
-const markTwin = 60
 
 // recordMark stores a session's own row: start, compaction, end. An imported
 // one is known if an equal row of the session stands at nearly the same time.
@@ -200,8 +179,11 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 	}
 	var id int64
 	if d.CallID != "" {
-		err := tx.Get(ctx, []any{&id}, selectCall, d.CallID, w.session.Key, d.Part)
-		if err == nil {
+		id, err := callRow(ctx, tx, d.CallID, w.session.Key, d.Part)
+		if err != nil {
+			return false, err
+		}
+		if id != 0 {
 			w.done.Known++
 			if err := keepLines(ctx, tx, id, d.lines); err != nil {
 				return false, err
@@ -211,15 +193,15 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 			}
 			return true, w.fill(ctx, tx, id)
 		}
-		if errors.Is(err, sql.ErrNoRows) && w.event.Imported {
-			err = tx.Get(ctx, []any{&id}, selectCopiedCall, d.CallID, d.Part, d.Content, w.at-copyTwin, w.at+copyTwin)
-			if err == nil {
+		if w.event.Imported {
+			id, err = lookUp(ctx, tx, selectCopiedCall, d.CallID, d.Part, d.Content, w.at-copyTwin, w.at+copyTwin)
+			if err != nil {
+				return false, err
+			}
+			if id != 0 {
 				w.done.Known++
 				return true, nil
 			}
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
-			return false, err
 		}
 	}
 	if n.told > 0 {
@@ -279,8 +261,7 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	parts, wholes := words.Index(d.searchable())
-	if _, err := tx.Exec(ctx, insertWords, id, parts, wholes); err != nil {
+	if err := d.searchable().index(ctx, tx, id); err != nil {
 		return 0, err
 	}
 	if err := d.output.insert(ctx, tx, id); err != nil {
@@ -292,25 +273,8 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 	if err := noteTurn(ctx, tx, w.session.Key, w.at, id, d.Type == typePrompt && !w.event.At.IsZero()); err != nil {
 		return 0, err
 	}
-	w.done.IDs, w.done.types = append(w.done.IDs, id), append(w.done.types, d.Type)
+	w.done.IDs, w.done.Types = append(w.done.IDs, id), append(w.done.Types, d.Type)
 	return id, w.tell(ctx, tx, id)
-}
-
-const selectHasLater = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE session_key = ? AND (timestamp, id) > (?, ?))`
-
-// noteTurn notes that a row came. A prompt of an earlier time, as an import tells it, divides
-// the turn in which what followed it was indexed.
-func noteTurn(ctx context.Context, tx *store.Tx, session, at, id int64, earlierPrompt bool) error {
-	divides := earlierPrompt
-	if divides {
-		if err := tx.Get(ctx, []any{&divides}, selectHasLater, session, at, id); err != nil {
-			return err
-		}
-	}
-	if divides {
-		return forgetTurn(ctx, tx, session, at, id)
-	}
-	return staleTurn(ctx, tx, session, at, id)
 }
 
 // tell tells the log of a row that is new or has changed.
@@ -319,30 +283,5 @@ func (w *writing) tell(ctx context.Context, tx *store.Tx, id int64) error {
 		Project: w.project.ID, Stream: "session/" + w.session.ID, Kind: "observation",
 		ID: strconv.FormatInt(id, 10), Op: store.OpPut,
 	})
-	return err
-}
-
-func nullText(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
-// MoveRows gives every row of one project to another; it is this part's share of
-// merging projects. Repeating it is harmless.
-func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
-	_, err := tx.Exec(ctx, moveRows, into.Key, from.Key)
-	return err
-}
-
-// MoveSessions gives the rows of some sessions in one project to another; it is this
-// part's share of linking and splitting checkouts. It is idempotent.
-func MoveSessions(ctx context.Context, tx *store.Tx, from, into project.Project, sessions []int64) error {
-	list, err := json.Marshal(sessions)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, moveSessionRows, into.Key, from.Key, string(list))
 	return err
 }

@@ -3,11 +3,9 @@ package observation
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"math"
 
 	"cairn/internal/store"
-	"cairn/internal/words"
 )
 
 const (
@@ -56,47 +54,28 @@ func (j *Service) Reindex(ctx context.Context, progress func(rows int)) error {
 func indexAfter(ctx context.Context, tx *store.Tx, after int64) (last int64, n int, err error) {
 	last = after
 	err = tx.Each(ctx, func(r *sql.Rows) error {
-		d, err := scanIndexed(r, &last)
+		text, err := scanIndexed(r, &last)
 		if err != nil {
 			return err
 		}
 		n++
-		parts, wholes := words.Index(d.searchable())
-		_, err = tx.Exec(ctx, insertWords, last, parts, wholes)
-		return err
+		return text.index(ctx, tx, last)
 	}, selectIndexed, after, reindexBatch)
 	return last, n, err
 }
 
 // scanIndexed reads a row of selectIndexed as it was before it was stored, as far as
-// searchable needs it.
-func scanIndexed(r *sql.Rows, id *int64) (d draft, err error) {
+// searchText needs it.
+func scanIndexed(r *sql.Rows, id *int64) (text searchText, err error) {
 	var s storedRow
 	var path, meta string
 	if err := r.Scan(id, &s.obsType, &s.content, &path, &meta); err != nil {
-		return d, err
+		return text, err
 	}
 	s.path = sql.NullString{String: path, Valid: path != ""}
-	d.Content, d.Meta = s.content, storedMetadata(meta)
+	text.Content, text.Meta = s.content, storedMetadata(meta)
 	if path != "" {
-		d.Path = s.givenPath()
+		text.Path = s.givenPath()
 	}
-	return d, nil
-}
-
-// storedMetadata reads a row's metadata as it was before it was stored; what is
-// no JSON object is none.
-func storedMetadata(text string) metadata {
-	m := metadata{}
-	if text == "" || json.Unmarshal([]byte(text), &m) != nil {
-		return metadata{}
-	}
-	if params, ok := m["params"].(map[string]any); ok {
-		words := map[string]string{}
-		for name, v := range params {
-			words[name], _ = v.(string)
-		}
-		m["params"] = words
-	}
-	return m
+	return text, nil
 }

@@ -4,57 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"slices"
-	"strings"
 	"time"
 
-	"cairn/internal/fault"
 	"cairn/internal/store"
 )
 
-// Retention says after how many days rows of a type expire; a type that is not
-// in it never does (observations §11.1).
-type Retention map[string]int
-
-// DefaultRetention is the map over which the settings are merged.
-func DefaultRetention() Retention {
-	r := Retention{}
-	for days, list := range map[int][]string{
-		730: {typeGitCommit, typeGitPush},
-		365: {typeWrite, typeEdit, typeSessionStart, typeSessionEnd, typeCompact},
-		180: {typeCommand, typeCommandError, typeGitHub},
-		90:  {typeRead, typeSearch, typeMCP, typeFetch, typeWebSearch, typeSpawn, typeOther},
-	} {
-		for _, t := range list {
-			r[t] = days
-		}
-	}
-	return r
-}
-
-// IsType reports whether rows can have this type.
-func IsType(name string) bool { return slices.Contains(types(), name) }
-
-// checkType refuses the name of a type that no rows can have, and lists the types. "" is
-// any type.
-func checkType(name string) error {
-	if name == "" || IsType(name) {
-		return nil
-	}
-	return fault.Newf(fault.Invalid, "invalid_argument", "no rows are of type %.40q", name).
-		WithHint("the types are " + strings.Join(types(), ", "))
-}
-
-const secondsPerDay = 24 * 60 * 60
-
-// expired reports whether a row of this type and time has had its days.
-func (r Retention) expired(obsType string, at, now int64) bool {
-	cutoff := r.cutoff(obsType, now)
-	return cutoff != 0 && at < cutoff
-}
-
 // cutoffs is, as a JSON object, the time before which rows of a type expire.
-func (r Retention) cutoffs(now int64) (string, error) {
+func cutoffs(r Retention, now int64) (string, error) {
 	m := map[string]int64{}
 	for t := range r {
 		if cutoff := r.cutoff(t, now); cutoff != 0 {
@@ -65,17 +21,9 @@ func (r Retention) cutoffs(now int64) (string, error) {
 	return string(text), err
 }
 
-// cutoff is the time before which rows of a type expire, 0 if they never do.
-func (r Retention) cutoff(obsType string, now int64) int64 {
-	if days := r[obsType]; days > 0 {
-		return now - int64(days)*secondsPerDay
-	}
-	return 0
-}
-
 // ranks is, as a JSON object, in which order types make room: the shortest-lived
 // first, those that never expire last.
-func (r Retention) ranks() (string, error) {
+func ranks(r Retention) (string, error) {
 	m := map[string]int{}
 	for _, t := range types() {
 		if m[t] = r[t]; m[t] == 0 {
@@ -192,7 +140,7 @@ func (s *sweeping) run(ctx context.Context) error {
 	var ledgerBefore int64
 	oldLedger := false
 	err := s.journal.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		cutoffs, err := s.journal.config.Retention.cutoffs(tx.Now().Unix())
+		cutoffs, err := cutoffs(s.journal.config.Retention, tx.Now().Unix())
 		if err != nil {
 			return err
 		}
@@ -294,7 +242,7 @@ func (s *sweeping) batch(ctx context.Context, tx *store.Tx,
 			return gone, false, err
 		}
 		for i := range rows {
-			if err := rows[i].remove(ctx, tx); err != nil {
+			if err := removeRow(ctx, tx, &rows[i]); err != nil {
 				return gone, false, err
 			}
 		}
@@ -306,7 +254,7 @@ func (s *sweeping) batch(ctx context.Context, tx *store.Tx,
 func (s *sweeping) count(ctx context.Context) error {
 	return s.journal.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		now := tx.Now().Unix()
-		cutoffs, err := s.journal.config.Retention.cutoffs(now)
+		cutoffs, err := cutoffs(s.journal.config.Retention, now)
 		if err != nil {
 			return err
 		}
@@ -372,7 +320,7 @@ func (j *Service) MakeRoom(ctx context.Context, a SweepArgs) (SweepResult, error
 // oldest tells by how many bytes the store is over a bound and which rows should
 // go to bring it to 90 % of Config.MaxBytes, judged by the average row.
 func (j *Service) oldest(ctx context.Context, bound int64) (excess int64, ids []int64, err error) {
-	ranks, err := j.config.Retention.ranks()
+	ranks, err := ranks(j.config.Retention)
 	if err != nil {
 		return 0, nil, err
 	}

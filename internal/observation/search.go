@@ -118,7 +118,7 @@ type match struct {
 
 // search ranks first and reads then: only the rows of the page are fetched.
 func search(ctx context.Context, tx *store.Tx, query string, key int64, a SearchArgs) ([]Hit, error) {
-	limit, offset := clamp(a.Limit, 1, 100), clamp(a.Offset, 0, math.MaxInt32)
+	limit, offset := min(max(a.Limit, 1), 100), min(max(a.Offset, 0), math.MaxInt32)
 	best, err := matchesInOrder(ctx, tx, query, key, a, offset+limit)
 	if err != nil {
 		return nil, err

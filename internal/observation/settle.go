@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 
 	"cairn/internal/store"
-	"cairn/internal/words"
 )
 
 // Some harnesses tell their hooks what a command printed and not how it ended. What
@@ -46,16 +45,14 @@ func (w *writing) settle(ctx context.Context, tx *store.Tx, id int64, d draft) e
 	if _, err := tx.Exec(ctx, updateSettled, d.Type, d.Content, nullText(meta), row.checksum(), id); err != nil {
 		return err
 	}
-	parts, wholes := words.Index(d.searchable())
-	for _, s := range []struct {
-		query string
-		args  []any
-	}{
-		{deleteWords, []any{id}}, {insertWords, []any{id, parts, wholes}}, {deleteOutput, []any{id}}, {deleteLines, []any{id}},
-	} {
-		if _, err := tx.Exec(ctx, s.query, s.args...); err != nil {
-			return err
-		}
+	if err := dropWords(ctx, tx, id); err != nil {
+		return err
+	}
+	if err := d.searchable().index(ctx, tx, id); err != nil {
+		return err
+	}
+	if err := dropOutput(ctx, tx, id); err != nil {
+		return err
 	}
 	if err := d.output.insert(ctx, tx, id); err != nil {
 		return err
@@ -75,10 +72,10 @@ func (j *Service) Unsettled(ctx context.Context, session string, events []Event)
 	ids := []string{}
 	spoken := false
 	for _, e := range events {
-		if id, _, wanted := e.unsure(); wanted {
+		if id, _, wanted := unsure(&e); wanted {
 			ids = append(ids, id)
 		}
-		spoken = spoken || e.isSpoken()
+		spoken = spoken || isSpoken(&e)
 	}
 	if len(ids) == 0 && !spoken || j.store == nil {
 		return nil, nil
@@ -99,8 +96,8 @@ func (j *Service) Unsettled(ctx context.Context, session string, events []Event)
 		}, selectSettled, session, string(list))
 	})
 	for _, e := range events {
-		id, bad, wanted := e.unsure()
-		if r := stored[id]; e.isSpoken() || wanted && (!r.known || bad && !r.bad) {
+		id, bad, wanted := unsure(&e)
+		if r := stored[id]; isSpoken(&e) || wanted && (!r.known || bad && !r.bad) {
 			out = append(out, e)
 		}
 	}
@@ -108,11 +105,11 @@ func (j *Service) Unsettled(ctx context.Context, session string, events []Event)
 }
 
 // isSpoken reports whether an event is what somebody said.
-func (e *Event) isSpoken() bool { return e.Kind == Prompt || e.Kind == Message }
+func isSpoken(e *Event) bool { return e.Kind == Prompt || e.Kind == Message }
 
 // unsure is the id of an event's calls and whether one of them has ended badly; wanted is
 // false if the store need not be asked about them.
-func (e *Event) unsure() (id string, bad, wanted bool) {
+func unsure(e *Event) (id string, bad, wanted bool) {
 	repeatable := true
 	for i := range e.Calls {
 		c := &e.Calls[i]

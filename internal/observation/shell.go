@@ -35,19 +35,6 @@ func readShell(line, tool string) shellUse {
 	return use
 }
 
-// obsType is the type of the row of a command that passed.
-func (u shellUse) obsType() string {
-	switch {
-	case u.push:
-		return typeGitPush
-	case u.commit:
-		return typeGitCommit
-	case u.github:
-		return typeGitHub
-	}
-	return typeCommand
-}
-
 func isPowerShell(tool string) bool {
 	tool = strings.ToLower(tool)
 	return strings.Contains(tool, "powershell") || strings.Contains(tool, "pwsh")
@@ -196,4 +183,26 @@ func takesArgument(option, wrapper string) bool {
 		return strings.Contains(long, " "+option+" ")
 	}
 	return strings.IndexAny(option, short) == len(option)-1
+}
+
+// programWords returns the programs of a command line, each with the first words
+// of its arguments: those by which tools are known (npx jest, python -m pytest).
+func programWords(line, tool string) (names []string) {
+	const perCommand, most = 4, 40
+	for _, c := range shellCommands(line, isPowerShell(tool)) {
+		name, args := program(c.words)
+		if name == "" || name == "cd" || name == "echo" {
+			continue
+		}
+		names = append(names, name)
+		for i := 0; i < len(args) && i < perCommand; i++ {
+			if w := args[i].text; !strings.HasPrefix(w, "-") && !strings.ContainsAny(w, " \n") {
+				names = append(names, programName(w))
+			}
+		}
+		if len(names) >= most {
+			break
+		}
+	}
+	return names
 }

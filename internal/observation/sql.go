@@ -7,8 +7,6 @@ const (
  file_path, path_key, metadata, tool_use_id, part, agent_id, harness_prompt_id, checksum)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-	insertWords = `INSERT INTO observations_fts (rowid, parts, wholes) VALUES (?, ?, ?)`
-
 	insertPrompt = `INSERT INTO prompt_rows
 (session_key, timestamp, source, harness_prompt_id, agent_id, source_uuid)
 VALUES (?, ?, ?, ?, ?, ?)`
@@ -23,16 +21,10 @@ WHERE id = ? AND (prompt_id IS NULL AND ? IS NOT NULL OR agent_id IS NULL AND ? 
 SET harness_prompt_id = ifnull(harness_prompt_id, ?), agent_id = ifnull(agent_id, ?), source_uuid = ifnull(source_uuid, ?)
 WHERE id = ?`
 
-	insertBranch = `INSERT OR IGNORE INTO session_branches (branch, session_key) VALUES (?, ?)`
-
 	adoptPrompt = `UPDATE prompt_rows SET harness_prompt_id = ? WHERE id = ?`
 
 	claimRows = `UPDATE observation_rows SET prompt_id = ?
 WHERE session_key = ? AND harness_prompt_id = ? AND prompt_id IS NULL AND obs_type NOT LIKE 'session_%'`
-
-	moveRows = `UPDATE observation_rows SET project_key = ? WHERE project_key = ?`
-
-	moveSessionRows = `UPDATE observation_rows SET project_key = ? WHERE project_key = ? AND session_key IN (SELECT value FROM json_each(?))`
 
 	updatePinned = `UPDATE observation_rows SET is_pinned = ? WHERE id = ?`
 
@@ -42,8 +34,6 @@ ON CONFLICT (path) DO UPDATE SET size = excluded.size, mtime = excluded.mtime, o
 
 // Statements that look for what is already there.
 const (
-	selectCall = `SELECT id FROM observation_rows WHERE tool_use_id = ? AND session_key = ? AND part = ?`
-
 	// The copy of a call that a resumed or forked session makes (observations §12).
 	selectCopiedCall = `SELECT id FROM observation_rows
 WHERE tool_use_id = ? AND part = ? AND content = ? AND timestamp BETWEEN ? AND ? LIMIT 1`

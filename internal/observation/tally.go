@@ -7,23 +7,6 @@ import (
 	"cairn/internal/store"
 )
 
-// likeness is what makes two calls of a session the same where no id tells: what
-// kind of thing was done and to what. A write is like an edit of the file, and a
-// command like its failure, for hooks and transcripts differ in that.
-type likeness struct{ kind, what string }
-
-func likenessOf(obsType, pathKey, command, content string) likeness {
-	switch obsType {
-	case typeWrite, typeEdit:
-		return likeness{typeEdit, pathKey}
-	case typeRead:
-		return likeness{typeRead, pathKey}
-	case typeCommand, typeCommandError, typeGitCommit, typeGitPush, typeGitHub:
-		return likeness{typeCommand, command}
-	}
-	return likeness{obsType, content}
-}
-
 // likeness of a call to a file with this key.
 func (d *draft) likeness(pathKey string) likeness {
 	command, ok := d.Meta["command"].(string)
@@ -104,9 +87,6 @@ func (w *writing) alike(ctx context.Context, tx *store.Tx, d draft, n numbers) (
 	}
 	return found, err
 }
-
-// messageEnd is how many characters of a long message tell it from others.
-const messageEnd = 600
 
 // sameWords finds the prompt or message that an event of a transcript repeats
 // whose harness tells neither hooks' ids nor, it may be, times: one that no line

@@ -52,7 +52,7 @@ func (j *Service) Find(ctx context.Context, a FindArgs) (rows []FoundRow, err er
 	if err := checkSearch(a.SearchArgs); err != nil {
 		return nil, err
 	}
-	f := finding{args: a, rows: []FoundRow{}, limit: clamp(a.Limit, 1, 100), offset: clamp(a.Offset, 0, 1<<30), asked: a.Query, finder: words.FinderOf(a.Query), texts: map[string]int{}, seen: map[int64]bool{}}
+	f := finding{args: a, rows: []FoundRow{}, limit: min(max(a.Limit, 1), 100), offset: min(max(a.Offset, 0), 1<<30), asked: a.Query, finder: words.FinderOf(a.Query), texts: map[string]int{}, seen: map[int64]bool{}}
 	f.need = f.offset + f.limit
 	plain := words.IsPlain(a.Query)
 	if plain {

@@ -296,3 +296,20 @@ func (j *Service) IndexTurns(ctx context.Context, limit int) (rows int, err erro
 	}
 	return rows, nil
 }
+
+// noteTurn notes that a row came. A prompt of an earlier time, as an import tells it, divides
+// the turn in which what followed it was indexed.
+func noteTurn(ctx context.Context, tx *store.Tx, session, at, id int64, earlierPrompt bool) error {
+	divides := earlierPrompt
+	if divides {
+		if err := tx.Get(ctx, []any{&divides}, selectHasLater, session, at, id); err != nil {
+			return err
+		}
+	}
+	if divides {
+		return forgetTurn(ctx, tx, session, at, id)
+	}
+	return staleTurn(ctx, tx, session, at, id)
+}
+
+const selectHasLater = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE session_key = ? AND (timestamp, id) > (?, ?))`

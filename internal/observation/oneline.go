@@ -1,12 +1,28 @@
 package observation
 
 import (
+	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"cairn/internal/neutral"
 )
+
+// cutRunes is the first n characters of s.
+func cutRunes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
 
 // joinLines puts a text on one line.
 func joinLines(s string) string { return strings.Join(strings.Fields(cutRunes(s, 4000)), " ") }
@@ -67,4 +83,31 @@ func pathCell(s string, n int) string {
 func shorten(s string) string {
 	runes := []rune(s)
 	return strings.TrimRight(string(runes[:len(runes)-1]), " ") + "…"
+}
+
+// tokens estimates what a text costs a model: a quarter of its bytes.
+func tokens(s string) int { return (len(s) + 3) / 4 }
+
+// ago says how long before now something was: minutes, hours or days, and after
+// a week the day.
+func ago(now, at int64) string {
+	switch age := max(now-at, 0); {
+	case age < 60*60:
+		return fmt.Sprintf("%dm ago", age/60)
+	case age < 24*60*60:
+		return fmt.Sprintf("%dh ago", age/(60*60))
+	case age <= 7*24*60*60:
+		return fmt.Sprintf("%dd ago", age/(24*60*60))
+	default:
+		return time.Unix(at, 0).UTC().Format("Jan 02")
+	}
+}
+
+// excerptOf returns the first n characters of a text on one line, with "…" in the
+// place of what is cut. A text that is short enough stays as it is.
+func excerptOf(s string, n int) string {
+	if cutRunes(s, n) == s {
+		return s
+	}
+	return strings.TrimSpace(cutRunes(joinLines(s), n-1)) + "…"
 }

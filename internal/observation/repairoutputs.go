@@ -1,0 +1,40 @@
+package observation
+
+import (
+	"context"
+
+	"cairn/internal/store"
+)
+
+// repairOutputs deletes the outputs that a salvage has not kept as they were written, and
+// makes missing hashes of lines from the digests. Lines of edits go with their rows.
+func repairOutputs(ctx context.Context, tx *store.Tx) error {
+	for _, query := range []string{deleteLostOutputs, deleteLostEdits} {
+		if _, err := tx.Exec(ctx, query); err != nil {
+			return err
+		}
+	}
+	salt, err := lineSalt(ctx, tx)
+	if err != nil {
+		return err
+	}
+	return eachOutput(ctx, tx, func(r *outputRow) error {
+		digest, err := unpackDigest(r.stored)
+		if err != nil || r.isAltered() {
+			_, err = tx.Exec(ctx, deleteOutput, r.id)
+			return err
+		}
+		var has bool
+		if err := tx.Get(ctx, []any{&has}, selectHasLines, r.id); err != nil || has {
+			return err
+		}
+		_, err = tx.Exec(ctx, insertLines, r.id, salt.words(hashLines(digestedLines(digest))))
+		return err
+	})
+}
+
+const (
+	deleteLostOutputs = `DELETE FROM output_rows WHERE observation_id NOT IN (SELECT id FROM observation_rows)`
+	deleteLostEdits   = `DELETE FROM observation_lines WHERE observation_id NOT IN (SELECT id FROM observation_rows)`
+	selectHasLines    = `SELECT EXISTS (SELECT 1 FROM output_lines_docsize WHERE id = ?)`
+)
