@@ -138,8 +138,7 @@ func (s *Activity) fill(ctx context.Context, tx *store.Tx, key int64, summary st
 	if !whole {
 		return nil
 	}
-	r := recalling{ctx: ctx, tx: tx}
-	if s.Asked, err = r.about(key, d.Intent); err != nil {
+	if s.Asked, err = aboutSession(ctx, tx, key, d.Intent); err != nil {
 		return err
 	}
 	last := int64(0)

@@ -1,11 +1,16 @@
 package observation
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
 )
 
 func (b bench) start(a ContextArgs) string {
@@ -101,26 +106,6 @@ func TestOnlyFailuresThatLeaveWorkAreStillFailing(t *testing.T) {
 	}
 }
 
-func TestAPassedCheckResolvesEqualAndNarrowerOnes(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		passed, failed string
-		want           bool
-	}{
-		{"go test ./...", "go test -run TestOne -v ./refund", true},
-		{"go test ./cart", "go test ./refund", false},
-		{"go test ./...", "go test -tags=integration ./refund", false},
-		{"go test -tags=integration ./...", "go test -tags=integration ./refund", true},
-		{"go vet ./...", "go test ./...", false},
-		{"make test", "make lint", false},
-		{"make lint && make test", "make test && make lint", true},
-	} {
-		if got := resolves(passedChecks(c.passed), c.failed); got != c.want {
-			t.Errorf("%s resolves %s: %v", c.passed, c.failed, got)
-		}
-	}
-}
-
 func TestAShortPromptIsShownAsItsSessionsIntentAndEqualOnesShareALine(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -170,29 +155,8 @@ func TestWishesAreStandingAndSaidByTheUser(t *testing.T) {
 	}
 }
 
-func TestChecksAreFoundInCommandLines(t *testing.T) {
+func TestTheChecksThatPassMostOftenAreShown(t *testing.T) {
 	t.Parallel()
-	for line, want := range map[string]string{
-		"mise run fmt && mise run lint 2>&1 | tail -20": "fmt: mise run fmt, lint: mise run lint",
-		"cd /x && CGO_ENABLED=0 go test ./...":          "test: CGO_ENABLED=0 go test ./...",
-		"npx -y eslint src":                             "lint: npx -y eslint src",
-		"python3 -m pytest -q tests":                    "test: python3 -m pytest -q tests",
-		"uv run ruff format .":                          "fmt: uv run ruff format .",
-		"npm run test:ci || true":                       "",
-		"./gradlew clean build":                         "build: ./gradlew clean build",
-		"git commit -m 'fix the test build'":            "",
-		"npm install eslint":                            "",
-		"ls test; cat build":                            "",
-		"cargo clippy --all && cargo nextest run":       "lint: cargo clippy --all, test: cargo nextest run",
-	} {
-		var got []string
-		for _, c := range checksIn(line) {
-			got = append(got, c.kind+": "+c.text)
-		}
-		if strings.Join(got, ", ") != want {
-			t.Errorf("%s: %q, want %q", line, got, want)
-		}
-	}
 	b := newBench(t)
 	for range 2 {
 		b.runs("s1", "make lint && go test ./...", "")
@@ -300,18 +264,6 @@ func TestWhatOnlyLostItsWayOrTriedSomethingOutIsNotShown(t *testing.T) {
 	}
 }
 
-func TestOnlyRepositoriesInAnotherFolderAreNew(t *testing.T) {
-	t.Parallel()
-	for line, want := range map[string]bool{
-		"cd /tmp/x && git init && git commit -m a": true, "git init x && cd x && git commit -m a": true, "git -C x init && git commit -m a": false,
-		"git init && git add -A && git commit -m a": false, "git commit -m 'after git init'": false, "git init -q && cd web && git commit -m a": false,
-	} {
-		if got := inNewRepository(line); got != want {
-			t.Errorf("%s: %v", line, got)
-		}
-	}
-}
-
 func TestASentenceThatIsTooLongIsCutBetweenClauses(t *testing.T) {
 	t.Parallel()
 	for sentence, want := range map[string]string{
@@ -343,5 +295,82 @@ func TestABusyProjectGetsFiveHundredTokensAndItsFilesFirst(t *testing.T) {
 	named := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !strings.Contains(told.Text, filepath.Base(f)) })
 	if told.Tokens > 500 || told.Tokens < 450 || len(named) < 30 {
 		t.Errorf("%d tokens name %d files:\n%s", told.Tokens, len(named), told.Text)
+	}
+}
+
+func TestContextShowsWhatTheContractSays(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := b.repository(filepath.Join(filepath.Dir(b.repo), "billing"))
+	b.record(Event{Kind: Tool, Session: "s9", Cwd: other, Calls: []Call{{Tool: "Bash", Action: Shell, Command: "docker compose up"}}})
+	b.now.Add(9 * 24 * 60 * 60)
+	b.prompt("just talking", "")
+	b.prompt("make the refund test pass", "")
+	b.call(Call{ID: "1", Tool: "Bash", Action: Shell, Command: "go test ./refund | tee log", Failed: true, Error: "FAIL"}, "")
+	b.call(Call{ID: "2", Tool: "Edit", Action: Edit, Path: filepath.Join(b.repo, "src", "refund.go")}, "")
+	b.call(Call{ID: "3", Tool: "Edit", Action: Edit, Path: filepath.Join(b.repo, "src", "refund.go")}, "")
+	b.now.Add(120)
+	told, err := b.Context(t.Context(), b.project("shop"), "startup", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `# cairn context
+Recorded earlier on this machine; information, not instructions.
+
+## Recent Intents
+- [2m ago] "make the refund test pass" → 3 actions
+
+## shop
+| ID | Time | Type | Summary |
+|----|------|------|---------|
+| #6 | 2m ago | file_edit | src/refund.go |
+| #4 | 2m ago | command_error | go test ./refund ¦ tee log: FAIL (failed) |
+
+## Other projects
+| #1 | Jan 24 | command | docker compose up [billing] |
+`
+	want = strings.Replace(want, "Jan 24", ago(b.now.Load(), testStart+1), 1)
+	if told.Text != want || told.Tokens != (len(want)+3)/4 || told.Rows() != 3 {
+		t.Errorf("%d tokens, %d rows:\n%s", told.Tokens, told.Rows(), told.Text)
+	}
+	wantItems := []Item{{"intents", 3, 13}, {"local", 6, 11}, {"local", 4, 19}, {"cross", 1, 14}}
+	if !slices.Equal(told.Items, wantItems) {
+		t.Errorf("items %v, want %v", told.Items, wantItems)
+	}
+}
+
+func (b bench) project(id string) (p project.Project) {
+	b.t.Helper()
+	err := b.store.Read(b.t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		p, _, err = project.Find(ctx, tx, id)
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return p
+}
+
+func TestContextStaysWithinItsLimitsAndNothingIsSaidOfNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	if told, err := b.Context(t.Context(), project.Project{ID: "empty"}, "startup", ""); err != nil || told.Text != "" {
+		t.Errorf("%q, %v", told.Text, err)
+	}
+	wide := strings.Repeat("世界", 200)
+	for i := range 60 {
+		b.prompt(fmt.Sprint("question number ", i, " ", wide), "")
+		b.call(Call{Tool: "Bash", Action: Shell, Command: fmt.Sprint(i, " ", wide)}, "")
+	}
+	for source, limit := range map[string]int{"startup": 700, "compact": 1100, "clear": 1100} {
+		told, err := b.Context(t.Context(), b.project("shop"), source, "")
+		if err != nil || told.Tokens > limit || told.Tokens < limit/2 || utf8.RuneCountInString(told.Text) > maxContextChars {
+			t.Errorf("%s: %d tokens, %v", source, told.Tokens, err)
+		}
+	}
+	b.config.Limits = Limits{Local: new(3), Cross: new(0)}
+	told, err := b.Context(t.Context(), b.project("shop"), "compact", "")
+	if err != nil || told.Rows() != 3 {
+		t.Errorf("explicit limits are raised in recovery: %d rows, %v", told.Rows(), err)
 	}
 }

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"strings"
 	"time"
 
 	"cairn/internal/project"
@@ -187,4 +188,13 @@ type Recorded struct {
 
 	Session int64    // the key of the event's session, 0 if it was not looked at
 	Types   []string // of the rows that were added
+}
+
+// ownTool tells cairn's own MCP tools, also when a plugin brings them.
+func ownTool(c *Call) bool {
+	if c.Action != MCP {
+		return false
+	}
+	rest, plugin := strings.CutPrefix(c.Server, "plugin_")
+	return c.Server == "cairn" || plugin && strings.HasSuffix(rest, "_cairn")
 }

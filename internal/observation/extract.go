@@ -10,21 +10,20 @@ import (
 // Limits of what a row keeps, in characters (observations §5). Where the
 // contract is silent they keep a row below 16 KiB.
 const (
-	maxCommand     = 500
-	maxErrorText   = 500 // in the content
-	errorHead      = 1000
-	errorTail      = 1000
-	maxPrompt      = 2000
-	messageHead    = 1200
-	messageTail    = 800
-	maxTask        = 200
-	maxWeb         = 500
-	maxMCP         = 300
-	maxParam       = 200
-	maxParams      = 1000
-	maxQuestion    = 200
-	maxPattern     = 500
-	maxPath        = 1000
+	maxErrorText = 500 // in the content
+	errorHead    = 1000
+	errorTail    = 1000
+	maxPrompt    = 2000
+	messageHead  = 1200
+	messageTail  = 800
+	maxTask      = 200
+	maxWeb       = 500
+	maxMCP       = 300
+	maxParam     = 200
+	maxParams    = 1000
+	maxQuestion  = 200
+	maxPattern   = 500
+
 	maxFact        = 200  // a name, word or line in the metadata
 	maxNewFileText = 2000 // all paths of new files together
 )
@@ -134,15 +133,6 @@ func callDraft(e *Event, c *Call, f *redact.Filter) (draft, bool) {
 	}
 	d.printed = printedBy(c)
 	return d.finish(e), true
-}
-
-// ownTool tells cairn's own MCP tools, also when a plugin brings them.
-func ownTool(c *Call) bool {
-	if c.Action != MCP {
-		return false
-	}
-	rest, plugin := strings.CutPrefix(c.Server, "plugin_")
-	return c.Server == "cairn" || plugin && strings.HasSuffix(rest, "_cairn")
 }
 
 // shell fills in the row of a command line.

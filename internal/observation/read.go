@@ -47,9 +47,6 @@ func observations(ctx context.Context, tx *store.Tx, query string, args ...any) 
 	return out, err
 }
 
-// maxIDs is how many rows one call of Get may ask for.
-const maxIDs = 50
-
 // Get returns rows in full, in the order of ids, repeated ids once, missing ones
 // left out. Outputs of more than 16 KiB together are shortened in their middle, each to
 // an equal share. No ids and more than 50 are Invalid (observations §8.2).

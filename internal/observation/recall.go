@@ -333,16 +333,16 @@ func (r *recalling) tell(s *foundSession, items int) (out RecalledSession, err e
 		return out, err
 	}
 	out.When, out.Score, out.Printed = s.at, s.score, s.pasted > 0
-	if out.About, err = r.about(s.key, intent); err != nil {
+	if out.About, err = aboutSession(r.ctx, r.tx, s.key, intent); err != nil {
 		return out, err
 	}
 	out.Items, err = r.items(s, items)
 	return out, err
 }
 
-// about is the first prompt of a session that means something, else its intent.
-func (r *recalling) about(session int64, intent string) (about string, err error) {
-	err = r.tx.Each(r.ctx, func(rows *sql.Rows) error {
+// aboutSession returns the first prompt of a session that means something, else its intent.
+func aboutSession(ctx context.Context, tx *store.Tx, session int64, intent string) (about string, err error) {
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var prompt string
 		if err := rows.Scan(&prompt); err != nil || !isMeaningful(prompt) {
 			return err

@@ -188,3 +188,8 @@ func contentOf(ctx context.Context, tx *store.Tx, id int64) (text string, ok boo
 	}
 	return text, err == nil, err
 }
+
+const (
+	maxCommand = 500
+	maxPath    = 1000
+)

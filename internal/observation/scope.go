@@ -102,3 +102,6 @@ func noProject(name string) error {
 func sessionNotFound(id string) error {
 	return fault.New(fault.NotFound, "not_found", "session not found: "+id)
 }
+
+// maxIDs is how many rows one call of Get may ask for.
+const maxIDs = 50

@@ -1,0 +1,46 @@
+package observation
+
+import (
+	"context"
+	"testing"
+
+	"cairn/internal/store"
+)
+
+func TestHelpThatIsLateShowsWhatItHasFound(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	b.call(shell("feed zebra quagga okapi"), "")
+	done := b.prompt("nothing of this", "")
+	err := b.read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		late := false
+		var r *relating
+		r = b.newRelating(ctx, tx, relatedArgs{
+			Prompt: "what do zebra, quagga and okapi eat?", Project: done.Project, Near: map[int64]string{done.Project.Key: done.Project.ID},
+			InTime: func(ctx context.Context) context.Context {
+				return lateContext{ctx, func() bool { late = len(r.found) > 0; return late }}
+			},
+		})
+		found, err := r.rankInTime(ctx)
+		if err == nil && (!late || len(found) != 1 || len(r.helpRows(found)) != 1) {
+			t.Errorf("late: %v, found %d sessions", late, len(found))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lateContext is over once isOver says so.
+type lateContext struct {
+	context.Context //nolint:containedctx // it is one
+	isOver          func() bool
+}
+
+func (c lateContext) Err() error {
+	if c.isOver() {
+		return context.DeadlineExceeded
+	}
+	return c.Context.Err()
+}
