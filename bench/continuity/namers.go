@@ -79,7 +79,7 @@ func (q *question) inject(ctx context.Context) (a answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	if err := q.journal.Inject(ctx, e, done, c.Items); err != nil {
+	if err := q.journal.Inject(ctx, e, done.Session, c.Items); err != nil {
 		return a, err
 	}
 	paths, err := q.paths(ctx, done.Project.Key, c.Items)

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"slices"
 
+	"cairn/internal/oneline"
 	"cairn/internal/project"
+	"cairn/internal/shell"
 	"cairn/internal/store"
 )
 
@@ -133,7 +135,7 @@ func (s *Activity) fill(ctx context.Context, tx *store.Tx, key int64, summary st
 		}
 	}
 	s.Files, s.Commits, s.Fixed = d.FilesEdited, d.Commits, d.Fixed
-	s.Failing = slices.DeleteFunc(d.Failing, func(command string) bool { return !leavesWork(command) })
+	s.Failing = slices.DeleteFunc(d.Failing, func(command string) bool { return !shell.LeavesWork(command) })
 	s.Working, s.Marks = []Span{}, []Mark{}
 	if !whole {
 		return nil
@@ -359,7 +361,7 @@ func (j *Service) StillFailing(ctx context.Context, projectID string, failed []F
 type passedRow struct {
 	place   Place
 	command string
-	checks  []passedCheck
+	checks  []shell.PassedCheck
 }
 
 // passedSince reads the newest commands that passed after a place.
@@ -369,9 +371,9 @@ func (j *Service) passedSince(ctx context.Context, projectID string, after Place
 			var row passedRow
 			var line string
 			err := r.Scan(&row.place.At, &row.place.ID, &line)
-			row.command = cutRunes(normalCommand(line), maxIntent)
-			if mayBeCheck(line) {
-				row.checks = passedChecks(line)
+			row.command = oneline.Cut(shell.Normal(line), maxIntent)
+			if shell.MayCheck(line) {
+				row.checks = shell.PassedChecks(line)
 			}
 			passed = append(passed, row)
 			return err
@@ -382,7 +384,7 @@ func (j *Service) passedSince(ctx context.Context, projectID string, after Place
 
 // passesAfter reports whether rows after a place show that a command passes.
 func passesAfter(passed []passedRow, after Place, command string) bool {
-	var checks []passedCheck
+	var checks []shell.PassedCheck
 	for _, row := range passed {
 		if row.place.compare(after) <= 0 {
 			continue
@@ -392,7 +394,7 @@ func passesAfter(passed []passedRow, after Place, command string) bool {
 		}
 		checks = append(checks, row.checks...)
 	}
-	return resolves(checks, command)
+	return shell.Resolves(checks, command)
 }
 
 func (p Place) compare(q Place) int { return cmp.Or(cmp.Compare(p.At, q.At), cmp.Compare(p.ID, q.ID)) }

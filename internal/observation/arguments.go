@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cairn/internal/oneline"
 	"cairn/internal/redact"
 )
 
@@ -26,7 +27,7 @@ func (d *drafter) mcp(c *Call) {
 		if room -= utf8.RuneCountInString(a.Name); room <= 0 {
 			break
 		}
-		value := cutRunes(a.Value, min(maxParam, room))
+		value := oneline.Cut(a.Value, min(maxParam, room))
 		room -= utf8.RuneCountInString(value)
 		params[a.Name] = value
 	}
@@ -42,7 +43,7 @@ func (d *drafter) arguments(args []Arg) []Arg {
 	named := map[string]any{}
 	for size := 0; len(out) < len(args) && size < maxParams; {
 		a := args[len(out)]
-		a.Name, a.Value = clean(cutRunes(a.Name, maxFact)), clean(cutRunes(a.Value, maxMCP+redactMargin))
+		a.Name, a.Value = clean(oneline.Cut(a.Name, maxFact)), clean(oneline.Cut(a.Value, maxMCP+redactMargin))
 		out = append(out, a)
 		named[a.Name] = structure(a.Value)
 		size += 1 + utf8.RuneCountInString(a.Name) + min(utf8.RuneCountInString(a.Value), maxMCP)
@@ -53,7 +54,7 @@ func (d *drafter) arguments(args []Arg) []Arg {
 		if changed {
 			a = d.redactedArgument(a, redacted)
 		}
-		out[i] = Arg{a.Name, cutRunes(a.Value, maxMCP)}
+		out[i] = Arg{a.Name, oneline.Cut(a.Value, maxMCP)}
 	}
 	return out
 }

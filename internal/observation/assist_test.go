@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/oneline"
 	"cairn/internal/project"
 )
 
@@ -48,8 +49,8 @@ func (b bench) assistAs(e Event) Context {
 	if err := b.Inject(b.t.Context(), e, done.Session, told.Items); err != nil {
 		b.t.Fatal(err)
 	}
-	if told.Tokens != tokens(told.Text) || told.Tokens > maxHelp {
-		b.t.Errorf("%d tokens said, %d counted", told.Tokens, tokens(told.Text))
+	if told.Tokens != oneline.Tokens(told.Text) || told.Tokens > maxHelp {
+		b.t.Errorf("%d tokens said, %d counted", told.Tokens, oneline.Tokens(told.Text))
 	}
 	sum := 0
 	for _, i := range told.Items {
@@ -69,7 +70,7 @@ func (b bench) announces(session string, calls ...Call) Context {
 	return b.assist(Event{Kind: Touch, Session: session, Source: "PreToolUse", Calls: calls})
 }
 
-func shell(command string) Call { return Call{Tool: "Bash", Action: Shell, Command: command} }
+func bash(command string) Call { return Call{Tool: "Bash", Action: Shell, Command: command} }
 
 func failing(command, why string) Call {
 	return Call{Tool: "Bash", Action: Shell, Command: command, Failed: true, Error: why}
@@ -95,8 +96,8 @@ func TestAPromptIsToldOfEarlierRowsThatASearchForItFinds(t *testing.T) {
 	b.fill(b.repo, 300)
 	asked := b.prompt("make the refund rounding exact", "").IDs[0]
 	file := b.call(Call{Tool: "Edit", Action: Edit, Path: filepath.Join(b.repo, "refund.go")}, "").IDs[0]
-	run := b.call(shell("go test -run RefundRounding ./..."), "").IDs[0]
-	b.call(shell("go vet ./refund"), "")
+	run := b.call(bash("go test -run RefundRounding ./..."), "").IDs[0]
+	b.call(bash("go vet ./refund"), "")
 	elsewhere := b.repository(filepath.Join(filepath.Dir(b.repo), "other"))
 	b.record(Event{Kind: Prompt, Session: "s9", Cwd: elsewhere, Text: "the zebra quagga", Source: "UserPromptSubmit"})
 	b.record(Event{Kind: Prompt, Session: "s1", Text: "the zebra alone", Source: "UserPromptSubmit"})
@@ -118,9 +119,9 @@ func TestHelpSpeaksInASmallProjectAndOfNoOther(t *testing.T) {
 	b := helped(t)
 	elsewhere := b.repository(filepath.Join(filepath.Dir(b.repo), "other"))
 	b.fill(b.repo, 19)
-	b.record(Event{Kind: Tool, Session: "s9", Cwd: elsewhere, Calls: []Call{shell("zebra quagga elsewhere")}})
+	b.record(Event{Kind: Tool, Session: "s9", Cwd: elsewhere, Calls: []Call{bash("zebra quagga elsewhere")}})
 	b.wantIDs("another project", b.asks("s2", "where do zebra and quagga live"))
-	row := b.call(shell("zebra quagga here"), "").IDs[0]
+	row := b.call(bash("zebra quagga here"), "").IDs[0]
 	b.wantIDs("20 rows", b.asks("s2", "where do zebra and quagga live"), row)
 }
 
@@ -128,8 +129,8 @@ func TestHelpSpeaksOfRelatedProjectsByTheirNameUnlessTheyAreLeftOut(t *testing.T
 	t.Parallel()
 	b := helped(t)
 	related := b.repository(filepath.Join(filepath.Dir(b.repo), filepath.Base(b.repo)+"-web"))
-	row := b.record(Event{Kind: Tool, Session: "s9", Cwd: related, Calls: []Call{shell("zebra quagga elsewhere")}}).IDs[0]
-	own := b.call(shell("quagga zebra here"), "").IDs[0]
+	row := b.record(Event{Kind: Tool, Session: "s9", Cwd: related, Calls: []Call{bash("zebra quagga elsewhere")}}).IDs[0]
+	own := b.call(bash("quagga zebra here"), "").IDs[0]
 	told := b.asks("s2", "where do zebra and quagga live?")
 	b.wantIDs("a related project", told, own, row)
 	if want := fmt.Sprintf("| #%d | 0m ago | command [%s-web] | zebra quagga elsewhere |\n", row, filepath.Base(b.repo)); !strings.Contains(told.Text, want) {
@@ -145,7 +146,7 @@ func TestOrdersNeedMoreEvidenceThanQuestionsAndCommandsGetNoHelp(t *testing.T) {
 	t.Parallel()
 	b := helped(t)
 	b.record(Event{Kind: Prompt, Session: "s1", Text: "feed the zebra well", Source: "UserPromptSubmit"})
-	row := b.call(shell("zebra --food hay"), "").IDs[0]
+	row := b.call(bash("zebra --food hay"), "").IDs[0]
 	for prompt, speaks := range map[string]bool{
 		"and now feed the zebra":          true, // two words
 		"what about the zebra then?":      true,
@@ -188,9 +189,9 @@ func TestAtMostFiveRowsTheOnesWithMostWordsThenTheNewestAndOneOfAFile(t *testing
 	b := helped(t)
 	b.fill(b.repo, 3000)
 	for i := range 8 {
-		b.call(shell(fmt.Sprint("feed zebra quagga ", i)), "")
+		b.call(bash(fmt.Sprint("feed zebra quagga ", i)), "")
 	}
-	all := b.call(shell("zebra quagga okapi"), "").IDs[0]
+	all := b.call(bash("zebra quagga okapi"), "").IDs[0]
 	told := ids(b.asks("s2", "what do zebra, quagga and okapi eat"))
 	if len(told) == 0 || len(told) > 5 || told[0] != all {
 		t.Errorf("told of %v, want at most five, %d first", told, all)
@@ -217,7 +218,7 @@ func TestHelpWithPromptsIsSilentForOthers(t *testing.T) {
 	t.Parallel()
 	b := helped(t)
 	b.fill(b.repo, 1000)
-	b.call(shell("zebra quagga"), "")
+	b.call(bash("zebra quagga"), "")
 	prompt := Event{Kind: Prompt, Session: "s2", Text: "feed zebra and quagga", Source: "UserPromptSubmit", Harness: "claude"}
 	for name, change := range map[string]func(*Event){
 		"three words":  func(e *Event) { e.Text = "zebra quagga zebra" },
@@ -225,7 +226,7 @@ func TestHelpWithPromptsIsSilentForOthers(t *testing.T) {
 		"a blank one":  func(e *Event) { e.Text = " " },
 		"an answer":    func(e *Event) { e.Kind, e.Source = Message, "Stop" },
 		"a start":      func(e *Event) { e.Kind, e.Source = SessionStart, "SessionStart" },
-		"a late touch": func(e *Event) { e.Kind, e.Source, e.Calls = Touch, "PostToolUse", []Call{shell("zebra")} },
+		"a late touch": func(e *Event) { e.Kind, e.Source, e.Calls = Touch, "PostToolUse", []Call{bash("zebra")} },
 	} {
 		e := prompt
 		change(&e)
@@ -250,7 +251,7 @@ func TestChineseAndJapanesePromptsAreHelpedToo(t *testing.T) {
 	t.Parallel()
 	b := helped(t)
 	b.fill(b.repo, 300)
-	row := b.call(shell("echo 退款金额的四舍五入"), "").IDs[0]
+	row := b.call(bash("echo 退款金额的四舍五入"), "").IDs[0]
 	b.wantIDs("no spaces", b.asks("s2", "退款金额为什么不对"), row)
 }
 
@@ -266,7 +267,7 @@ func TestOneTextAndOneSessionHaveTheirTokens(t *testing.T) {
 	}
 	for i := range turns {
 		for n := range 6 {
-			b.call(shell(fmt.Sprintf("%s %d %s", animals(i), n, wide)), "")
+			b.call(bash(fmt.Sprintf("%s %d %s", animals(i), n, wide)), "")
 		}
 	}
 	spent, silent := 0, 0
@@ -317,28 +318,28 @@ func TestBeforeACommandItsLastFailureAndTheFormThatWorkedAreTold(t *testing.T) {
 	t.Parallel()
 	b := helped(t)
 	b.call(failing("cd src && npm test refund", "Exit code 1\nMissing script: \"test\""), "")
-	b.call(shell("ls -la"), "")
+	b.call(bash("ls -la"), "")
 	b.call(failing("npm run test refund", "FAIL"), "")
-	worked := b.call(shell("npm run test:unit refund | tail -5"), "").IDs[0]
-	b.call(shell("npm test other"), "")
+	worked := b.call(bash("npm run test:unit refund | tail -5"), "").IDs[0]
+	b.call(bash("npm test other"), "")
 	b.call(failing("make deploy", "no rule"), "")
 	again := b.call(failing("make deploy", "no rule"), "").IDs[0]
 
-	told := b.announces("s2", shell("A=1  npm test   refund"))
+	told := b.announces("s2", bash("A=1  npm test   refund"))
 	want := helpHeader + "- failed 0m ago (#1): npm test refund: Missing script: \"test\"\n" +
 		"- then worked (#4): npm run test:unit refund | tail -5\n"
 	if told.Text != want {
 		t.Errorf("got:\n%swant:\n%s", told.Text, want)
 	}
 	b.wantIDs("the form that worked", told, worked)
-	b.wantIDs("again", b.announces("s2", shell("npm test refund")))
-	b.wantIDs("no form worked", b.announces("s2", shell("make deploy")), again)
-	b.wantIDs("another form", b.announces("s2", shell("make deploy now")))
-	b.wantIDs("its own failure", b.announces("s1", shell("make deploy")))
-	b.record(Event{Kind: Tool, Session: "s5", Calls: []Call{shell("cd x && npm test refund")}})
-	b.wantIDs("it passed since", b.announces("s3", shell("npm test refund")))
+	b.wantIDs("again", b.announces("s2", bash("npm test refund")))
+	b.wantIDs("no form worked", b.announces("s2", bash("make deploy")), again)
+	b.wantIDs("another form", b.announces("s2", bash("make deploy now")))
+	b.wantIDs("its own failure", b.announces("s1", bash("make deploy")))
+	b.record(Event{Kind: Tool, Session: "s5", Calls: []Call{bash("cd x && npm test refund")}})
+	b.wantIDs("it passed since", b.announces("s3", bash("npm test refund")))
 	b.record(Event{Kind: Tool, Session: "s5", Calls: []Call{failing("npm test refund", "other")}})
-	told = b.announces("s3", shell("npm test refund"))
+	told = b.announces("s3", bash("npm test refund"))
 	if len(told.Items) != 1 || strings.Contains(told.Text, "worked") {
 		t.Errorf("it failed again:\n%s", told.Text)
 	}
@@ -349,11 +350,11 @@ func TestWhatPassedWithGitCountsAsPassed(t *testing.T) {
 	b := helped(t)
 	for _, command := range []string{"git push origin main", "git commit -am x", "gh pr create", "cp a b"} {
 		b.call(failing(command, "refused"), "")
-		if told := b.announces("s2", shell(command)); len(told.Items) != 1 {
+		if told := b.announces("s2", bash(command)); len(told.Items) != 1 {
 			t.Errorf("%s failed: %q", command, told.Text)
 		}
-		b.call(shell(command), "")
-		if told := b.announces("s3", shell(command)); told.Text != "" {
+		b.call(bash(command), "")
+		if told := b.announces("s3", bash(command)); told.Text != "" {
 			t.Errorf("%s passed: %q", command, told.Text)
 		}
 	}
@@ -368,7 +369,7 @@ func TestHelpCannotForgeStructureOrBeginAnObject(t *testing.T) {
 	b.call(failing("run "+evil, "\n"+evil), "")
 	for _, told := range []Context{
 		b.announces("s2", Call{Tool: "Edit", Action: Edit, Path: "a\n# b|c.go"}),
-		b.announces("s2", shell("run "+evil)),
+		b.announces("s2", bash("run "+evil)),
 	} {
 		lines := strings.Split(strings.TrimSuffix(told.Text, "\n"), "\n")
 		if len(lines) != 3 || strings.Contains(told.Text, "</") || strings.Contains(told.Text, "`") || !strings.HasPrefix(lines[2], "- ") {
@@ -415,31 +416,31 @@ func TestBeforeACommandFailuresOfItsProgramAndSubcommandAreTold(t *testing.T) {
 	b := helped(t)
 	b.call(failing("go test ./internal/foo -run X", "Exit code 1\nundefined: fts5"), "")
 	b.call(failing("go vet ./...", "go vet says no"), "")
-	worked := b.call(shell("cd . && go test -tags fts5 ./internal/foo -run X"), "").IDs[0]
-	told := b.announces("s2", shell("timeout 60 go test ./..."))
+	worked := b.call(bash("cd . && go test -tags fts5 ./internal/foo -run X"), "").IDs[0]
+	told := b.announces("s2", bash("timeout 60 go test ./..."))
 	want := helpHeader + "- failed 0m ago (#1): go test ./internal/foo -run X: undefined: fts5\n" +
 		"- then worked (#3): go test -tags fts5 ./internal/foo -run X\n"
 	if told.Text != want {
 		t.Errorf("got:\n%swant:\n%s", told.Text, want)
 	}
 	b.wantIDs("the form that worked", told, worked)
-	b.wantIDs("again", b.announces("s2", shell("go test ./internal/bar")))
-	b.wantIDs("it has the setting", b.announces("s3", shell("go test -tags fts5 ./...")))
-	b.wantIDs("another subcommand", b.announces("s3", shell("go build ./...")))
-	b.wantIDs("one's own", b.announces("s1", shell("go test ./...")))
+	b.wantIDs("again", b.announces("s2", bash("go test ./internal/bar")))
+	b.wantIDs("it has the setting", b.announces("s3", bash("go test -tags fts5 ./...")))
+	b.wantIDs("another subcommand", b.announces("s3", bash("go build ./...")))
+	b.wantIDs("one's own", b.announces("s1", bash("go test ./...")))
 	b.now.Add(15 * 24 * 3600)
-	b.wantIDs("long ago", b.announces("s3", shell("go test ./...")))
+	b.wantIDs("long ago", b.announces("s3", bash("go test ./...")))
 	b.now.Add(-15 * 24 * 3600)
-	b.record(Event{Kind: Tool, Session: "s4", Calls: []Call{shell("go test ./internal/baz")}})
-	b.wantIDs("it passed without", b.announces("s5", shell("go test ./...")))
+	b.record(Event{Kind: Tool, Session: "s4", Calls: []Call{bash("go test ./internal/baz")}})
+	b.wantIDs("it passed without", b.announces("s5", bash("go test ./...")))
 }
 
 func TestBeforeACommandAFailureThatNothingMendedIsToldForItsTargets(t *testing.T) {
 	t.Parallel()
 	b := helped(t)
 	failed := b.call(failing("npx eslint src/cart.ts --fix", "no-undef"), "").IDs[0]
-	b.wantIDs("a folder of it", b.announces("s2", shell("npx eslint src/")), failed)
-	b.wantIDs("other targets", b.announces("s3", shell("npx eslint web/")))
-	b.call(shell("npx eslint src/cart.ts"), "")
-	b.wantIDs("the same passed", b.announces("s4", shell("npx eslint src/")))
+	b.wantIDs("a folder of it", b.announces("s2", bash("npx eslint src/")), failed)
+	b.wantIDs("other targets", b.announces("s3", bash("npx eslint web/")))
+	b.call(bash("npx eslint src/cart.ts"), "")
+	b.wantIDs("the same passed", b.announces("s4", bash("npx eslint src/")))
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"slices"
 
+	"cairn/internal/editlines"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -176,12 +177,12 @@ func (s *authorSearch) read(ctx context.Context, tx *store.Tx, query string, arg
 // isUnknown reports whether lines of the edit are missing: all, those after a limit, or
 // what is around a few letters within a line.
 func (e *editRow) isUnknown() bool {
-	return len(e.lines) < 5 || e.lines[0]&linesCut != 0 || e.lines[0]&linesPartial != 0 && len(e.lines) == 5
+	return len(e.lines) < 5 || e.lines[0]&editlines.IsCut != 0 || e.lines[0]&editlines.Partial != 0 && len(e.lines) == 5
 }
 
 // isRewrite reports whether the edit wrote a whole file that was there before.
 func (e *editRow) isRewrite() bool {
-	return len(e.lines) > 0 && e.lines[0]&linesWhole != 0 && e.lines[0]&linesNew == 0
+	return len(e.lines) > 0 && e.lines[0]&editlines.Whole != 0 && e.lines[0]&editlines.New == 0
 }
 
 // isRecent reports whether a time is between After and Until.
@@ -221,7 +222,7 @@ func (s *authorSearch) author(at int) (AuthorState, editRow) {
 // addersOf are the rows up to a time that added a line of that hash.
 func addersOf(rows []editRow, hash uint32, until *int64) (out []editRow) {
 	for _, row := range rows {
-		if (until == nil || row.at <= *until) && slices.Contains(entries(row.lines), hash|lineAdded) {
+		if (until == nil || row.at <= *until) && slices.Contains(editlines.Entries(row.lines), hash|editlines.Added) {
 			out = append(out, row)
 		}
 	}
@@ -240,7 +241,7 @@ func (s *authorSearch) authorOf(r *replay, line int) (editRow, bool) {
 		return editRow{}, false
 	}
 	row := s.rows[l.rewrite]
-	known := s.After != nil || slices.ContainsFunc(s.rows[:l.rewrite], func(e editRow) bool { return len(e.lines) > 0 && e.lines[0]&linesWhole != 0 })
+	known := s.After != nil || slices.ContainsFunc(s.rows[:l.rewrite], func(e editRow) bool { return len(e.lines) > 0 && e.lines[0]&editlines.Whole != 0 })
 	return row, known && s.isRecent(row.at) && !s.isLate(row.at)
 }
 
@@ -277,10 +278,10 @@ func (s *authorSearch) beyond(ctx context.Context, tx *store.Tx) (bool, error) {
 		return true, err
 	}
 	known := s.known()
-	added := saltLine(foldedHash(s.file.folded[s.At]), s.file.salt) | lineAdded
+	added := editlines.Salt(editlines.Hash(s.file.folded[s.At]), s.file.salt) | editlines.Added
 	parts := s.file.parts(s.At)
 	return slices.ContainsFunc(all.rows, func(e editRow) bool {
-		return !known[e.id] && (e.isUnknown() || slices.Contains(entries(e.lines), added) || parts.match(e.lines))
+		return !known[e.id] && (e.isUnknown() || slices.Contains(editlines.Entries(e.lines), added) || parts.match(e.lines))
 	}), nil
 }
 
@@ -311,7 +312,7 @@ func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64
 		}
 	}
 	found, best := false, editRow{}
-	hash := saltLine(foldedHash(s.file.folded[s.At]), s.file.salt)
+	hash := editlines.Salt(editlines.Hash(s.file.folded[s.At]), s.file.salt)
 	for _, rows := range files {
 		if len(addersOf(rows, hash, s.Until)) == 0 {
 			continue

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"cairn/internal/editlines"
 	"strings"
 	"unicode"
 )
@@ -32,7 +33,7 @@ type foldedFile struct {
 func foldFile(lines []string, salt uint64) foldedFile {
 	f := foldedFile{lines, make([]string, len(lines)), salt}
 	for i, line := range lines {
-		f.folded[i] = foldLine(line)
+		f.folded[i] = editlines.Fold(line)
 	}
 	return f
 }
@@ -55,9 +56,9 @@ func (f *foldedFile) parts(at int) *lineParts {
 	for first := max(0, at-joinedLines+1); first <= at; first++ {
 		var b strings.Builder
 		for i := first; i < min(first+joinedLines, len(f.lines)); i++ {
-			b.WriteString(squeezeLine(f.lines[i]))
+			b.WriteString(editlines.Squeeze(f.lines[i]))
 			if one := closeList(b.String()); i >= at && f.folded[first] != "" && f.folded[i] != "" && i > first && letters(one) >= plainLetter {
-				p.joined[saltLine(foldedHash(one), f.salt)] = true
+				p.joined[editlines.Salt(editlines.Hash(one), f.salt)] = true
 			}
 		}
 	}
@@ -67,10 +68,10 @@ func (f *foldedFile) parts(at int) *lineParts {
 		return p
 	}
 	for from := range p.length {
-		hash := uint64(hashStart)
+		hash := uint64(editlines.HashStart)
 		for to := from; to < p.length; to++ {
-			if hash = hashByte(hash, line[to]); line[to] != ',' && line[to] != ';' {
-				n := saltLine(hash, f.salt)
+			if hash = editlines.HashByte(hash, line[to]); line[to] != ',' && line[to] != ';' {
+				n := editlines.Salt(hash, f.salt)
 				p.pieces[n] = append(p.pieces[n], linePiece{from, to + 1})
 			}
 		}
@@ -87,12 +88,12 @@ func closeList(s string) string {
 
 // match reports whether an edit added the line in another form.
 func (p *lineParts) match(lines []byte) bool {
-	all := entries(lines)
+	all := editlines.Entries(lines)
 	for i, n := range all {
-		if n&lineAdded == 0 {
+		if n&editlines.Added == 0 {
 			continue
 		}
-		if p.joined[n&^lineAdded] || p.isSplit(all[i:]) || lines[0]&linesPartial != 0 && p.isWithin(all, i) {
+		if p.joined[n&^editlines.Added] || p.isSplit(all[i:]) || lines[0]&editlines.Partial != 0 && p.isWithin(all, i) {
 			return true
 		}
 	}
@@ -101,13 +102,13 @@ func (p *lineParts) match(lines []byte) bool {
 
 // isSplit reports whether the line is the first of the given lines, joined.
 func (p *lineParts) isSplit(all []uint32) bool {
-	if len(all) < 2 || len(p.pieces[all[0]&^lineAdded]) == 0 {
+	if len(all) < 2 || len(p.pieces[all[0]&^editlines.Added]) == 0 {
 		return false
 	}
 	ends := map[int]bool{0: true}
 	for i, n := range all {
 		next := map[int]bool{}
-		for _, s := range p.pieces[n&^lineAdded] {
+		for _, s := range p.pieces[n&^editlines.Added] {
 			if from := s.from; ends[from] || from > 0 && p.covered[from-1] && ends[from-1] {
 				next[s.to] = true
 			}
@@ -125,7 +126,7 @@ func (p *lineParts) isSplit(all []uint32) bool {
 // isWithin reports whether a line at the edge of a passage is a large part of the line.
 func (p *lineParts) isWithin(all []uint32, i int) bool {
 	first, last := i == 0 || all[i-1] == 0, i == len(all)-1 || all[i+1] == 0
-	for _, s := range p.pieces[all[i]&^lineAdded] {
+	for _, s := range p.pieces[all[i]&^editlines.Added] {
 		if s.to-s.from < p.length && s.to-s.from >= rareLetter && (s.from == 0 || first) && (s.to == p.length || last) {
 			return true
 		}

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"cairn/internal/editlines"
 	"math"
 	"slices"
 )
@@ -43,7 +44,7 @@ func newReplay(rows []editRow, f *foldedFile) (r *replay, index []int) {
 			index[i] = -1
 			continue
 		}
-		l := knownLine{hash: saltLine(foldedHash(folded), f.salt), author: noAuthor, rewrite: noAuthor}
+		l := knownLine{hash: editlines.Salt(editlines.Hash(folded), f.salt), author: noAuthor, rewrite: noAuthor}
 		if n := letters(folded); count[folded] == 1 {
 			l.anchor, l.strong = n >= plainLetter, n >= strongLetter
 		}
@@ -75,12 +76,12 @@ func (r *replay) run(wanted []int, until *int64) {
 	for i, row := range slices.Backward(r.rows) {
 		late := until != nil && row.at > *until
 		added := false
-		for hunk := range hunks(entries(row.lines)) {
+		for hunk := range hunks(editlines.Entries(row.lines)) {
 			found := r.supported(r.align(hunk))
 			for k, p := range found {
 				line := &r.lines[r.left[p.file]]
 				switch {
-				case hunk[p.edit]&lineAdded == 0 || late && slices.Contains(wanted, r.left[p.file]):
+				case hunk[p.edit]&editlines.Added == 0 || late && slices.Contains(wanted, r.left[p.file]):
 				case row.isRewrite():
 					line.rewrite = i
 				default:
@@ -171,11 +172,11 @@ func (r *replay) supported(all []aligned) []aligned {
 func (r *replay) anchors(hunk []uint32) []aligned {
 	count := make(map[uint32]int, len(hunk))
 	for _, n := range hunk {
-		count[n&^lineAdded]++
+		count[n&^editlines.Added]++
 	}
 	var all []aligned
 	for i, n := range hunk {
-		if p, ok := r.only[n&^lineAdded]; ok && p >= 0 && count[n&^lineAdded] == 1 && r.lines[r.left[p]].anchor {
+		if p, ok := r.only[n&^editlines.Added]; ok && p >= 0 && count[n&^editlines.Added] == 1 && r.lines[r.left[p]].anchor {
 			all = append(all, aligned{i, p})
 		}
 	}
@@ -210,7 +211,7 @@ const maxChanged = 2
 
 // between aligns the lines between two anchors, or before the first and after the last.
 func (r *replay) between(hunk []uint32, a, b aligned) (out []aligned) {
-	same := func(edit, file int) bool { return hunk[edit]&^lineAdded == r.lines[r.left[file]].hash }
+	same := func(edit, file int) bool { return hunk[edit]&^editlines.Added == r.lines[r.left[file]].hash }
 	open := a.edit < 0 || b.edit >= len(hunk) // there is no anchor on one side
 	for step := 1; step >= -1; step -= 2 {
 		from, to := &a, b
@@ -252,11 +253,11 @@ func (r *replay) between(hunk []uint32, a, b aligned) (out []aligned) {
 	}
 	count := map[uint32]int{}
 	for edit := a.edit + 1; edit < b.edit; edit++ {
-		count[hunk[edit]&^lineAdded]++
+		count[hunk[edit]&^editlines.Added]++
 	}
 	nth := map[uint32]int{}
 	for edit := a.edit + 1; edit < b.edit; edit++ {
-		h := hunk[edit] &^ lineAdded
+		h := hunk[edit] &^ editlines.Added
 		if len(places[h]) == count[h] {
 			out = append(out, aligned{edit, places[h][nth[h]]})
 			nth[h]++
@@ -276,7 +277,7 @@ func (r *replay) once(hunk []uint32) (out []aligned) {
 	at := math.MinInt
 	for file := 0; file+len(hunk) <= len(r.left); file++ {
 		n := 0
-		for n < len(hunk) && hunk[n]&^lineAdded == r.lines[r.left[file+n]].hash {
+		for n < len(hunk) && hunk[n]&^editlines.Added == r.lines[r.left[file+n]].hash {
 			n++
 		}
 		if n < len(hunk) {

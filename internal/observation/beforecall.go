@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"cairn/internal/oneline"
+	"cairn/internal/shell"
 	"cairn/internal/store"
 	"cairn/internal/words"
 )
@@ -60,9 +62,9 @@ func (a *assistant) lastChange(ctx context.Context, tx *store.Tx, path string) (
 	if err != nil || row.id == 0 || session == a.session {
 		return contextRow{}, err
 	}
-	row.line = fmt.Sprintf("- %s: last changed %s (#%d)", pathCell(strings.TrimPrefix(key, a.project.Root+"/"), maxCell), ago(a.now, at), row.id)
+	row.line = fmt.Sprintf("- %s: last changed %s (#%d)", oneline.Path(strings.TrimPrefix(key, a.project.Root+"/"), maxCell), oneline.Ago(a.now, at), row.id)
 	if intent != "" {
-		row.line += " for " + quotedCell(intent, maxHelpIntent)
+		row.line += " for " + oneline.Quoted(intent, maxHelpIntent)
 	}
 	return row, nil
 }
@@ -71,7 +73,7 @@ func (a *assistant) lastChange(ctx context.Context, tx *store.Tx, path string) (
 type failure struct {
 	id, at, session int64
 	command, error  string
-	kind            commandKind // what of it is of the same kind as a call
+	kind            shell.Kind // what of it is of the same kind as a call
 }
 
 // lately is how long a failure of another form of a command is told of.
@@ -86,11 +88,11 @@ const maxAlike = 3
 // alikeFailure.
 func (a *assistant) lastFailure(ctx context.Context, tx *store.Tx, c *Call) (row contextRow, err error) {
 	command, _ := a.filter.Head(clean(c.Command), maxCommand)
-	form := newCommandForm(command)
-	if form.text == "" {
+	form := shell.NewForm(command)
+	if form.Text == "" {
 		return row, nil
 	}
-	kinds := commandKinds(command)
+	kinds := shell.Kinds(command)
 	f, others, err := a.newestFailures(ctx, tx, form, kinds)
 	if err != nil || f.session == a.session {
 		return row, err
@@ -98,22 +100,22 @@ func (a *assistant) lastFailure(ctx context.Context, tx *store.Tx, c *Call) (row
 	if f.id == 0 {
 		return a.alikeFailure(ctx, tx, c.Tool, kinds, others)
 	}
-	passed, err := a.passedSince(ctx, tx, c.Tool, form.text, f.at, form.is)
+	passed, err := a.passedSince(ctx, tx, c.Tool, form.Text, f.at, form.Is)
 	if err != nil || passed {
 		return row, err
 	}
-	worked, id, err := a.workedAfter(ctx, tx, f, form.text)
+	worked, id, err := a.workedAfter(ctx, tx, f, form.Text)
 	if err != nil {
 		return row, err
 	}
-	return a.failureRow(f, form.text, worked, id), nil
+	return a.failureRow(f, form.Text, worked, id), nil
 }
 
 // failureRow tells of a failure and of what worked next, if anything.
 func (a *assistant) failureRow(f failure, form, worked string, id int64) contextRow {
-	row := contextRow{id: f.id, line: fmt.Sprintf("- failed %s (#%d): %s", ago(a.now, f.at), f.id, commandCell(form, maxHelpIntent))}
+	row := contextRow{id: f.id, line: fmt.Sprintf("- failed %s (#%d): %s", oneline.Ago(a.now, f.at), f.id, commandCell(form, maxHelpIntent))}
 	if why := reason(f.command, f.error); why != "" {
-		row.line += ": " + cell(why, maxHelpIntent)
+		row.line += ": " + oneline.Cell(why, maxHelpIntent)
 	}
 	if id != 0 {
 		row.id = id
@@ -127,29 +129,29 @@ func (a *assistant) failureRow(f failure, form, worked string, id int64) context
 // worked with a setting that the failed one and the call lack, and none passed without
 // it since; or no run for the same targets has passed since. A kind that the session has
 // seen fail itself is its own business.
-func (a *assistant) alikeFailure(ctx context.Context, tx *store.Tx, tool string, kinds []commandKind, failures []failure) (row contextRow, err error) {
+func (a *assistant) alikeFailure(ctx context.Context, tx *store.Tx, tool string, kinds []shell.Kind, failures []failure) (row contextRow, err error) {
 	for _, f := range failures {
 		if f.session == a.session {
 			return row, nil
 		}
-		call := kindNamed(kinds, f.kind.name)
+		call := shell.KindNamed(kinds, f.kind.Name)
 		worked, id, mended, err := a.workedAlike(ctx, tx, f)
 		if err != nil {
 			return row, err
 		}
-		resolved := func(p *commandKind) bool { return p.concerns(&f.kind) }
-		added := mended.added(&f.kind)
+		resolved := func(p *shell.Kind) bool { return p.Concerns(&f.kind) }
+		added := mended.Added(&f.kind)
 		switch {
-		case id != 0 && len(added) > 0 && !call.has(added):
-			resolved = func(p *commandKind) bool { return !p.has(added) }
-		case id != 0 || !call.concerns(&f.kind):
+		case id != 0 && len(added) > 0 && !call.Has(added):
+			resolved = func(p *shell.Kind) bool { return !p.Has(added) }
+		case id != 0 || !call.Concerns(&f.kind):
 			continue
 		}
 		passed, err := a.passedSince(ctx, tx, tool, f.command, f.at, func(line string) bool {
-			if !strings.Contains(line, f.kind.program()) {
+			if !strings.Contains(line, f.kind.Program()) {
 				return false
 			}
-			p := kindNamed(commandKinds(line), f.kind.name)
+			p := shell.KindNamed(shell.Kinds(line), f.kind.Name)
 			return p != nil && resolved(p)
 		})
 		if err != nil {
@@ -158,7 +160,7 @@ func (a *assistant) alikeFailure(ctx context.Context, tx *store.Tx, tool string,
 		if passed {
 			continue
 		}
-		form := normalCommand(f.command)
+		form := shell.Normal(f.command)
 		if id == 0 {
 			if worked, id, err = a.workedAfter(ctx, tx, f, form); err != nil {
 				return row, err
@@ -171,15 +173,15 @@ func (a *assistant) alikeFailure(ctx context.Context, tx *store.Tx, tool string,
 
 // workedAlike returns the next command of the failing session that passed and is of the
 // same kind. Without such a command, id is 0.
-func (a *assistant) workedAlike(ctx context.Context, tx *store.Tx, f failure) (worked string, id int64, kind commandKind, err error) {
+func (a *assistant) workedAlike(ctx context.Context, tx *store.Tx, f failure) (worked string, id int64, kind shell.Kind, err error) {
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var row int64
 		var obsType, command string
-		if err := r.Scan(&row, &obsType, &command); err != nil || id != 0 || !strings.Contains(command, f.kind.program()) {
+		if err := r.Scan(&row, &obsType, &command); err != nil || id != 0 || !strings.Contains(command, f.kind.Program()) {
 			return err
 		}
-		if k := kindNamed(commandKinds(command), f.kind.name); k != nil {
-			worked, id, kind = normalCommand(command), row, *k
+		if k := shell.KindNamed(shell.Kinds(command), f.kind.Name); k != nil {
+			worked, id, kind = shell.Normal(command), row, *k
 		}
 		return nil
 	}, selectLaterInSession, f.session, f.at, f.id, maxLater)
@@ -188,11 +190,13 @@ func (a *assistant) workedAlike(ctx context.Context, tx *store.Tx, f failure) (w
 
 // commandCell is cell for a command that may be run again: its pipes stay, for no
 // table is around it.
-func commandCell(form string, n int) string { return strings.ReplaceAll(cell(form, n), "¦", "|") }
+func commandCell(form string, n int) string {
+	return strings.ReplaceAll(oneline.Cell(form, n), "¦", "|")
+}
 
 // newestFailures returns the newest failed run in the project of a command in its normal
 // form and, before it, the newest ones lately of another form of one of some kinds.
-func (a *assistant) newestFailures(ctx context.Context, tx *store.Tx, form commandForm, kinds []commandKind) (same failure, others []failure, err error) {
+func (a *assistant) newestFailures(ctx context.Context, tx *store.Tx, form shell.Form, kinds []shell.Kind) (same failure, others []failure, err error) {
 	rows, err := tx.Query(ctx, selectFailures, a.project.Key, maxFailures)
 	if err != nil {
 		return same, nil, err
@@ -205,7 +209,7 @@ func (a *assistant) newestFailures(ctx context.Context, tx *store.Tx, form comma
 			return same, nil, err
 		}
 		f.command = command.String
-		if form.is(f.command) {
+		if form.Is(f.command) {
 			return f, others, nil
 		}
 		if len(others) < maxAlike && f.at >= a.now-int64(lately/time.Second) && f.isOneOf(kinds) {
@@ -217,16 +221,16 @@ func (a *assistant) newestFailures(ctx context.Context, tx *store.Tx, form comma
 
 // isOneOf reports whether a part of the failed command is of one of some kinds, and
 // notes that part.
-func (f *failure) isOneOf(kinds []commandKind) bool {
-	var own []commandKind
+func (f *failure) isOneOf(kinds []shell.Kind) bool {
+	var own []shell.Kind
 	for i := range kinds {
-		if !strings.Contains(f.command, kinds[i].program()) {
+		if !strings.Contains(f.command, kinds[i].Program()) {
 			continue
 		}
 		if own == nil {
-			own = commandKinds(f.command)
+			own = shell.Kinds(f.command)
 		}
-		if k := kindNamed(own, kinds[i].name); k != nil {
+		if k := shell.KindNamed(own, kinds[i].Name); k != nil {
 			f.kind = *k
 			return true
 		}
@@ -237,7 +241,7 @@ func (f *failure) isOneOf(kinds []commandKind) bool {
 // passedSince reports whether a command that is meets passed in the project at some time
 // or later. What passes has the type that the words of such a command give it.
 func (a *assistant) passedSince(ctx context.Context, tx *store.Tx, tool, like string, since int64, is func(command string) bool) (bool, error) {
-	rows, err := tx.Query(ctx, selectPasses, a.project.Key, typeOfCommand(readShell(like, tool)), since, maxPasses)
+	rows, err := tx.Query(ctx, selectPasses, a.project.Key, typeOfCommand(shell.Read(like, tool)), since, maxPasses)
 	if err != nil {
 		return false, err
 	}
@@ -264,7 +268,7 @@ func (a *assistant) workedAfter(ctx context.Context, tx *store.Tx, f failure, fo
 		if err := r.Scan(&row, &obsType, &command); err != nil || id != 0 {
 			return err
 		}
-		if other := normalCommand(command); other != form && alike(words, commandWords(other)) {
+		if other := shell.Normal(command); other != form && alike(words, commandWords(other)) {
 			worked, id = other, row
 		}
 		return nil

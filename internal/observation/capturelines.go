@@ -3,38 +3,39 @@ package observation
 import (
 	"context"
 
+	"cairn/internal/editlines"
 	"cairn/internal/redact"
 	"cairn/internal/store"
 )
 
 // linesOf returns the lines that a call wrote, without secrets.
-func linesOf(c *Call, f *redact.Filter) (out editLines) {
+func linesOf(c *Call, f *redact.Filter) (out editlines.Lines) {
 	if c.Failed || len(c.Pieces) == 0 {
 		return out
 	}
 	if c.Whole {
-		out.flags |= linesWhole
+		out.Flags |= editlines.Whole
 	}
 	if c.Created {
-		out.flags |= linesNew
+		out.Flags |= editlines.New
 	}
 	if c.Partial {
-		out.flags |= linesPartial
+		out.Flags |= editlines.Partial
 	}
 	room := maxLineText
 	for _, p := range c.Pieces {
 		text := p.New
 		if len(text) > room {
-			text, out.flags = text[:room], out.flags|linesCut
+			text, out.Flags = text[:room], out.Flags|editlines.IsCut
 		}
 		room -= len(text)
 		text, _ = f.Text(text)
-		lines := addedLines(lineHashes(p.Old[:min(len(p.Old), maxLineText)]), lineHashes(text))
-		if n := maxLines - len(out.lines); len(lines) > n {
-			out.lines, out.flags = append(out.lines, lines[:max(0, n)]...), out.flags|linesCut
+		lines := editlines.AddedLines(editlines.Hashes(p.Old[:min(len(p.Old), maxLineText)]), editlines.Hashes(text))
+		if n := maxLines - len(out.Lines); len(lines) > n {
+			out.Lines, out.Flags = append(out.Lines, lines[:max(0, n)]...), out.Flags|editlines.IsCut
 			return out
 		}
-		out.lines = append(append(out.lines, lines...), editLine{})
+		out.Lines = append(append(out.Lines, lines...), editlines.Line{})
 	}
 	return out
 }
@@ -45,15 +46,15 @@ const (
 )
 
 // keepLines stores the lines of a row. A row that has lines keeps them.
-func keepLines(ctx context.Context, tx *store.Tx, id int64, l editLines) error {
-	if len(l.lines) == 0 {
+func keepLines(ctx context.Context, tx *store.Tx, id int64, l editlines.Lines) error {
+	if len(l.Lines) == 0 {
 		return nil
 	}
 	salt, err := lineSalt(ctx, tx)
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, insertEditLines, id, l.salted(uint64(salt)))
+	_, err = tx.Exec(ctx, insertEditLines, id, l.Salted(uint64(salt)))
 	return err
 }
 

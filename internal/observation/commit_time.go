@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"cairn/internal/project"
+	"cairn/internal/shell"
 	"cairn/internal/store"
 )
 
@@ -99,7 +100,7 @@ func commitsNear(ctx context.Context, tx *store.Tx, project string, c CommitTime
 const maxCommitTime = 3600
 
 // commits reports whether a command line runs git commit.
-func commits(command string) bool { return readShell(command, "Bash").commit }
+func commits(command string) bool { return shell.Read(command, "Bash").Commit }
 
 // namesSubject reports whether a command line has the message of a commit in it.
 func namesSubject(command string) bool {

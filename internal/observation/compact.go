@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cairn/internal/oneline"
 	"cairn/internal/store"
 )
 
@@ -20,7 +21,7 @@ const compactTokens = 2000
 // fits reports whether the JSON of v has at most compactTokens tokens.
 func fits(v any) bool {
 	text, err := compactJSON(v)
-	return err == nil && tokens(text) <= compactTokens
+	return err == nil && oneline.Tokens(text) <= compactTokens
 }
 
 // traceForm says how much of a trace is shown.
@@ -95,7 +96,7 @@ func (t Trace) in(f traceForm) Trace {
 			if p.Source != "user" {
 				n = f.message
 			}
-			p.Content = new(excerptOf(*p.Content, n))
+			p.Content = new(oneline.Excerpt(*p.Content, n))
 		}
 		if f.newest > 0 && i < len(t.Prompts)-f.newest {
 			p.Observations = []TraceRow{}
@@ -118,12 +119,12 @@ func shortSummary(text json.RawMessage, f traceForm) json.RawMessage {
 			v = v[:min(len(v), f.listed)]
 			for i := range v {
 				if s, ok := v[i].(string); ok {
-					v[i] = excerptOf(s, f.preview)
+					v[i] = oneline.Excerpt(s, f.preview)
 				}
 			}
 			d[name] = v
 		case string:
-			d[name] = excerptOf(v, f.prompt)
+			d[name] = oneline.Excerpt(v, f.prompt)
 		}
 	}
 	if !f.steps {
@@ -180,7 +181,7 @@ func (r *TraceRow) tellsMost() bool {
 
 // shorten cuts the texts of a row and returns the name by which a fold shows it.
 func (r *TraceRow) shorten(preview int) string {
-	name := excerptOf(r.ContentPreview, 40)
+	name := oneline.Excerpt(r.ContentPreview, 40)
 	if r.FilePath != nil && r.ObsType != typeSearch {
 		name = path.Base(strings.ReplaceAll(*r.FilePath, `\`, "/"))
 		if strings.HasPrefix(*r.FilePath, r.ContentPreview) {
@@ -190,8 +191,8 @@ func (r *TraceRow) shorten(preview int) string {
 	if r.Failed && r.ObsType == typeCommandError {
 		r.ContentPreview, _, _ = strings.Cut(r.ContentPreview, "\n")
 	}
-	r.ContentPreview = excerptOf(r.ContentPreview, preview)
-	r.Error = excerptOf(r.Error, preview)
+	r.ContentPreview = oneline.Excerpt(r.ContentPreview, preview)
+	r.Error = oneline.Excerpt(r.Error, preview)
 	return name
 }
 
@@ -210,7 +211,7 @@ func countedNames(names []string, n int) string {
 			order[i] = name + " ×" + strconv.Itoa(count[name])
 		}
 	}
-	return excerptOf(strings.Join(order, ", "), n)
+	return oneline.Excerpt(strings.Join(order, ", "), n)
 }
 
 // Compact returns the history in at most 2,000 tokens, or as near to that as short
@@ -227,12 +228,12 @@ func (h History) Compact() History {
 			s := &out.Sessions[i]
 			s.Touches = slices.Clone(s.Touches)
 			if s.SummaryIntent != nil {
-				s.SummaryIntent = new(excerptOf(*s.SummaryIntent, n))
+				s.SummaryIntent = new(oneline.Excerpt(*s.SummaryIntent, n))
 			}
 			last := ""
 			for k := range s.Touches {
 				t := &s.Touches[k]
-				t.ContentPreview = excerptOf(t.ContentPreview, max(n, 60))
+				t.ContentPreview = oneline.Excerpt(t.ContentPreview, max(n, 60))
 				if t.PromptContent == nil {
 					continue
 				}
@@ -241,7 +242,7 @@ func (h History) Compact() History {
 					shown = 30
 				}
 				last = *t.PromptContent
-				t.PromptContent = new(excerptOf(last, shown))
+				t.PromptContent = new(oneline.Excerpt(last, shown))
 			}
 		}
 		if fits(out) {
@@ -312,7 +313,7 @@ const shortestForms = 160
 func (r *Scored) compact(n int, root string) CompactScored {
 	c := CompactScored{
 		r.ID, r.Timestamp, r.SessionID, r.Project, r.ObsType, r.SourceEvent, r.ToolName,
-		excerptOf(r.Content, n), r.FilePath, shortMetadata(r.Metadata, n), r.PromptID, r.IsPinned, r.AgentID, r.Score,
+		oneline.Excerpt(r.Content, n), r.FilePath, shortMetadata(r.Metadata, n), r.PromptID, r.IsPinned, r.AgentID, r.Score,
 	}
 	if n >= shortestForms {
 		return c
@@ -349,7 +350,7 @@ func shortMetadata(text json.RawMessage, n int) json.RawMessage {
 			if name == "error" {
 				v, _, _ = strings.Cut(v, "\n")
 			}
-			m[name] = excerptOf(v, n)
+			m[name] = oneline.Excerpt(v, n)
 		case []any:
 			if len(v) > n/20 {
 				delete(m, name)

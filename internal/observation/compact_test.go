@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"cairn/internal/oneline"
 	"fmt"
 	"strings"
 	"testing"
@@ -50,8 +51,8 @@ func TestALongTraceFitsAndStillCountsEveryRow(t *testing.T) {
 		}
 		short := full.Compact()
 		text, _ := compactJSON(short)
-		if tokens(text) > compactTokens {
-			t.Errorf("%v: %d tokens", size, tokens(text))
+		if oneline.Tokens(text) > compactTokens {
+			t.Errorf("%v: %d tokens", size, oneline.Tokens(text))
 		}
 		rows, shown, failed := 0, 0, 0
 		for _, p := range short.Prompts {
@@ -70,8 +71,8 @@ func TestALongTraceFitsAndStillCountsEveryRow(t *testing.T) {
 			t.Errorf("%v: %d rows counted, %d shown, %d failed; want %d", size, rows, shown, failed, want)
 		}
 		whole, _ := compactJSON(full)
-		if tokens(whole) <= compactTokens {
-			t.Errorf("%v: the full form has %d tokens, so nothing was shortened", size, tokens(whole))
+		if oneline.Tokens(whole) <= compactTokens {
+			t.Errorf("%v: the full form has %d tokens, so nothing was shortened", size, oneline.Tokens(whole))
 		}
 	}
 }
@@ -111,8 +112,8 @@ func TestCompactRecentKeepsEveryRowAndFits(t *testing.T) {
 		}
 	}
 	text, _ := compactJSON(short)
-	if tokens(text) > compactTokens {
-		t.Errorf("%d tokens", tokens(text))
+	if oneline.Tokens(text) > compactTokens {
+		t.Errorf("%d tokens", oneline.Tokens(text))
 	}
 	if strings.Contains(text, `"PostToolUse"`) {
 		t.Errorf("the shortest form repeats the event of every call: %s", text)
@@ -137,8 +138,8 @@ func TestCompactHistoryShortensPromptsAndMarksFailedTouches(t *testing.T) {
 	short := full.Compact()
 	text, _ := compactJSON(short)
 	touches := short.Sessions[0].Touches
-	if tokens(text) > compactTokens || len(touches) != 20 || touches[18].Error != "not unique" || !touches[18].Failed || !touches[19].Interrupted {
-		t.Errorf("%d tokens, %+v", tokens(text), touches[18:])
+	if oneline.Tokens(text) > compactTokens || len(touches) != 20 || touches[18].Error != "not unique" || !touches[18].Failed || !touches[19].Interrupted {
+		t.Errorf("%d tokens, %+v", oneline.Tokens(text), touches[18:])
 	}
 	if first := *touches[0].PromptContent; !strings.HasPrefix(first, "make the cart add up make") || len(first) < len(*touches[1].PromptContent) {
 		t.Errorf("prompts %q, %q", first, *touches[1].PromptContent)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"cairn/internal/oneline"
+	"cairn/internal/shell"
 	"cairn/internal/store"
 )
 
@@ -24,7 +26,7 @@ FROM (SELECT id, content FROM observation_rows
 
 // usualCheck is a check with how often it passed.
 type usualCheck struct {
-	check
+	shell.Check
 	id     int64 // the row of its last success
 	order  int   // of its last success among the rows: the newer, the higher
 	passed int
@@ -36,7 +38,7 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 	if b.span.resumed || b.project.Key == 0 {
 		return nil
 	}
-	checks := usualChecks{byText: map[string]*usualCheck{}, parsed: map[string][]check{}}
+	checks := usualChecks{byText: map[string]*usualCheck{}, parsed: map[string][]shell.Check{}}
 	err := eachNumbered(ctx, tx, func(id [1]int64, line string) error {
 		checks.add(id[0], line)
 		return nil
@@ -48,7 +50,7 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 	row := contextRow{id: found[0].id}
 	texts := make([]string, len(found))
 	for i, c := range found {
-		texts[i] = cell(c.text, maxCell)
+		texts[i] = oneline.Cell(c.Text, maxCell)
 		if c.id != row.id && !slices.Contains(row.also, c.id) {
 			row.also = append(row.also, c.id)
 		}
@@ -61,23 +63,23 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 // usualChecks counts the checks in commands, which are added from the newest on.
 type usualChecks struct {
 	byText map[string]*usualCheck
-	parsed map[string][]check // by command line: many run again and again
+	parsed map[string][]shell.Check // by command line: many run again and again
 }
 
 func (u *usualChecks) add(id int64, line string) {
-	if !mayBeCheck(line) {
+	if !shell.MayCheck(line) {
 		return
 	}
 	found, ok := u.parsed[line]
 	if !ok {
-		found = checksIn(line)
+		found = shell.Checks(line)
 		u.parsed[line] = found
 	}
 	for _, c := range slices.Backward(found) {
-		known := u.byText[c.text]
+		known := u.byText[c.Text]
 		if known == nil {
-			known = &usualCheck{check: c, id: id, order: -len(u.byText)}
-			u.byText[c.text] = known
+			known = &usualCheck{Check: c, id: id, order: -len(u.byText)}
+			u.byText[c.Text] = known
 		}
 		known.passed++
 	}
@@ -87,8 +89,8 @@ func (u *usualChecks) add(id int64, line string) {
 func (u *usualChecks) best() []*usualCheck {
 	best := map[string]*usualCheck{}
 	for _, c := range u.byText {
-		if k := best[c.kind]; k == nil || c.passed > k.passed || c.passed == k.passed && c.order > k.order {
-			best[c.kind] = c
+		if k := best[c.Kind]; k == nil || c.passed > k.passed || c.passed == k.passed && c.order > k.order {
+			best[c.Kind] = c
 		}
 	}
 	found := slices.Collect(maps.Values(best))

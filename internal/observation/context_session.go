@@ -12,6 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"cairn/internal/oneline"
+	"cairn/internal/shell"
 	"cairn/internal/store"
 )
 
@@ -76,12 +78,12 @@ func (b *contextBuilder) readDigest(ctx context.Context, tx *store.Tx) error {
 	d.FilesEdited = slices.DeleteFunc(d.FilesEdited, func(f string) bool { return isOutside(f, b.project.Root) })
 	var names []string
 	for _, file := range d.FilesEdited {
-		if name := cell(path.Base(file), maxCell); !slices.Contains(names, name) {
+		if name := oneline.Cell(path.Base(file), maxCell); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	if len(names) == 1 {
-		names[0] = pathCell(below(d.FilesEdited[0], b.project.Root), maxCell)
+		names[0] = oneline.Path(below(d.FilesEdited[0], b.project.Root), maxCell)
 	}
 	d.FilesEdited = names
 	b.digest = append(b.digest, digestLines(d, failing)...)
@@ -124,7 +126,7 @@ func (b *contextBuilder) branchesOf(ctx context.Context, tx *store.Tx, session i
 	err := tx.Each(ctx, func(r *sql.Rows) error {
 		var name string
 		err := r.Scan(&name)
-		names = append(names, cell(name, maxCell))
+		names = append(names, oneline.Cell(name, maxCell))
 		return err
 	}, selectBranchesOf, session)
 	return strings.Join(names, ", "), err
@@ -136,7 +138,7 @@ const maxFailing = 2
 // failing lists the commands whose last run failed and that leave work to do, with
 // their reasons.
 func (b *contextBuilder) failing(ctx context.Context, tx *store.Tx, s *lastSession) (lines []string, err error) {
-	open := slices.DeleteFunc(slices.Clone(s.digest.Failing), func(c string) bool { return !leavesWork(c) })
+	open := slices.DeleteFunc(slices.Clone(s.digest.Failing), func(c string) bool { return !shell.LeavesWork(c) })
 	if len(open) == 0 {
 		return nil, nil
 	}
@@ -146,12 +148,12 @@ func (b *contextBuilder) failing(ctx context.Context, tx *store.Tx, s *lastSessi
 		var stopped sql.NullBool
 		err := r.Scan(&f.facts.Command, &f.facts.Error, &stopped)
 		f.root, f.facts.Interrupted = b.project.Root, stopped.Bool
-		key := cutRunes(normalCommand(f.facts.Command), maxIntent)
+		key := oneline.Cut(shell.Normal(f.facts.Command), maxIntent)
 		if err != nil || seen[key] || len(lines) == maxFailing || !slices.Contains(open, key) {
 			return err
 		}
 		if seen[key] = true; !f.interrupted() && !f.lostItsWay() {
-			lines = append(lines, reasonCell(withoutPlumbing(f.relative(key)), f.relative(reason(f.facts.Command, f.facts.Error))))
+			lines = append(lines, reasonCell(shell.WithoutPlumbing(f.relative(key)), f.relative(reason(f.facts.Command, f.facts.Error))))
 		}
 		return nil
 	}, selectSessionFailures, s.key)
@@ -175,13 +177,13 @@ func (b *contextBuilder) ending(ctx context.Context, tx *store.Tx, s lastSession
 			text = message
 		}
 	}
-	return cell(cutClause(strings.ReplaceAll(endSentence(text), "**", ""), maxEnding), maxEnding), nil
+	return oneline.Cell(cutClause(strings.ReplaceAll(endSentence(text), "**", ""), maxEnding), maxEnding), nil
 }
 
 // cutClause shortens a sentence of more than n characters at the end of a clause, if one
 // ends in the second half of them.
 func cutClause(s string, n int) string {
-	head := cutRunes(s, n-1)
+	head := oneline.Cut(s, n-1)
 	if head == s || utf8.RuneCountInString(s) <= n {
 		return s
 	}
@@ -200,10 +202,10 @@ func digestLines(d Digest, failing []string) []string {
 		work = append(work, "edited "+strings.Join(firstFew(d.FilesEdited, 3), ", "))
 	}
 	if len(d.Commits) > 0 {
-		work = append(work, "committed "+cell(d.Commits[0].Hash+" "+d.Commits[0].Message, maxCell))
+		work = append(work, "committed "+oneline.Cell(d.Commits[0].Hash+" "+d.Commits[0].Message, maxCell))
 	}
 	if d.Intent != "" {
-		out = append(out, "- Asked: "+cell(joinLines(d.Intent), maxAsked))
+		out = append(out, "- Asked: "+oneline.Cell(oneline.Join(d.Intent), maxAsked))
 	}
 	if len(work) > 0 {
 		out = append(out, "- Done: "+strings.Join(work, "; "))
@@ -353,7 +355,7 @@ func (b *contextBuilder) readIntents(ctx context.Context, tx *store.Tx) error {
 		if !b.limits.Plain && session != "" && meaningfulWords(n.text) < minIntentWords {
 			n.text = session
 		}
-		n.text = quotedCell(n.text, maxCell)
+		n.text = oneline.Quoted(n.text, maxCell)
 		if same := byText[n.text]; same != nil && !b.limits.Plain {
 			same.actions += n.actions
 			same.also = append(same.also, n.id)
@@ -368,7 +370,7 @@ func (b *contextBuilder) readIntents(ctx context.Context, tx *store.Tx) error {
 		if n.actions == 1 {
 			plural = ""
 		}
-		line := fmt.Sprintf("- [%s] %s → %d action%s", ago(b.now, n.at), n.text, n.actions, plural)
+		line := fmt.Sprintf("- [%s] %s → %d action%s", oneline.Ago(b.now, n.at), n.text, n.actions, plural)
 		b.intents = append(b.intents, contextRow{id: n.id, also: n.also, line: line})
 	}
 	return err
@@ -377,12 +379,12 @@ func (b *contextBuilder) readIntents(ctx context.Context, tx *store.Tx) error {
 // meaningfulWords counts the distinct words of a text that carry meaning: no stop
 // words, no bare consent. A letter of a script without spaces counts as a word.
 func meaningfulWords(text string) (n int) {
-	for w := range wordSet(cutRunes(text, 400)) {
+	for w := range wordSet(oneline.Cut(text, 400)) {
 		if !isConsent(w) && strings.IndexFunc(w, unicode.IsLetter) >= 0 {
 			n++
 		}
 	}
-	for _, r := range cutRunes(text, 400) {
+	for _, r := range oneline.Cut(text, 400) {
 		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
 			n++
 		}

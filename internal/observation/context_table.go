@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cairn/internal/oneline"
+	"cairn/internal/shell"
 	"cairn/internal/store"
 )
 
@@ -45,7 +47,7 @@ func (r *tableRow) line(now int64, ids []int64, summary string) contextRow {
 		}
 		fmt.Fprintf(&b, "#%d", id)
 	}
-	line := fmt.Sprintf("| %s | %s | %s | %s%s |", b.String(), ago(now, r.at), r.obsType, summary, r.suffix())
+	line := fmt.Sprintf("| %s | %s | %s | %s%s |", b.String(), oneline.Ago(now, r.at), r.obsType, summary, r.suffix())
 	return contextRow{id: ids[0], also: ids[1:], line: line, file: r.path}
 }
 
@@ -56,7 +58,7 @@ func plainLines(rows []tableRow, now int64) []contextRow {
 		r := &rows[i]
 		summary := r.summary
 		if r.path != "" {
-			summary = pathCell(summary, maxCell)
+			summary = oneline.Path(summary, maxCell)
 		}
 		lines[i] = r.line(now, []int64{r.id}, summary)
 	}
@@ -101,7 +103,7 @@ func foldLines(rows []tableRow, now int64) []contextRow {
 		summary := g.newest.summary
 		switch {
 		case len(g.names) == 1:
-			summary = pathCell(summary, maxCell)
+			summary = oneline.Path(summary, maxCell)
 		case len(g.names) > 1:
 			summary = filesCell(path.Dir(g.newest.summary), g.names)
 		}
@@ -114,13 +116,13 @@ func foldLines(rows []tableRow, now int64) []contextRow {
 func filesCell(folder string, names []string) string {
 	var b strings.Builder
 	if folder != "." {
-		b.WriteString(pathCell(folder+"/", maxCell) + ": ")
+		b.WriteString(oneline.Path(folder+"/", maxCell) + ": ")
 	}
 	for i, name := range names {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(cell(name, maxCell))
+		b.WriteString(oneline.Cell(name, maxCell))
 	}
 	return b.String()
 }
@@ -316,7 +318,7 @@ func (b *contextBuilder) tableRows(ctx context.Context, tx *store.Tx, ids []int6
 			return err
 		}
 		if r.obsType == typeCommand && !b.limits.Plain {
-			r.content = withoutPlumbing(r.content)
+			r.content = shell.WithoutPlumbing(r.content)
 		}
 		row := tableRow{id: id, at: r.at, obsType: r.obsType, failed: r.facts.Failed}
 		if r.key != b.project.Key {
@@ -379,18 +381,18 @@ type shownRow struct {
 
 // interrupted reports whether the user stopped the call.
 func (r *shownRow) interrupted() bool {
-	return r.facts.Interrupted || strings.Contains(cutRunes(r.facts.Error, 400), "[Request interrupted by user")
+	return r.facts.Interrupted || strings.Contains(oneline.Cut(r.facts.Error, 400), "[Request interrupted by user")
 }
 
 // isPassing reports whether the row says nothing of the project: a command whose "cd"
 // failed, or a commit in a repository that the command made to try something out.
 func (r *shownRow) isPassing() bool {
-	return r.obsType == typeCommandError && r.lostItsWay() || r.obsType == typeGitCommit && inNewRepository(r.content)
+	return r.obsType == typeCommandError && r.lostItsWay() || r.obsType == typeGitCommit && shell.InNewRepository(r.content)
 }
 
 // lostItsWay reports whether a command failed since its folder does not exist.
 func (r *shownRow) lostItsWay() bool {
-	said := cutRunes(reason(r.facts.Command, r.facts.Error), 200)
+	said := oneline.Cut(reason(r.facts.Command, r.facts.Error), 200)
 	return strings.Contains(said, ":cd:") || strings.Contains(said, " cd: ") || strings.HasPrefix(said, "cd: ")
 }
 
@@ -405,28 +407,28 @@ func (r *shownRow) summary() string {
 	f := &r.facts
 	switch {
 	case r.obsType == typeGitCommit && f.Hash != "":
-		return cell(f.Hash+" "+f.Message, maxReasonCell)
+		return oneline.Cell(f.Hash+" "+f.Message, maxReasonCell)
 	case r.obsType == typeGitPush && f.Branch != "":
-		return cell(strings.TrimSpace("to "+f.Branch+" "+f.Range), maxCell)
+		return oneline.Cell(strings.TrimSpace("to "+f.Branch+" "+f.Range), maxCell)
 	case r.obsType == typeCommandError:
 		return reasonCell(r.relative(f.Command), r.relative(reason(f.Command, f.Error)))
 	case r.path != "" && r.obsType != typeSearch:
-		return pathCell(below(r.path, r.root), maxCell)
+		return oneline.Path(below(r.path, r.root), maxCell)
 	}
-	return cell(r.relative(r.content), maxCell)
+	return oneline.Cell(r.relative(r.content), maxCell)
 }
 
 // reasonCell renders a command and why it failed. A long reason that begins with a file
 // loses the file's folder.
 func reasonCell(command, reason string) string {
 	if reason == "" {
-		return cell(command, maxCell)
+		return oneline.Cell(command, maxCell)
 	}
 	if file, _, _ := strings.Cut(reason, " "); utf8.RuneCountInString(reason) > maxReasonCell/2 {
 		reason = reason[strings.LastIndexByte(file, '/')+1:]
 	}
-	command = cell(command, maxReasonCell-min(utf8.RuneCountInString(reason), maxReasonCell/2)-2)
-	return cell(command+": "+reason, maxReasonCell)
+	command = oneline.Cell(command, maxReasonCell-min(utf8.RuneCountInString(reason), maxReasonCell/2)-2)
+	return oneline.Cell(command+": "+reason, maxReasonCell)
 }
 
 func (r *shownRow) relative(s string) string {

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"cairn/internal/oneline"
 	"fmt"
 	"path"
 	"slices"
@@ -191,7 +192,7 @@ func (b *contextBuilder) render() Context {
 		for _, r := range rows {
 			body.WriteString(r.line + "\n")
 			if r.id != 0 {
-				c.Items = append(c.Items, r.items(name, tokens(r.line))...)
+				c.Items = append(c.Items, r.items(name, oneline.Tokens(r.line))...)
 			}
 		}
 	}
@@ -220,13 +221,13 @@ func (b *contextBuilder) render() Context {
 	parts(false)
 	section("Recent Intents", sectionIntents, b.intents)
 	section("Checks", sectionChecks, b.checks)
-	section(cell(b.project.ID, 64), sectionLocal, table(b.local, b.now), head...)
+	section(oneline.Cell(b.project.ID, 64), sectionLocal, table(b.local, b.now), head...)
 	section("Likely Files", sectionLikely, fileLines(b.likelyFiles(), b.project.Root))
 	section("Other projects", sectionCross, table(b.cross, b.now))
 	if body.Len() == 0 {
 		return Context{}
 	}
 	c.Text = contextHeader + body.String()
-	c.Tokens = tokens(c.Text)
+	c.Tokens = oneline.Tokens(c.Text)
 	return c
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"cairn/internal/oneline"
 	"cairn/internal/store"
 )
 
@@ -42,7 +43,7 @@ func (b *contextBuilder) readWishes(ctx context.Context, tx *store.Tx) error {
 			key := strings.ToLower(wish)
 			if !seen[key] && len(b.wishes) < maxWishes {
 				seen[key] = true
-				b.wishes = append(b.wishes, contextRow{id: id[0], line: "- " + quotedCell(wish, maxWish)})
+				b.wishes = append(b.wishes, contextRow{id: id[0], line: "- " + oneline.Quoted(wish, maxWish)})
 			}
 		}
 		return nil

@@ -9,7 +9,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"cairn/internal/oneline"
 	"cairn/internal/project"
+	"cairn/internal/shell"
 	"cairn/internal/store"
 )
 
@@ -87,7 +89,7 @@ func digest(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error
 				d.FilesEdited = append(d.FilesEdited, path)
 			}
 		case typeCommand, typeGitCommit, typeGitPush, typeGitHub:
-			if hash.String != "" && !inNewRepository(content) {
+			if hash.String != "" && !shell.InNewRepository(content) {
 				d.Commits = append(d.Commits, Commit{hash.String, message.String})
 			}
 			if !interrupted.Bool { // an interrupted command neither passed nor failed
@@ -126,7 +128,7 @@ func (d *Digest) readPrompts(ctx context.Context, tx *store.Tx, session string) 
 	if intent == "" {
 		intent = first
 	}
-	d.Intent = cutRunes(intent, maxIntent)
+	d.Intent = oneline.Cut(intent, maxIntent)
 	var last string
 	err = tx.Each(ctx, func(r *sql.Rows) error { return r.Scan(&last) }, selectLastMessage, session)
 	d.NextSteps = lastSentences(last, maxNextSteps)
@@ -161,7 +163,7 @@ type commandRun struct {
 }
 
 func (c *commandRuns) add(command string, failed bool, order int) {
-	key := normalCommand(command)
+	key := shell.Normal(command)
 	if key == "" {
 		return
 	}
@@ -180,18 +182,18 @@ func (c *commandRuns) add(command string, failed bool, order int) {
 func (c *commandRuns) split() (fixed, failing []string) {
 	fixed, failing = []string{}, []string{}
 	slices.SortFunc(c.runs, func(a, b commandRun) int { return b.lastRunOrder - a.lastRunOrder })
-	var passed []passedCheck // of later runs
+	var passed []shell.PassedCheck // of later runs
 	anyFailed := slices.ContainsFunc(c.runs, func(r commandRun) bool { return r.failed })
 	for _, r := range c.runs {
 		if !r.failed && anyFailed {
-			passed = append(passed, passedChecks(r.text)...)
+			passed = append(passed, shell.PassedChecks(r.text)...)
 		}
 		switch {
-		case r.failed && resolves(passed, r.text):
+		case r.failed && shell.Resolves(passed, r.text):
 		case r.failed && len(failing) < maxDigestCommands:
-			failing = append(failing, cutRunes(r.text, maxIntent))
+			failing = append(failing, oneline.Cut(r.text, maxIntent))
 		case r.everFailed && !r.failed && len(fixed) < maxDigestCommands:
-			fixed = append(fixed, cutRunes(r.text, maxIntent))
+			fixed = append(fixed, oneline.Cut(r.text, maxIntent))
 		}
 	}
 	return fixed, failing
@@ -205,7 +207,7 @@ func lastSentences(s string, n int) string {
 	if over <= 0 {
 		return s
 	}
-	tail := s[len(cutRunes(s, over)):]
+	tail := s[len(oneline.Cut(s, over)):]
 	if i := sentenceStart(tail); i > 0 {
 		return tail[i:]
 	}

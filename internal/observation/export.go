@@ -8,6 +8,7 @@ import (
 
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/tooloutput"
 )
 
 // Kinds of the lines that this part has in an export.
@@ -166,7 +167,7 @@ func (e *Exported) scan(r *sql.Rows, more ...any) error {
 		&digest, &e.OutputSize,
 	}, more...)...)
 	if digest != nil && err == nil {
-		if e.Output, err = unpackDigest(digest); err != nil {
+		if e.Output, err = tooloutput.Unpack(digest); err != nil {
 			err = fmt.Errorf("the output of observation %d is damaged; see `cairn doctor`: %w", e.ID, err)
 		}
 	}

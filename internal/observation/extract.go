@@ -4,7 +4,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cairn/internal/editlines"
 	"cairn/internal/redact"
+	"cairn/internal/shell"
+	"cairn/internal/tooloutput"
 )
 
 // Limits of what a row keeps, in characters (observations §5). Where the
@@ -44,7 +47,7 @@ type draft struct {
 	Failed  bool
 	printed string  // by the call, as it came; see printedBy
 	output  *output // what is kept of printed, nil for nothing
-	lines   editLines
+	lines   editlines.Lines
 }
 
 // searchable returns what the row is found by.
@@ -112,8 +115,8 @@ func callDraft(e *Event, c *Call, f *redact.Filter) (draft, bool) {
 	d.flag("failed", c.Failed)
 	d.flag("interrupted", c.Interrupted)
 	if c.Action == Shell {
-		use := readShell(c.Command, c.Tool)
-		if use.onlyCairn {
+		use := shell.Read(c.Command, c.Tool)
+		if use.OnlyCairn {
 			return draft{}, false
 		}
 		d.shell(c, use)
@@ -122,7 +125,7 @@ func callDraft(e *Event, c *Call, f *redact.Filter) (draft, bool) {
 			return draft{}, false
 		}
 		if c.Failed {
-			if text := d.headTail(stripEscapes(failureText(c)), errorHead, errorTail); strings.TrimSpace(text) != "" {
+			if text := d.headTail(tooloutput.StripEscapes(failureText(c)), errorHead, errorTail); strings.TrimSpace(text) != "" {
 				d.put("error", text)
 			}
 		}
@@ -136,7 +139,7 @@ func callDraft(e *Event, c *Call, f *redact.Filter) (draft, bool) {
 }
 
 // shell fills in the row of a command line.
-func (d *drafter) shell(c *Call, use shellUse) {
+func (d *drafter) shell(c *Call, use shell.Use) {
 	command := d.head(c.Command, maxCommand)
 	d.Content = command
 	d.set("description", c.Description, maxFact)
@@ -157,24 +160,24 @@ func (d *drafter) shell(c *Call, use shellUse) {
 	if c.Interrupted { // nothing says that it has pushed or committed
 		d.Type = typeCommand
 	}
-	if use.commit {
-		d.commit(readCommit(stripEscapes(c.Stdout)))
+	if use.Commit {
+		d.commit(tooloutput.ReadCommit(tooloutput.StripEscapes(c.Stdout)))
 	}
-	if use.push { // 2>&1, and hosts that join the two streams, put it on standard output
-		d.push(readPush(stripEscapes(c.Stderr + "\n" + c.Stdout)))
+	if use.Push { // 2>&1, and hosts that join the two streams, put it on standard output
+		d.push(tooloutput.ReadPush(tooloutput.StripEscapes(c.Stderr + "\n" + c.Stdout)))
 	}
 }
 
-func (d *drafter) commit(facts commitFacts) {
-	d.set("branch", facts.branch, maxFact)
-	d.set("commit_hash", facts.hash, maxFact)
-	d.set("commit_message", facts.message, maxCommand)
-	d.count("files_changed", facts.files)
-	d.count("insertions", facts.insertions)
-	d.count("deletions", facts.deletions)
+func (d *drafter) commit(facts tooloutput.Commit) {
+	d.set("branch", facts.Branch, maxFact)
+	d.set("commit_hash", facts.Hash, maxFact)
+	d.set("commit_message", facts.Message, maxCommand)
+	d.count("files_changed", facts.Files)
+	d.count("insertions", facts.Insertions)
+	d.count("deletions", facts.Deletions)
 	room := maxNewFileText
 	var created []string
-	for _, path := range facts.created {
+	for _, path := range facts.Created {
 		path = d.head(path, min(maxFact, room))
 		if path == "" {
 			break
@@ -187,10 +190,10 @@ func (d *drafter) commit(facts commitFacts) {
 	}
 }
 
-func (d *drafter) push(facts pushFacts) {
-	d.set("remote_url", facts.remote, maxWeb)
-	d.set("hash_range", facts.hashRange, maxFact)
-	d.set("branch", facts.branch, maxFact)
+func (d *drafter) push(facts tooloutput.Push) {
+	d.set("remote_url", facts.Remote, maxWeb)
+	d.set("hash_range", facts.HashRange, maxFact)
+	d.set("branch", facts.Branch, maxFact)
 }
 
 // tool fills in the row of any other call. Content that is blank becomes the

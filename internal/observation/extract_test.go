@@ -147,7 +147,7 @@ func TestDraftsOfCalls(t *testing.T) {
 			"file_edit", "a.go", `{"error":"not found","failed":true}`},
 		{"failed read that says nothing", Call{Tool: "Read", Action: Read, Path: "a.go", Failed: true, Error: " "},
 			"file_read", "a.go", `{"failed":true}`},
-		{"search", Call{Tool: "Grep", Action: Search, Pattern: "func .*", Path: "src", Mode: "content", NumFiles: number(0)},
+		{"search", Call{Tool: "Grep", Action: Search, Pattern: "func .*", Path: "src", Mode: "content", NumFiles: new(0)},
 			"search", "func .* in src", `{"mode":"content","num_files":0}`},
 		{"search everywhere", Call{Tool: "Glob", Action: Search, Pattern: "**/*.go"}, "search", "**/*.go", ""},
 		{"search without a pattern", Call{Tool: "Glob", Action: Search, Path: "src"}, "search", "src", ""},
@@ -226,7 +226,7 @@ func TestDraftsOfCommands(t *testing.T) {
 	bash := func(command string) Call { return Call{Tool: "Bash", Action: Shell, Command: command} }
 	with := func(c Call, change func(*Call)) Call { change(&c); return c }
 	fail := func(command, text string) Call {
-		return with(bash(command), func(c *Call) { c.Failed, c.Error, c.ExitCode = true, text, number(1) })
+		return with(bash(command), func(c *Call) { c.Failed, c.Error, c.ExitCode = true, text, new(1) })
 	}
 	words := strings.Repeat("word ", 500)
 	commit := "[main c0dd4af] fix: <x>\n 2 files changed, 3 insertions(+)\n create mode 100644 a b.go\n"
@@ -237,7 +237,7 @@ func TestDraftsOfCommands(t *testing.T) {
 		{"flags", with(bash("make"), func(c *Call) {
 			c.Interrupted, c.Background, c.Note, c.Description = true, true, "no match", words
 		}), "command", "make", `{"background":true,"description":"` + words[:200] + `","interrupted":true,"note":"no match"}`},
-		{"success has no exit code", with(bash("make"), func(c *Call) { c.ExitCode = number(0) }), "command", "make", ""},
+		{"success has no exit code", with(bash("make"), func(c *Call) { c.ExitCode = new(0) }), "command", "make", ""},
 		{"long", bash(words), "command", words[:500], ""},
 		{"blank", bash(" "), "command", "Bash", ""},
 		{"secret", bash("deploy " + plantedKey()), "command", "deploy [REDACTED]", `{"redacted":true}`},

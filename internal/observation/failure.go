@@ -5,6 +5,9 @@ import (
 	"unicode/utf8"
 
 	failures "cairn/internal/failure"
+	"cairn/internal/oneline"
+	"cairn/internal/shell"
+	"cairn/internal/tooloutput"
 )
 
 // failureText returns the output of a failed call: its error, and the streams of a
@@ -28,11 +31,11 @@ func failureText(c *Call) string {
 // metadata.error gets the same line, then the first and the last 1,000 characters of
 // the output. The line "Exit code N" is left out where the row has other text.
 func (d *drafter) failure(c *Call) {
-	text := clean(withoutExitCode(stripEscapes(failureText(c))))
+	text := clean(withoutExitCode(tooloutput.StripEscapes(failureText(c))))
 	if strings.TrimSpace(text) == "" {
 		return
 	}
-	words := programWords(c.Command, c.Tool)
+	words := shell.ProgramWords(c.Command, c.Tool)
 	var near, kept string
 	if len(text) <= 2*redactMargin {
 		redacted, changed := d.filter.Text(text)
@@ -44,11 +47,11 @@ func (d *drafter) failure(c *Call) {
 	why := failures.Find(near, words)
 	first, _, _ := strings.Cut(strings.TrimSpace(kept), "\n")
 	if why.Text == "" || strings.HasPrefix(strings.Join(strings.Fields(first), " "), why.Text) { // nothing to move
-		d.Content += "\n" + cutRunes(strings.TrimSpace(kept), maxErrorText)
+		d.Content += "\n" + oneline.Cut(strings.TrimSpace(kept), maxErrorText)
 		d.put("error", kept)
 		return
 	}
-	d.Content += "\n" + cutRunes(strings.TrimSpace(why.Text+near[why.End:]), maxErrorText)
+	d.Content += "\n" + oneline.Cut(strings.TrimSpace(why.Text+near[why.End:]), maxErrorText)
 	room := errorHead - utf8.RuneCountInString(why.Text) - 1
 	d.put("error", why.Text+"\n"+bothEnds(kept, room, errorTail))
 }
@@ -71,8 +74,8 @@ func bothEnds(s string, head, tail int) string {
 	if n <= head+tail {
 		return s
 	}
-	first := cutRunes(s, head)
-	return first + s[len(cutRunes(s, n-tail)):]
+	first := oneline.Cut(s, head)
+	return first + s[len(oneline.Cut(s, n-tail)):]
 }
 
 // withoutExitCode removes a first line that only gives the exit code, unless nothing

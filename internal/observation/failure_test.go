@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"cairn/internal/shell"
 	"strings"
 	"testing"
 )
@@ -28,7 +29,7 @@ func TestTheProgramsOfACommandChooseTheRules(t *testing.T) {
 		"echo hi; ./gradlew test | tail -3":    "gradlew test tail",
 		"":                                     "",
 	} {
-		if got := strings.Join(programWords(line, "Bash"), " "); got != want {
+		if got := strings.Join(shell.ProgramWords(line, "Bash"), " "); got != want {
 			t.Errorf("%q: got %q, want %q", line, got, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"slices"
 
+	"cairn/internal/oneline"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -105,7 +106,7 @@ func (h *History) read(ctx context.Context, tx *store.Tx, f fileKey, a HistoryAr
 		err := r.Scan(&t.ObservationID, &t.Timestamp, &t.ObsType, &t.ContentPreview, &t.IsPinned,
 			&s.SessionID, &s.Project, &s.StartedAt, &s.SummaryIntent, &t.PromptContent, &t.Failed, &t.Interrupted, &said)
 		if t.Failed = t.Failed && !t.Interrupted; t.Failed {
-			t.Error = cutRunes(reason("", said), maxReason)
+			t.Error = oneline.Cut(reason("", said), maxReason)
 		}
 		i := slices.IndexFunc(h.Sessions, func(o HistorySession) bool { return o.SessionID == s.SessionID })
 		if i < 0 {

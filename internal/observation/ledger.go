@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cairn/internal/project"
+	"cairn/internal/shell"
 	"cairn/internal/store"
 )
 
@@ -152,7 +153,7 @@ func fetched(c *Call) (ids []int64) {
 // openCommand is an item about a command, not used so far.
 type openCommand struct {
 	item, at, row int64
-	form          commandForm
+	form          shell.Form
 	skip          int   // further runs that do not count; below 0 once it was used
 	used          int64 // when it ran
 }
@@ -164,7 +165,7 @@ func settleCommands(ctx context.Context, tx *store.Tx, session int64) error {
 		var c openCommand
 		var command string
 		err := r.Scan(&c.item, &c.at, &c.skip, &c.row, &command)
-		if c.form = newCommandForm(command); c.form.text != "" {
+		if c.form = shell.NewForm(command); c.form.Text != "" {
 			open = append(open, c)
 		}
 		return err
@@ -180,13 +181,13 @@ func settleCommands(ctx context.Context, tx *store.Tx, session int64) error {
 		form := "" // until an item may have the same
 		for i := range open {
 			c := &open[i]
-			if c.skip < 0 || at < c.at || id <= c.row || !c.form.mayBe(command) {
+			if c.skip < 0 || at < c.at || id <= c.row || !c.form.MayBe(command) {
 				continue
 			}
 			if form == "" {
-				form = normalCommand(command)
+				form = shell.Normal(command)
 			}
-			if form == c.form.text {
+			if form == c.form.Text {
 				c.skip--
 				c.used = at
 			}

@@ -50,9 +50,9 @@ func TestAnItemIsUsedWhenItsFileIsTouchedOrItsCommandRunsAgain(t *testing.T) {
 	b.call(edit("read.go"), "")                       // 1
 	b.call(edit("edited.go"), "")                     // 2
 	b.call(edit("untouched.go"), "")                  // 3
-	b.call(shell("go test ./..."), "")                // 4
+	b.call(bash("go test ./..."), "")                // 4
 	b.call(failing("cd x && make all", "broken"), "") // 5
-	b.call(shell("ls"), "")                           // 6
+	b.call(bash("ls"), "")                           // 6
 	b.call(edit("searched.go"), "")                   // 7
 	b.call(edit("failed.go"), "")                     // 8
 	b.tells(start(), 1, 2, 3, 4, 5, 6, 7, 8)
@@ -61,13 +61,13 @@ func TestAnItemIsUsedWhenItsFileIsTouchedOrItsCommandRunsAgain(t *testing.T) {
 	b.does(calls(Call{Tool: "Edit", Action: Edit, Path: "failed.go", Failed: true, Error: "no match"}))
 	b.does(calls(Call{Tool: "Grep", Action: Search, Path: "searched.go", Pattern: "x"}))
 	b.does(calls(failing("cd y && go  test ./...", "FAIL")))
-	b.does(calls(shell("A=1 make all")))
-	b.record(Event{Kind: Tool, Session: "s3", Calls: []Call{edit("untouched.go"), shell("ls")}}) // of another session
+	b.does(calls(bash("A=1 make all")))
+	b.record(Event{Kind: Tool, Session: "s3", Calls: []Call{edit("untouched.go"), bash("ls")}}) // of another session
 	want := []string{"1|file|1", "2|file|1", "3|-|0", "4|command|1", "5|command|1", "6|-|0", "7|-|0", "8|-|0"}
 	b.does(stop())
 	b.want("after the turn", b.query(used), want)
 	at := b.query(`SELECT used_at FROM injections ORDER BY id`)
-	b.does(calls(edit("read.go"), shell("make all")))
+	b.does(calls(edit("read.go"), bash("make all")))
 	b.does(finish())
 	b.want("after the session", b.query(used), want)
 	b.want("the first use stays", b.query(`SELECT used_at FROM injections ORDER BY id`), at)
@@ -93,12 +93,12 @@ func TestTheCallBeforeWhichAnItemIsToldIsNoUse(t *testing.T) {
 	edit := Call{Tool: "Edit", Action: Edit, Path: "a.go"}
 	b.call(edit, "")
 	b.call(failing("make", "broken"), "")
-	b.call(shell("make all"), "")
+	b.call(bash("make all"), "")
 	b.tells(Event{Kind: Touch, Source: "PreToolUse", Calls: []Call{edit}}, 1, 2, 3)
 	b.does(calls(edit, failing("make", "broken")))
 	b.does(stop())
 	b.want("the calls themselves", b.query(used), []string{"1|-|0", "2|-|0", "3|-|0"})
-	b.does(calls(edit, shell("make"), shell("make all")))
+	b.does(calls(edit, bash("make"), bash("make all")))
 	b.does(stop())
 	b.want("the next ones", b.query(used), []string{"1|file|1", "2|command|1", "3|command|1"})
 }
@@ -107,7 +107,7 @@ func TestAnItemIsUsedWhenItIsFetchedByItsID(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for i := range 5 {
-		b.call(shell(fmt.Sprint("echo ", i)), "")
+		b.call(bash(fmt.Sprint("echo ", i)), "")
 	}
 	own := func(source, server, method string, args ...Arg) Event {
 		return Event{Kind: Touch, Source: source, Calls: []Call{{
@@ -198,7 +198,7 @@ JOIN observations o ON o.id = i.observation_id WHERE i.section = 'digest'`), []s
 func TestTheLedgerWaitsForTheLockOnlyShortly(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	done := b.call(shell("ls"), "")
+	done := b.call(bash("ls"), "")
 	other, err := store.Open(t.Context(), storetest.Config(store.Config{Path: b.store.Path()}))
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cairn/internal/oneline"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -92,12 +93,12 @@ func fileLines(files []LikelyFile, root string) (lines []contextRow) {
 			byFolder[folder] = i
 			lead := "- "
 			if folder != "" {
-				lead = "- " + pathCell(folder, maxCell) + ": "
+				lead = "- " + oneline.Path(folder, maxCell) + ": "
 			}
-			lines = append(lines, contextRow{id: f.Observation, line: lead + cell(name, maxCell)})
+			lines = append(lines, contextRow{id: f.Observation, line: lead + oneline.Cell(name, maxCell)})
 			continue
 		}
-		lines[i].line += ", " + cell(name, maxCell)
+		lines[i].line += ", " + oneline.Cell(name, maxCell)
 		lines[i].also = append(lines[i].also, f.Observation)
 	}
 	return lines

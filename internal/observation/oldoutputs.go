@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cairn/internal/store"
+	"cairn/internal/tooloutput"
 )
 
 const (
@@ -61,7 +62,7 @@ func (r *rescanning) outputs(ctx context.Context) error {
 		}
 		last = batch[len(batch)-1].id
 		for _, o := range batch {
-			digest, err := unpackDigest(o.stored)
+			digest, err := tooloutput.Unpack(o.stored)
 			if err != nil { // doctor names it
 				continue
 			}

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"cairn/internal/tooloutput"
 	"fmt"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func BenchmarkNewOutput(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			f := testFilter(b)
 			for b.Loop() {
-				packDigest(newOutput(text.String()[:n], f).digest)
+				tooloutput.Pack(newOutput(text.String()[:n], f).digest)
 			}
 		})
 	}

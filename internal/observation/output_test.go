@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"cairn/internal/store"
+	"cairn/internal/tooloutput"
 )
 
 // printing returns a finished command with what it printed.
@@ -126,8 +127,8 @@ func TestASecretInAnOutputIsGoneBeforeItIsHashedOrShown(t *testing.T) {
 	if got := b.pasted(line); len(got) != 1 || got[0] != id { // the question is redacted the same way
 		t.Errorf("found %v", got)
 	}
-	asItWas := hashLines(printedLines(line))
-	for _, h := range hashLines(printedLines(newOutput(line, testFilter(t)).digest)) {
+	asItWas := tooloutput.Hashes(tooloutput.Lines(line))
+	for _, h := range tooloutput.Hashes(tooloutput.Lines(newOutput(line, testFilter(t)).digest)) {
 		if slices.Contains(asItWas, h) {
 			t.Error("the line is hashed as it was")
 		}

@@ -13,6 +13,7 @@ import (
 
 	"cairn/internal/redact"
 	"cairn/internal/store"
+	"cairn/internal/tooloutput"
 )
 
 // output is what is kept of what a command or tool printed: never the text itself, but a
@@ -20,7 +21,7 @@ import (
 type output struct {
 	size   int    // bytes printed
 	digest string // redacted, at most maxDigest bytes; never ""
-	lines  []lineHash
+	lines  []tooloutput.LineHash
 }
 
 // newOutput redacts a text before it makes a digest and hashes of it. A text without a
@@ -30,13 +31,13 @@ func newOutput(text string, f *redact.Filter) *output {
 	if size == 0 {
 		return nil
 	}
-	text, _ = f.HeadTail(stripEscapes(clean(text)), maxOutputEnd, maxOutputEnd)
-	lines := printedLines(text)
-	digest := outputDigest(lines)
+	text, _ = f.HeadTail(tooloutput.StripEscapes(clean(text)), maxOutputEnd, maxOutputEnd)
+	lines := tooloutput.Lines(text)
+	digest := tooloutput.Digest(lines)
 	if digest == "" {
 		return nil
 	}
-	return &output{size: size, digest: digest, lines: hashLines(lines)}
+	return &output{size: size, digest: digest, lines: tooloutput.Hashes(lines)}
 }
 
 // maxOutputEnd is how many characters of either end of an output are read.
@@ -51,11 +52,11 @@ func (o *output) insert(ctx context.Context, tx *store.Tx, id int64) error {
 	if err != nil {
 		return err
 	}
-	row := outputRow{id: id, keptOn: tx.Now().Unix() / secondsPerDay, size: o.size, stored: packDigest(o.digest)}
+	row := outputRow{id: id, keptOn: tx.Now().Unix() / secondsPerDay, size: o.size, stored: tooloutput.Pack(o.digest)}
 	if _, err := tx.Exec(ctx, insertOutput, id, row.keptOn, row.size, row.text(), row.deflated(), row.checksum()); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, insertLines, id, salt.words(o.lines))
+	_, err = tx.Exec(ctx, insertLines, id, salt.Words(o.lines))
 	return err
 }
 
@@ -116,14 +117,14 @@ func outputsAfter(ctx context.Context, tx *store.Tx, after int64) (batch []outpu
 // digest returns nil.
 func storedOutput(digest string, size int, f *redact.Filter) *output {
 	digest, _ = f.Text(clean(digest))
-	lines := digestedLines(digest)
-	if len(digest) > maxDigest {
-		digest = outputDigest(lines)
+	lines := tooloutput.DigestedLines(digest)
+	if len(digest) > tooloutput.MaxDigest {
+		digest = tooloutput.Digest(lines)
 	}
 	if strings.TrimSpace(digest) == "" {
 		return nil
 	}
-	return &output{size: max(size, 0), digest: digest, lines: hashLines(lines)}
+	return &output{size: max(size, 0), digest: digest, lines: tooloutput.Hashes(lines)}
 }
 
 // rewrite stores another digest of a row, and the hashes of its lines instead of those of
@@ -134,7 +135,7 @@ func (r *outputRow) rewrite(ctx context.Context, tx *store.Tx, digest string, f 
 		_, err := tx.Exec(ctx, deleteOutput, r.id)
 		return err
 	}
-	r.stored = packDigest(o.digest)
+	r.stored = tooloutput.Pack(o.digest)
 	res, err := tx.Exec(ctx, updateDigest, r.text(), r.deflated(), r.checksum(), r.id)
 	if err != nil {
 		return err
@@ -149,7 +150,7 @@ func (r *outputRow) rewrite(ctx context.Context, tx *store.Tx, digest string, f 
 	if _, err := tx.Exec(ctx, deleteLines, r.id); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, insertLines, r.id, salt.words(o.lines))
+	_, err = tx.Exec(ctx, insertLines, r.id, salt.Words(o.lines))
 	return err
 }
 
@@ -189,12 +190,12 @@ func outputOf(ctx context.Context, tx *store.Tx, id int64) (string, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
-	digest, _ := unpackDigest(stored)
+	digest, _ := tooloutput.Unpack(stored)
 	return digest, err
 }
 
 // lineSalt returns the store's salt of line hashes and makes it if there is none.
-func lineSalt(ctx context.Context, tx *store.Tx) (saltedLines, error) {
+func lineSalt(ctx context.Context, tx *store.Tx) (tooloutput.Salt, error) {
 	salt, ok, err := findLineSalt(ctx, tx)
 	if ok || err != nil {
 		return salt, err
@@ -206,17 +207,17 @@ func lineSalt(ctx context.Context, tx *store.Tx) (saltedLines, error) {
 		return 0, err
 	}
 	n, err := strconv.ParseUint(text, 16, 64)
-	return saltedLines(n), err
+	return tooloutput.Salt(n), err
 }
 
 // findLineSalt returns the store's salt of line hashes; ok is false if there is none.
-func findLineSalt(ctx context.Context, tx *store.Tx) (salt saltedLines, ok bool, err error) {
+func findLineSalt(ctx context.Context, tx *store.Tx) (salt tooloutput.Salt, ok bool, err error) {
 	text, ok, err := tx.Meta(ctx, metaLineSalt)
 	if err != nil || !ok {
 		return 0, false, err
 	}
 	n, err := strconv.ParseUint(text, 16, 64)
-	return saltedLines(n), err == nil, err
+	return tooloutput.Salt(n), err == nil, err
 }
 
 // metaLineSalt is the name of the store's salt of line hashes.

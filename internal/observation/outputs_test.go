@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"cairn/internal/tooloutput"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ func TestADigestKeepsTheEndsAndWhatTells(t *testing.T) {
 	text.WriteString(strings.Repeat("waiting for the kiln to cool, 5 degrees left\n", 50))
 	text.WriteString("the end of it\n")
 	got := newOutput(text.String(), testFilter(t)).digest
-	if len(got) > maxDigest {
+	if len(got) > tooloutput.MaxDigest {
 		t.Errorf("%d bytes", len(got))
 	}
 	for _, want := range []string{
@@ -61,13 +62,13 @@ func TestHostileOutputsAreBoundedAndReadable(t *testing.T) {
 		if o == nil {
 			continue
 		}
-		if len(o.digest) > maxDigest || len(o.lines) > 2*2*maxOutputEnd/12+2 {
+		if len(o.digest) > tooloutput.MaxDigest || len(o.lines) > 2*2*maxOutputEnd/12+2 {
 			t.Errorf("%s: a digest of %d bytes, %d hashes", name, len(o.digest), len(o.lines))
 		}
 		if !utf8.ValidString(o.digest) || strings.ContainsAny(o.digest, "\x00\x1b\r\x07") {
 			t.Errorf("%s: %.80q", name, o.digest)
 		}
-		if got, err := unpackDigest(packDigest(o.digest)); err != nil || got != o.digest {
+		if got, err := tooloutput.Unpack(tooloutput.Pack(o.digest)); err != nil || got != o.digest {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -91,21 +92,21 @@ func FuzzDigest(f *testing.F) {
 		if o == nil {
 			return
 		}
-		if len(o.digest) == 0 || len(o.digest) > maxDigest || !utf8.ValidString(o.digest) {
+		if len(o.digest) == 0 || len(o.digest) > tooloutput.MaxDigest || !utf8.ValidString(o.digest) {
 			t.Fatalf("%d bytes: %q", len(o.digest), o.digest)
 		}
 		if i := strings.IndexFunc(o.digest, func(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' && r != utf8.RuneError }); i >= 0 {
 			t.Fatalf("%q at %d of %q", o.digest[i], i, o.digest)
 		}
-		if got, err := unpackDigest(packDigest(o.digest)); err != nil || got != o.digest {
+		if got, err := tooloutput.Unpack(tooloutput.Pack(o.digest)); err != nil || got != o.digest {
 			t.Fatalf("packed and unpacked: %q %v", got, err)
 		}
-		for _, l := range digestedLines(o.digest) {
-			if strings.HasSuffix(l.text, digestGap) || l.plain == 0 {
+		for _, l := range tooloutput.DigestedLines(o.digest) {
+			if strings.HasSuffix(l.Text, tooloutput.Gap) || l.Plain == 0 {
 				continue
 			}
-			if _, found := slices.BinarySearch(o.lines, l.plain); !found {
-				t.Fatalf("%q is in the digest and has no hash", l.text)
+			if _, found := slices.BinarySearch(o.lines, l.Plain); !found {
+				t.Fatalf("%q is in the digest and has no hash", l.Text)
 			}
 		}
 	})

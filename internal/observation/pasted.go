@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"cairn/internal/store"
+	"cairn/internal/tooloutput"
 )
 
 const (
@@ -41,14 +42,14 @@ func (j *Service) pastedLines(ctx context.Context, tx *store.Tx, query string, p
 	if len(query) > maxPastedText {
 		query = query[:maxPastedText]
 	}
-	text, _ := j.config.Filter.Text(stripEscapes(clean(query)))
+	text, _ := j.config.Filter.Text(tooloutput.StripEscapes(clean(query)))
 	found := map[int64]*pastedRow{}
 	for _, line := range pastedParts(text) {
-		hits, err := rowsThatPrinted(ctx, tx, salt, line.plain, project)
+		hits, err := rowsThatPrinted(ctx, tx, salt, line.Plain, project)
 		weight := 1.0
 		if err == nil && len(hits) == 0 {
 			weight = maskedWeight
-			hits, err = rowsThatPrinted(ctx, tx, salt, line.masked, project)
+			hits, err = rowsThatPrinted(ctx, tx, salt, line.Masked, project)
 		}
 		if err != nil {
 			return nil, err
@@ -80,7 +81,7 @@ func values(rows map[int64]*pastedRow) iter.Seq[pastedRow] {
 }
 
 // rowsThatPrinted returns the newest rows that printed a line.
-func rowsThatPrinted(ctx context.Context, tx *store.Tx, s saltedLines, line lineHash, project int64) (rows []pastedRow, err error) {
+func rowsThatPrinted(ctx context.Context, tx *store.Tx, s tooloutput.Salt, line tooloutput.LineHash, project int64) (rows []pastedRow, err error) {
 	if line == 0 {
 		return nil, nil
 	}
@@ -89,22 +90,22 @@ func rowsThatPrinted(ctx context.Context, tx *store.Tx, s saltedLines, line line
 		err := r.Scan(&row.id, &row.session)
 		rows = append(rows, row)
 		return err
-	}, selectLineRows, string(s.appendWord(nil, line)), project, maxLineRows)
+	}, selectLineRows, string(s.AppendWord(nil, line)), project, maxLineRows)
 	return rows, err
 }
 
 // pastedParts returns the lines of a question and what is in quotes in them, at most
 // maxPasted.
-func pastedParts(text string) (parts []printedLine) {
-	for _, line := range printedLines(text) {
+func pastedParts(text string) (parts []tooloutput.Line) {
+	for _, line := range tooloutput.Lines(text) {
 		parts = append(parts, line)
 		for _, quote := range [...]string{"`", `"`, "'"} {
-			pieces := strings.Split(line.text, quote)
+			pieces := strings.Split(line.Text, quote)
 			for i := 1; i < len(pieces)-1; i += 2 {
-				parts = append(parts, printedLines(pieces[i])...)
+				parts = append(parts, tooloutput.Lines(pieces[i])...)
 			}
 			if n := len(pieces); n > 3 { // the quoted line holds quotes itself
-				parts = append(parts, printedLines(strings.Join(pieces[1:n-1], quote))...)
+				parts = append(parts, tooloutput.Lines(strings.Join(pieces[1:n-1], quote))...)
 			}
 		}
 		if len(parts) >= maxPasted {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	failures "cairn/internal/failure"
+	"cairn/internal/shell"
 )
 
 // reason returns the line of a stored error that says why: its first line, as
@@ -17,7 +18,7 @@ func reason(command, stored string) string {
 	if strings.TrimSpace(rest) == "" {
 		return ""
 	}
-	return failures.Find(rest, programWords(command, "")).Text
+	return failures.Find(rest, shell.ProgramWords(command, "")).Text
 }
 
 // isExitCode matches the line by which harnesses give the exit code.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"cairn/internal/oneline"
 	"cairn/internal/store"
 	"cairn/internal/words"
 )
@@ -263,7 +264,7 @@ func (r *recalling) prompts(from, to int64, n int) (items []RecalledItem, err er
 	items = []RecalledItem{}
 	err = r.tx.Each(r.ctx, func(rows *sql.Rows) error {
 		item, content, err := scanItem(rows)
-		item.Excerpt, item.Matched = cutRunes(strings.Join(strings.Fields(content), " "), maxExcerpt), MatchedSome
+		item.Excerpt, item.Matched = oneline.Cut(strings.Join(strings.Fields(content), " "), maxExcerpt), MatchedSome
 		items = append(items, item)
 		return err
 	}, selectPromptsWithin, from, to, r.project, r.args.Session, cmp.Or(r.args.ObsType, typePrompt), n)
@@ -353,7 +354,7 @@ func aboutSession(ctx context.Context, tx *store.Tx, session int64, intent strin
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return cutRunes(strings.Join(strings.Fields(cmp.Or(about, intent)), " "), maxIntent), err
+	return oneline.Cut(strings.Join(strings.Fields(cmp.Or(about, intent)), " "), maxIntent), err
 }
 
 // minMeaningful is how many words that say something make a prompt meaningful.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"cairn/internal/oneline"
 	"cairn/internal/words"
 )
 
@@ -246,7 +247,7 @@ func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]Recalled
 func scanItem(rows *sql.Rows) (item RecalledItem, content string, err error) {
 	h := &item.Hit
 	err = rows.Scan(&h.ID, &h.Timestamp, &h.ObsType, &content, &h.FilePath, &h.SessionID, &h.Project, &h.IsPinned)
-	h.ContentPreview = cutRunes(content, 120)
+	h.ContentPreview = oneline.Cut(content, 120)
 	return item, content, err
 }
 

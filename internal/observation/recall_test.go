@@ -26,7 +26,7 @@ func (b bench) recalls(query string) (sessions []string, out Recalled) {
 func (b bench) turn(session, prompt, command, answer string, ends bool) {
 	b.t.Helper()
 	b.record(Event{Kind: Prompt, Session: session, Text: prompt, Source: "UserPromptSubmit"})
-	b.record(Event{Kind: Tool, Session: session, Source: "PostToolUse", Calls: []Call{shell(command)}})
+	b.record(Event{Kind: Tool, Session: session, Source: "PostToolUse", Calls: []Call{bash(command)}})
 	b.record(Event{Kind: Message, Session: session, Text: answer, Source: "Stop", TurnEnds: ends})
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cairn/internal/oneline"
 	"cairn/internal/words"
 )
 
@@ -283,7 +284,7 @@ func (r *recalling) pastedItem(s *foundSession, finder *words.Finder) error {
 	if err != nil {
 		return err
 	}
-	h.ContentPreview = cutRunes(content, 120)
+	h.ContentPreview = oneline.Cut(content, 120)
 	printed, err := outputOf(r.ctx, r.tx, h.ID)
 	e := finder.Excerpt(cmp.Or(printed, content), maxExcerpt)
 	item.Excerpt, item.Marks = e.Text, e.Marks

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 
+	"cairn/internal/oneline"
 	"cairn/internal/store"
 )
 
@@ -36,9 +37,9 @@ func (a *assistant) related(ctx context.Context, tx *store.Tx, prompt string) (o
 func (a *assistant) helpLine(r *relatedRow) contextRow {
 	kind := r.ObsType
 	if r.Project != a.project.ID {
-		kind += " [" + cell(r.Project, maxCell) + "]"
+		kind += " [" + oneline.Cell(r.Project, maxCell) + "]"
 	}
-	return contextRow{id: r.ID, line: fmt.Sprintf("| #%d | %s | %s | %s |", r.ID, ago(a.now, r.At), kind, cell(r.Excerpt, maxRelatedExcerpt))}
+	return contextRow{id: r.ID, line: fmt.Sprintf("| #%d | %s | %s | %s |", r.ID, oneline.Ago(a.now, r.At), kind, oneline.Cell(r.Excerpt, maxRelatedExcerpt))}
 }
 
 const selectProjectNames = `SELECT key, id, name, ifnull(origin_url, '') FROM projects LIMIT 1000`

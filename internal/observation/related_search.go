@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"cairn/internal/oneline"
 	"cairn/internal/project"
 	"cairn/internal/store"
 	"cairn/internal/words"
@@ -86,7 +87,7 @@ func (j *Service) related(ctx context.Context, tx *store.Tx, a relatedArgs) (out
 }
 
 func (j *Service) newRelating(ctx context.Context, tx *store.Tx, a relatedArgs) *relating {
-	args := RecallArgs{Query: cutRunes(a.Prompt, maxPromptText), Session: a.Session}
+	args := RecallArgs{Query: oneline.Cut(a.Prompt, maxPromptText), Session: a.Session}
 	r := &relating{a, j.newRecalling(ctx, tx, &args, a.Project.Key)}
 	if len(a.Near) > 1 {
 		r.project = 0

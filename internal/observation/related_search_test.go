@@ -10,7 +10,7 @@ import (
 func TestHelpThatIsLateShowsWhatItHasFound(t *testing.T) {
 	t.Parallel()
 	b := helped(t)
-	b.call(shell("feed zebra quagga okapi"), "")
+	b.call(bash("feed zebra quagga okapi"), "")
 	done := b.prompt("nothing of this", "")
 	err := b.read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		late := false

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cairn/internal/store"
+	"cairn/internal/tooloutput"
 )
 
 // repairOutputs deletes the outputs that a salvage has not kept as they were written, and
@@ -19,7 +20,7 @@ func repairOutputs(ctx context.Context, tx *store.Tx) error {
 		return err
 	}
 	return eachOutput(ctx, tx, func(r *outputRow) error {
-		digest, err := unpackDigest(r.stored)
+		digest, err := tooloutput.Unpack(r.stored)
 		if err != nil || r.isAltered() {
 			_, err = tx.Exec(ctx, deleteOutput, r.id)
 			return err
@@ -28,7 +29,7 @@ func repairOutputs(ctx context.Context, tx *store.Tx) error {
 		if err := tx.Get(ctx, []any{&has}, selectHasLines, r.id); err != nil || has {
 			return err
 		}
-		_, err = tx.Exec(ctx, insertLines, r.id, salt.words(hashLines(digestedLines(digest))))
+		_, err = tx.Exec(ctx, insertLines, r.id, salt.Words(tooloutput.Hashes(tooloutput.DigestedLines(digest))))
 		return err
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/oneline"
 	"cairn/internal/project"
 	"cairn/internal/redact"
 	"cairn/internal/store"
@@ -113,7 +114,7 @@ func TestTheContextKeepsItsBoundsWhateverThingsAreCalled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told.Tokens > limit || told.Tokens != tokens(told.Text) || len([]rune(told.Text)) > maxContextChars || !strings.HasPrefix(told.Text, contextHeader) {
+		if told.Tokens > limit || told.Tokens != oneline.Tokens(told.Text) || len([]rune(told.Text)) > maxContextChars || !strings.HasPrefix(told.Text, contextHeader) {
 			t.Errorf("%s: %d tokens, %d characters", source, told.Tokens, len([]rune(told.Text)))
 		}
 		sum := 0

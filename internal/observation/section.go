@@ -1,5 +1,7 @@
 package observation
 
+import "cairn/internal/oneline"
+
 // Section is another part's section in the context of a session. Each line becomes one
 // item of a list, made safe like the cells of the tables: its first line, at most
 // MaxSectionLine characters (observations §9.1).
@@ -15,7 +17,7 @@ const MaxSectionLine = 80
 // rows renders the lines; those in which nothing can be seen are left out.
 func (s Section) rows() (rows []contextRow) {
 	for _, line := range s.Lines {
-		if text := cell(line, MaxSectionLine); text != "" {
+		if text := oneline.Cell(line, MaxSectionLine); text != "" {
 			rows = append(rows, contextRow{line: "- " + text})
 		}
 	}
@@ -29,7 +31,7 @@ func (b *contextBuilder) cutOther() int {
 		if n := len(b.others[i].Lines); n > 0 {
 			last := b.others[i].Lines[n-1]
 			b.others[i].Lines = b.others[i].Lines[:n-1]
-			return len("- \n") + len(cell(last, MaxSectionLine))
+			return len("- \n") + len(oneline.Cell(last, MaxSectionLine))
 		}
 	}
 	return 0

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"cairn/internal/oneline"
 	"cairn/internal/project"
 )
 
@@ -23,7 +24,7 @@ func TestSectionsOfOtherPartsStandBeforeTheIntentsAndCannotForgeStructure(t *tes
 	if err != nil || !strings.HasPrefix(told.Text, contextHeader+want+"\n## Recent Intents\n") || strings.Contains(told.Text, "Nothing") || strings.Contains(told.Text, "Unseen") {
 		t.Errorf("%v\n%s", err, told.Text)
 	}
-	if told.Tokens != tokens(told.Text) || len(told.Items) != 2 {
+	if told.Tokens != oneline.Tokens(told.Text) || len(told.Items) != 2 {
 		t.Errorf("%d tokens, items %v", told.Tokens, told.Items)
 	}
 }

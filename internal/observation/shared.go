@@ -1,6 +1,9 @@
 package observation
 
-import "strings"
+import (
+	"cairn/internal/tooloutput"
+	"strings"
+)
 
 // shareOutputs shortens the outputs of rows that are longer than maxOutputs together.
 func shareOutputs(rows []Observation) {
@@ -24,7 +27,7 @@ func shortDigest(digest string, limit int) string {
 	if len(digest) <= limit {
 		return digest
 	}
-	const gap = "\n" + digestGap + "\n"
+	const gap = "\n" + tooloutput.Gap + "\n"
 	limit -= len(gap)
 	head, tail := limit/3, len(digest)-limit*2/3
 	if i := strings.LastIndexByte(digest[:head], '\n'); i > 0 {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 
+	"cairn/internal/oneline"
+	"cairn/internal/shell"
 	"cairn/internal/store"
 )
 
@@ -151,11 +153,11 @@ func fixes(rows []showRow) []fix {
 	for i, r := range rows {
 		switch r.obsType {
 		case typeCommandError:
-			if key := normalCommand(r.command); searchable(key) != "" {
+			if key := shell.Normal(r.command); searchable(key) != "" {
 				failures[key] = i
 			}
 		case typeCommand, typeGitCommit, typeGitPush, typeGitHub:
-			key := normalCommand(r.content)
+			key := shell.Normal(r.content)
 			at, ok := failures[key]
 			if !ok {
 				continue
@@ -180,14 +182,14 @@ func changedPaths(rows []showRow) []string {
 
 func (f *fix) showcase(now int64) *SampleQuestion {
 	said := ""
-	if e := cell(reason(f.failed.command, f.failed.errorMessage), maxShowText); e != "" {
+	if e := oneline.Cell(reason(f.failed.command, f.failed.errorMessage), maxShowText); e != "" {
 		said = " with “" + e + "”"
 	}
 	between := "it passed again"
 	if n := len(f.changed); n > 0 {
-		between = "after a change to " + pathCell(f.changed[n-1], maxShowText)
+		between = "after a change to " + oneline.Path(f.changed[n-1], maxShowText)
 		if n > 1 {
-			between = fmt.Sprintf("after changes to %s and %s", pathCell(f.changed[n-1], maxShowText), plural(n-1, "other file"))
+			between = fmt.Sprintf("after changes to %s and %s", oneline.Path(f.changed[n-1], maxShowText), plural(n-1, "other file"))
 		}
 		between += " it passed"
 	}
@@ -195,8 +197,8 @@ func (f *fix) showcase(now int64) *SampleQuestion {
 		between += fmt.Sprintf(", %s later", span(wait))
 	}
 	return &SampleQuestion{
-		Question: fmt.Sprintf("What made “%s” pass again in %s?", cell(f.command, maxShowText), f.failed.project),
-		Answer:   fmt.Sprintf("It failed %s%s; %s.", ago(now, f.failed.at), said, between),
+		Question: fmt.Sprintf("What made “%s” pass again in %s?", oneline.Cell(f.command, maxShowText), f.failed.project),
+		Answer:   fmt.Sprintf("It failed %s%s; %s.", oneline.Ago(now, f.failed.at), said, between),
 		ID:       f.failed.id, Query: searchable(f.command), Type: typeCommandError, Project: f.failed.project,
 	}
 }
@@ -224,8 +226,8 @@ func busiestFile(ctx context.Context, tx *store.Tx, now int64) (*SampleQuestion,
 	if query == "" {
 		return nil, nil
 	}
-	answer := fmt.Sprintf("%s: %s in %s", pathCell(file, maxShowText), plural(edits, "edit"), plural(sessions, "conversation"))
-	if asked := cell(intent, maxShowText); asked != "" {
+	answer := fmt.Sprintf("%s: %s in %s", oneline.Path(file, maxShowText), plural(edits, "edit"), plural(sessions, "conversation"))
+	if asked := oneline.Cell(intent, maxShowText); asked != "" {
 		answer += ", the last for “" + asked + "”"
 	}
 	return &SampleQuestion{
@@ -238,7 +240,7 @@ func busiestFile(ctx context.Context, tx *store.Tx, now int64) (*SampleQuestion,
 // double quotes of any shell: letters and digits only, and none an operator. It
 // is "" if there are none.
 func searchable(text string) string {
-	words := strings.FieldsFunc(cutRunes(text, maxIntent), func(r rune) bool {
+	words := strings.FieldsFunc(oneline.Cut(text, maxIntent), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 	words = words[:min(len(words), 6)]

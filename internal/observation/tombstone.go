@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"cairn/internal/oneline"
 	"cairn/internal/store"
 )
 
@@ -238,7 +239,7 @@ func wordings(obsType, content string) []string {
 // wording is what tells a message from others.
 func wording(content string) string {
 	if over := utf8.RuneCountInString(content) - messageEnd; over > 0 {
-		return content[len(cutRunes(content, over)):]
+		return content[len(oneline.Cut(content, over)):]
 	}
 	return content
 }

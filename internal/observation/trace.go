@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"cairn/internal/fault"
+	"cairn/internal/oneline"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -168,6 +169,6 @@ const maxReason = 200
 func (r *TraceRow) settle(command, said string) {
 	r.Failed = r.Failed && !r.Interrupted
 	if r.Failed {
-		r.Error = cutRunes(reason(command, said), maxReason)
+		r.Error = oneline.Cut(reason(command, said), maxReason)
 	}
 }

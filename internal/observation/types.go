@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"cairn/internal/fault"
+	"cairn/internal/shell"
 )
 
 const (
@@ -126,13 +127,13 @@ func (m OutputMode) IsValid() bool {
 const DefaultOutputDays = 30
 
 // typeOfCommand returns the type of the row of a command that passed.
-func typeOfCommand(u shellUse) string {
+func typeOfCommand(u shell.Use) string {
 	switch {
-	case u.push:
+	case u.Push:
 		return typeGitPush
-	case u.commit:
+	case u.Commit:
 		return typeGitCommit
-	case u.github:
+	case u.Github:
 		return typeGitHub
 	}
 	return typeCommand

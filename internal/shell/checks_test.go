@@ -1,4 +1,4 @@
-package observation
+package shell
 
 import (
 	"strings"
@@ -19,7 +19,7 @@ func TestAPassedCheckResolvesEqualAndNarrowerOnes(t *testing.T) {
 		{"make test", "make lint", false},
 		{"make lint && make test", "make test && make lint", true},
 	} {
-		if got := resolves(passedChecks(c.passed), c.failed); got != c.want {
+		if got := Resolves(PassedChecks(c.passed), c.failed); got != c.want {
 			t.Errorf("%s resolves %s: %v", c.passed, c.failed, got)
 		}
 	}
@@ -41,8 +41,8 @@ func TestChecksAreFoundInCommandLines(t *testing.T) {
 		"cargo clippy --all && cargo nextest run":       "lint: cargo clippy --all, test: cargo nextest run",
 	} {
 		var got []string
-		for _, c := range checksIn(line) {
-			got = append(got, c.kind+": "+c.text)
+		for _, c := range Checks(line) {
+			got = append(got, c.Kind+": "+c.Text)
 		}
 		if strings.Join(got, ", ") != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
@@ -56,7 +56,7 @@ func TestOnlyRepositoriesInAnotherFolderAreNew(t *testing.T) {
 		"cd /tmp/x && git init && git commit -m a": true, "git init x && cd x && git commit -m a": true, "git -C x init && git commit -m a": false,
 		"git init && git add -A && git commit -m a": false, "git commit -m 'after git init'": false, "git init -q && cd web && git commit -m a": false,
 	} {
-		if got := inNewRepository(line); got != want {
+		if got := InNewRepository(line); got != want {
 			t.Errorf("%s: %v", line, got)
 		}
 	}
@@ -87,8 +87,8 @@ func TestKindsOfCommands(t *testing.T) {
 		"timeout 60":                       "timeout",
 	} {
 		var names []string
-		for _, k := range commandKinds(line) {
-			names = append(names, k.name)
+		for _, k := range Kinds(line) {
+			names = append(names, k.Name)
 		}
 		if got := strings.Join(names, ", "); got != want {
 			t.Errorf("%q: %q, want %q", line, got, want)

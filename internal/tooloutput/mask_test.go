@@ -1,4 +1,4 @@
-package observation
+package tooloutput
 
 import (
 	"strings"

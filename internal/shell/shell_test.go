@@ -1,4 +1,4 @@
-package observation
+package shell
 
 import (
 	"fmt"
@@ -10,10 +10,10 @@ import (
 
 func TestReadShellFindsGitAndGitHub(t *testing.T) {
 	t.Parallel()
-	push, commit, github := shellUse{push: true}, shellUse{commit: true}, shellUse{github: true}
+	push, commit, github := Use{Push: true}, Use{Commit: true}, Use{Github: true}
 	for _, c := range []struct {
 		name, line string
-		want       shellUse
+		want       Use
 	}{
 		{"plain", "git push", push},
 		{"with arguments", "git push -u origin main 2>&1", push},
@@ -93,50 +93,50 @@ func TestReadShellFindsGitAndGitHub(t *testing.T) {
 		{"commit, message from a here-document",
 			"git add -A && git commit -m \"$(cat <<'EOF'\nfix: don't \"git push\"\n\n- gh ) pr\nEOF\n)\"", commit},
 		{"commit, end word and parenthesis joined", "git commit -m \"$(cat <<-EOF\n\tgit push\n\tEOF)\" && gh x",
-			shellUse{commit: true, github: true}},
-		{"commit and push", "git commit -qm \"$(cat <<'EOF'\n\"\nEOF\n)\" && git push", shellUse{push: true, commit: true}},
+			Use{Commit: true, Github: true}},
+		{"commit and push", "git commit -qm \"$(cat <<'EOF'\n\"\nEOF\n)\" && git push", Use{Push: true, Commit: true}},
 
 		{"gh", "gh pr view 3 --json title | jq .", github},
 		{"gh with a token", "GH_TOKEN=$T /opt/gh.exe api x", github},
 		{"gh in an assignment", "n=$(gh pr list | wc -l)", github},
 
-		{"stash", "git stash push -m wip", shellUse{}},
-		{"stash with options", "git -C x stash push", shellUse{}},
-		{"branch", "git checkout push && git branch commit", shellUse{}},
-		{"other subcommands", "git push-it; git commit-tree x; git subtree push", shellUse{}},
-		{"echo", "echo git push", shellUse{}},
-		{"double-quoted", `echo "a; git push && gh pr view"`, shellUse{}},
-		{"single-quoted", "echo 'a\ngit commit\n'", shellUse{}},
-		{"grep", "git log --grep='git push' | grep -c 'git commit'", shellUse{}},
-		{"here-document", "cat <<EOF\ngit push\ngh x\nEOF", shellUse{}},
-		{"here-document without end", "cat <<EOF\ngit push", shellUse{}},
-		{"here-document with CRLF", "cat <<EOF\r\ngit push\r\nEOF\r\nls", shellUse{}},
-		{"quoted substitution", `echo "$(git push)"`, shellUse{}},
-		{"quoted backticks", "gh-pages --body \"run `git push` now\"", shellUse{}},
-		{"comment", "ls # git push\n# ; git commit", shellUse{}},
-		{"dry run", "git push --dry-run origin main", shellUse{}},
-		{"dry run, short", "git push -n", shellUse{}},
-		{"dry run among flags", "git push -fn", shellUse{}},
-		{"dry run, shortened", "git commit --dry-r", shellUse{}},
-		{"dry run of a commit", "git commit -m x --dry-run", shellUse{}},
-		{"help", "git help push; git --help push; git --version", shellUse{}},
-		{"looked up", "command -v git push; command -v gh", shellUse{}},
-		{"elsewhere", "ssh host git push; bash -c 'git push'", shellUse{}},
-		{"argument", "xgit push; which gh; man git", shellUse{}},
-		{"directory named git", "bin/git/push", shellUse{}},
-		{"default value", "echo ${x:-git push}", shellUse{}},
-		{"array", "a=(git push)", shellUse{}},
-		{"arithmetic", "echo $((git - push))", shellUse{}},
-		{"loop variable", "for git in push; do :; done", shellUse{}},
-		{"redirection target", "echo > git push", shellUse{}},
-		{"unbalanced quote", `echo "git push; git push`, shellUse{}},
-		{"no subcommand", "git; git -C; git -c x", shellUse{}},
-		{"empty", "", shellUse{}},
-		{"operators only", " && ;| \n&", shellUse{}},
+		{"stash", "git stash push -m wip", Use{}},
+		{"stash with options", "git -C x stash push", Use{}},
+		{"branch", "git checkout push && git branch commit", Use{}},
+		{"other subcommands", "git push-it; git commit-tree x; git subtree push", Use{}},
+		{"echo", "echo git push", Use{}},
+		{"double-quoted", `echo "a; git push && gh pr view"`, Use{}},
+		{"single-quoted", "echo 'a\ngit commit\n'", Use{}},
+		{"grep", "git log --grep='git push' | grep -c 'git commit'", Use{}},
+		{"here-document", "cat <<EOF\ngit push\ngh x\nEOF", Use{}},
+		{"here-document without end", "cat <<EOF\ngit push", Use{}},
+		{"here-document with CRLF", "cat <<EOF\r\ngit push\r\nEOF\r\nls", Use{}},
+		{"quoted substitution", `echo "$(git push)"`, Use{}},
+		{"quoted backticks", "gh-pages --body \"run `git push` now\"", Use{}},
+		{"comment", "ls # git push\n# ; git commit", Use{}},
+		{"dry run", "git push --dry-run origin main", Use{}},
+		{"dry run, short", "git push -n", Use{}},
+		{"dry run among flags", "git push -fn", Use{}},
+		{"dry run, shortened", "git commit --dry-r", Use{}},
+		{"dry run of a commit", "git commit -m x --dry-run", Use{}},
+		{"help", "git help push; git --help push; git --version", Use{}},
+		{"looked up", "command -v git push; command -v gh", Use{}},
+		{"elsewhere", "ssh host git push; bash -c 'git push'", Use{}},
+		{"argument", "xgit push; which gh; man git", Use{}},
+		{"directory named git", "bin/git/push", Use{}},
+		{"default value", "echo ${x:-git push}", Use{}},
+		{"array", "a=(git push)", Use{}},
+		{"arithmetic", "echo $((git - push))", Use{}},
+		{"loop variable", "for git in push; do :; done", Use{}},
+		{"redirection target", "echo > git push", Use{}},
+		{"unbalanced quote", `echo "git push; git push`, Use{}},
+		{"no subcommand", "git; git -C; git -c x", Use{}},
+		{"empty", "", Use{}},
+		{"operators only", " && ;| \n&", Use{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := readShell(c.line, "Bash"); got != c.want {
+			if got := Read(c.line, "Bash"); got != c.want {
 				t.Errorf("readShell(%q) = %+v, want %+v", c.line, got, c.want)
 			}
 		})
@@ -145,10 +145,10 @@ func TestReadShellFindsGitAndGitHub(t *testing.T) {
 
 func TestReadShellPowerShell(t *testing.T) {
 	t.Parallel()
-	push, github := shellUse{push: true}, shellUse{github: true}
+	push, github := Use{Push: true}, Use{Github: true}
 	for _, c := range []struct {
 		name, line string
-		want       shellUse
+		want       Use
 	}{
 		{"plain", "git push", push},
 		{"call operator", `& "C:\Program Files\Git\cmd\git.exe" push`, push},
@@ -164,17 +164,17 @@ func TestReadShellPowerShell(t *testing.T) {
 		{"escaped quote", "echo \"a `\" b\"; git push", push},
 		{"after a block comment", "<# it's #> gh pr view", github},
 		{"after a here-string", "@'\nit's\n'@ | Out-File x; gh pr view", github},
-		{"here-string", "@\"\ngit push\n\"@ | Out-File x", shellUse{}},
-		{"here-string without end", "@'\ngit push", shellUse{}},
-		{"block comment", "<# git push\ngh #>", shellUse{}},
-		{"string", `Write-Host "git push; gh"`, shellUse{}},
-		{"quoted subexpression", `Write-Host "$(git push)"`, shellUse{}},
-		{"dry run", "git push --dry-run", shellUse{}},
+		{"here-string", "@\"\ngit push\n\"@ | Out-File x", Use{}},
+		{"here-string without end", "@'\ngit push", Use{}},
+		{"block comment", "<# git push\ngh #>", Use{}},
+		{"string", `Write-Host "git push; gh"`, Use{}},
+		{"quoted subexpression", `Write-Host "$(git push)"`, Use{}},
+		{"dry run", "git push --dry-run", Use{}},
 		{"escape at the end", "git push`", push},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := readShell(c.line, "PowerShell"); got != c.want {
+			if got := Read(c.line, "PowerShell"); got != c.want {
 				t.Errorf("readShell(%q) = %+v, want %+v", c.line, got, c.want)
 			}
 		})
@@ -213,7 +213,7 @@ func TestReadShellOnlyCairn(t *testing.T) {
 		"# cairn":                             false,
 		"":                                    false,
 	} {
-		if got := readShell(line, "Bash").onlyCairn; got != want {
+		if got := Read(line, "Bash").OnlyCairn; got != want {
 			t.Errorf("%q: only cairn is %v, want %v", line, got, want)
 		}
 	}
@@ -222,10 +222,10 @@ func TestReadShellOnlyCairn(t *testing.T) {
 func TestReadShellStopsAtItsLimit(t *testing.T) {
 	t.Parallel()
 	padding := strings.Repeat("#", maxShellBytes-len("\ngit push"))
-	if !readShell(padding+"\ngit push", "Bash").push {
+	if !Read(padding+"\ngit push", "Bash").Push {
 		t.Error("what ends at the limit is not read")
 	}
-	if readShell(padding+"#\ngit push", "Bash").push {
+	if Read(padding+"#\ngit push", "Bash").Push {
 		t.Error("what ends behind the limit is read")
 	}
 }
@@ -235,10 +235,10 @@ func TestReadShellStopsAtItsDepth(t *testing.T) {
 	nested := func(depth int) string {
 		return strings.Repeat("$(", depth) + "git commit" + strings.Repeat(")", depth) + "; git push"
 	}
-	if use := readShell(nested(maxShellDepth-1), "Bash"); !use.commit || !use.push {
+	if use := Read(nested(maxShellDepth-1), "Bash"); !use.Commit || !use.Push {
 		t.Errorf("at the limit: %+v", use)
 	}
-	if use := readShell(nested(maxShellDepth), "Bash"); use.commit || use.push {
+	if use := Read(nested(maxShellDepth), "Bash"); use.Commit || use.Push {
 		t.Errorf("behind the limit: %+v", use)
 	}
 }
@@ -261,11 +261,11 @@ func TestHostileLinesAreReadToTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, line := range hostileLines() {
 		for _, tool := range []string{"Bash", "PowerShell"} {
-			if use := readShell(line, tool); use.push || use.commit || use.github {
+			if use := Read(line, tool); use.Push || use.Commit || use.Github {
 				t.Errorf("%s of %q: %+v", tool, name, use)
 			}
 		}
-		if normalCommand(line) == "" {
+		if Normal(line) == "" {
 			t.Errorf("%q has no normal form", name)
 		}
 	}
@@ -302,7 +302,7 @@ func TestNormalCommand(t *testing.T) {
 		"":                                    "",
 		" \n ":                                "",
 	} {
-		if got := normalCommand(line); got != want {
+		if got := Normal(line); got != want {
 			t.Errorf("normalCommand(%q) = %q, want %q", line, got, want)
 		}
 	}
@@ -318,7 +318,7 @@ func TestNormalCommandIgnoresWhatStandsBefore(t *testing.T) {
 		before := rapid.SliceOf(rapid.SampledFrom([]string{"A=1", "_b2='x  y'", `C="$(date)"`, "cd d &&", "cd 'a b' &&\n", "D= "})).
 			Draw(t, "before")
 		space := rapid.SampledFrom([]string{" ", "  ", "\t"}).Draw(t, "space")
-		got := normalCommand(space + strings.Join(append(before, words...), space) + space)
+		got := Normal(space + strings.Join(append(before, words...), space) + space)
 		if want := strings.Join(words, " "); got != want {
 			t.Fatalf("%q, want %q", got, want)
 		}
@@ -338,8 +338,8 @@ func TestPushIsFoundBehindAnyPrefix(t *testing.T) {
 			rapid.SampledFrom([]string{"git ", "/a/b/git ", "git.exe ", `"git" `}).Draw(t, "program") +
 			pick(t, "options", "-C x ", "-c a=b ", "--no-pager ", "--git-dir=x ", "--work-tree x ") +
 			sub + pick(t, "after", " -v", " 2>&1", " 'a b'", " | tail", " && ls")
-		want := shellUse{push: sub == "push", commit: sub == "commit"}
-		if got := readShell(line, "Bash"); got != want {
+		want := Use{Push: sub == "push", Commit: sub == "commit"}
+		if got := Read(line, "Bash"); got != want {
 			t.Fatalf("%q: %+v, want %+v", line, got, want)
 		}
 	})
@@ -355,7 +355,7 @@ func FuzzShellWords(f *testing.F) {
 		f.Add(seed, false)
 	}
 	f.Fuzz(func(t *testing.T, line string, powerShell bool) {
-		for _, c := range shellCommands(line, powerShell) {
+		for _, c := range simpleCommands(line, powerShell) {
 			if len(c.words) == 0 || c.start > c.after || c.after > len(line) {
 				t.Fatalf("impossible command %+v", c)
 			}
@@ -365,7 +365,7 @@ func FuzzShellWords(f *testing.F) {
 				}
 			}
 		}
-		normal := normalCommand(line)
+		normal := Normal(line)
 		if normal != strings.Join(strings.Fields(normal), " ") || (normal == "") != (strings.TrimSpace(line) == "") {
 			t.Fatalf("normalCommand(%q) = %q", line, normal)
 		}
@@ -379,7 +379,7 @@ func FuzzShellWords(f *testing.F) {
 			quoted = append(quoted, fmt.Sprintf("cat <<'the end'\n%s\nthe end\n", line))
 		}
 		for _, q := range quoted {
-			if use := readShell(q, tool); use.push || use.commit || use.github {
+			if use := Read(q, tool); use.Push || use.Commit || use.Github {
 				t.Fatalf("%q: %+v", q, use)
 			}
 		}
@@ -391,7 +391,7 @@ func BenchmarkShellHostile(b *testing.B) {
 		b.Run(fmt.Sprintf("%.12q", name), func(b *testing.B) {
 			b.SetBytes(int64(len(line)))
 			for b.Loop() {
-				readShell(line, "Bash")
+				Read(line, "Bash")
 			}
 		})
 	}
@@ -402,6 +402,6 @@ func BenchmarkReadShell(b *testing.B) {
 	b.SetBytes(int64(len(line)))
 	b.ReportAllocs()
 	for b.Loop() {
-		readShell(line, "Bash")
+		Read(line, "Bash")
 	}
 }

@@ -1,4 +1,4 @@
-package observation
+package tooloutput
 
 import (
 	"bytes"
@@ -13,22 +13,22 @@ import (
 
 // What a digest holds (amendments §A.6).
 const (
-	maxDigest      = 4 << 10 // bytes
+	MaxDigest      = 4 << 10 // bytes
 	digestFirst    = 5       // lines that are kept at the beginning
 	digestLast     = 25      // lines that are kept at the end
 	maxDigestLine  = 400     // bytes of one line, where there are many
-	digestGap      = "…"     // stands for lines that are left out
+	Gap            = "…"     // stands for lines that are left out
 	maxMoreLength  = 24      // bytes of "… N more like this" at most
 	lineAndNewline = 1
 )
 
-// outputDigest returns the digest of an output: its first and last lines and those that
+// Digest returns the digest of an output: its first and last lines and those that
 // look like errors, warnings, counts, versions or places in files, at most maxDigest
 // bytes. Runs of lines that differ in numbers alone are there once, with their count. An
 // output without text returns "".
-func outputDigest(lines []printedLine) string {
+func Digest(lines []Line) string {
 	all := foldAlike(lines)
-	limit := max(maxDigestLine, maxDigest/max(len(all), 1)-len(digestGap)-lineAndNewline)
+	limit := max(maxDigestLine, MaxDigest/max(len(all), 1)-len(Gap)-lineAndNewline)
 	for i := range all {
 		all[i].text = shortLine(all[i].text, limit)
 	}
@@ -41,16 +41,16 @@ func outputDigest(lines []printedLine) string {
 			l.write(&b)
 			gap = false
 		case !gap && b.Len() > 0:
-			b.WriteString(digestGap + "\n")
+			b.WriteString(Gap + "\n")
 			gap = true
 		}
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(b.String(), digestGap+"\n"), "\n")
+	return strings.TrimSuffix(strings.TrimSuffix(b.String(), Gap+"\n"), "\n")
 }
 
-// digestedLines returns the lines of a digest that were printed.
-func digestedLines(digest string) []printedLine {
-	return slices.DeleteFunc(printedLines(digest), func(l printedLine) bool { return strings.HasPrefix(l.text, digestGap) })
+// DigestedLines returns the lines of a digest that were printed.
+func DigestedLines(digest string) []Line {
+	return slices.DeleteFunc(Lines(digest), func(l Line) bool { return strings.HasPrefix(l.Text, Gap) })
 }
 
 // digestLine is a line of an output, or a run of lines like it.
@@ -62,7 +62,7 @@ type digestLine struct {
 
 // size is what the line takes in a digest at most, with a gap after it.
 func (l *digestLine) size() int {
-	n := len(l.text) + lineAndNewline + len(digestGap) + lineAndNewline
+	n := len(l.text) + lineAndNewline + len(Gap) + lineAndNewline
 	if l.more > 0 {
 		n += maxMoreLength
 	}
@@ -73,17 +73,17 @@ func (l *digestLine) write(b *strings.Builder) {
 	b.WriteString(l.text)
 	b.WriteByte('\n')
 	if l.more > 0 {
-		fmt.Fprintf(b, digestGap+" %d more like this\n", l.more)
+		fmt.Fprintf(b, Gap+" %d more like this\n", l.more)
 	}
 }
 
 // foldAlike folds runs of three and more lines that differ in numbers alone.
-func foldAlike(lines []printedLine) (all []digestLine) {
+func foldAlike(lines []Line) (all []digestLine) {
 	all = make([]digestLine, 0, len(lines))
-	last, run := lineHash(0), 0 // the hash of the lines before, and how many there were
+	last, run := LineHash(0), 0 // the hash of the lines before, and how many there were
 	for _, line := range lines {
-		if line.masked == 0 || line.masked != last {
-			last, run = line.masked, 0
+		if line.Masked == 0 || line.Masked != last {
+			last, run = line.Masked, 0
 		}
 		run++
 		if run > 2 {
@@ -94,7 +94,7 @@ func foldAlike(lines []printedLine) (all []digestLine) {
 			all[len(all)-1].more++
 			continue
 		}
-		all = append(all, digestLine{text: line.text})
+		all = append(all, digestLine{text: line.Text})
 	}
 	return all
 }
@@ -104,17 +104,17 @@ func shortLine(line string, limit int) string {
 	if len(line) <= limit {
 		return line
 	}
-	end := limit - len(digestGap)
+	end := limit - len(Gap)
 	for end > 0 && !utf8.RuneStart(line[end]) {
 		end--
 	}
-	return line[:end] + digestGap
+	return line[:end] + Gap
 }
 
 // chooseLines marks the lines that a digest keeps, the most telling ones first, until it
 // is full.
 func chooseLines(all []digestLine) {
-	room := maxDigest
+	room := MaxDigest
 	keep := func(i int) {
 		if l := &all[i]; !l.kept && l.size() <= room {
 			l.kept = true
@@ -135,7 +135,7 @@ func chooseLines(all []digestLine) {
 		keep(i)
 	}
 	for _, i := range telling[rankError] {
-		if room < maxDigest/3 { // the rest is for the end, where most tools sum up
+		if room < MaxDigest/3 { // the rest is for the end, where most tools sum up
 			break
 		}
 		keep(i)
@@ -377,8 +377,8 @@ const digestLevel = 5
 // about 0.2 ms of CPU time; below this length it saves 16 bytes a row.
 const minDeflated = 400
 
-// packDigest returns a digest as it is stored: deflated if that makes it shorter.
-func packDigest(digest string) any {
+// Pack returns a digest as it is stored: deflated if that makes it shorter.
+func Pack(digest string) any {
 	if len(digest) < minDeflated {
 		return digest
 	}
@@ -396,8 +396,8 @@ func packDigest(digest string) any {
 	return b.Bytes()
 }
 
-// unpackDigest returns a digest that packDigest stored, an error if it is damaged.
-func unpackDigest(stored any) (string, error) {
+// Unpack returns a digest that packDigest stored, an error if it is damaged.
+func Unpack(stored any) (string, error) {
 	packed, ok := stored.([]byte)
 	if !ok {
 		text, ok := stored.(string)
@@ -407,8 +407,8 @@ func unpackDigest(stored any) (string, error) {
 		return text, nil
 	}
 	r := flate.NewReaderDict(bytes.NewReader(packed), []byte(digestDictionary))
-	text, err := io.ReadAll(io.LimitReader(r, maxDigest+1))
-	if err == nil && len(text) > maxDigest {
+	text, err := io.ReadAll(io.LimitReader(r, MaxDigest+1))
+	if err == nil && len(text) > MaxDigest {
 		err = errors.New("a digest is too long")
 	}
 	return string(text), err

@@ -1,4 +1,4 @@
-package observation
+package tooloutput
 
 import (
 	"strings"
@@ -34,7 +34,7 @@ func TestStripEscapes(t *testing.T) {
 		"a\x1b\x1b[1mb":                               "ab",
 		"a\x1bäb":                                     "aäb",
 	} {
-		if got := stripEscapes(in); got != want {
+		if got := StripEscapes(in); got != want {
 			t.Errorf("stripEscapes(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -50,12 +50,12 @@ func TestStripEscapesLeavesTextAndNoEscape(t *testing.T) {
 			bare.WriteString(text)
 			dressed.WriteString(rapid.SampledFrom(codes).Draw(t, "code") + text)
 		}
-		if got := stripEscapes(dressed.String()); got != bare.String() {
+		if got := StripEscapes(dressed.String()); got != bare.String() {
 			t.Fatalf("%q became %q, want %q", dressed.String(), got, bare.String())
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		got := stripEscapes(rapid.StringOf(rapid.SampledFrom([]rune("\x1b[]P0;1m\a\\\nä\u009b ("))).Draw(t, "soup"))
+		got := StripEscapes(rapid.StringOf(rapid.SampledFrom([]rune("\x1b[]P0;1m\a\\\nä\u009b ("))).Draw(t, "soup"))
 		if strings.ContainsAny(got, "\x1b\u009b") {
 			t.Fatalf("an escape is left in %q", got)
 		}

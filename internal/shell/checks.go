@@ -1,13 +1,13 @@
-package observation
+package shell
 
 import (
 	"slices"
 	"strings"
 )
 
-// mayBeCheck reports whether a command line has a word of the usual checks. It spares
+// MayCheck reports whether a command line has a word of the usual checks. It spares
 // most lines the work of checksIn.
-func mayBeCheck(line string) bool {
+func MayCheck(line string) bool {
 	for _, word := range [...]string{
 		"test", "lint", "build", "check", "fmt", "format", "vet", "spec", "tsc", "mypy", "ruff", "clippy", "black", "prettier", "pyright",
 	} {
@@ -18,11 +18,11 @@ func mayBeCheck(line string) bool {
 	return false
 }
 
-// checksIn lists the checks of a command line that passed. A part of which the exit
+// Checks lists the checks of a command line that passed. A part of which the exit
 // code decided nothing, before "||" or ";", does not count. A part before a pipe does:
 // the filter behind it only shortens what the check prints.
-func checksIn(line string) (found []check) {
-	for _, c := range shellCommands(line, false) {
+func Checks(line string) (found []Check) {
+	for _, c := range simpleCommands(line, false) {
 		if c.nested || len(c.words) == 0 {
 			continue
 		}
@@ -36,16 +36,16 @@ func checksIn(line string) (found []check) {
 		if strings.ContainsAny(text, "<>`$") {
 			continue
 		}
-		found = append(found, check{kind: kind, text: text})
+		found = append(found, Check{Kind: kind, Text: text})
 	}
 	return found
 }
 
-// withoutPlumbing is a command line without the redirections and filters at its end
+// WithoutPlumbing is a command line without the redirections and filters at its end
 // that only shorten what it prints. Output that goes into a file stays.
-func withoutPlumbing(line string) string {
+func WithoutPlumbing(line string) string {
 	end := 0
-	for _, c := range shellCommands(line, false) {
+	for _, c := range simpleCommands(line, false) {
 		if c.nested || len(c.words) == 0 {
 			continue
 		}
@@ -69,11 +69,11 @@ func isOutputFilter(name string) bool {
 	return false
 }
 
-// leavesWork reports whether a user would call a failed command unfinished: a check,
+// LeavesWork reports whether a user would call a failed command unfinished: a check,
 // or a script or task of the project. Looking around and fetching from the network
 // leave nothing to do.
-func leavesWork(line string) bool {
-	for _, c := range shellCommands(line, false) {
+func LeavesWork(line string) bool {
+	for _, c := range simpleCommands(line, false) {
 		if c.nested || len(c.words) == 0 {
 			continue
 		}
@@ -91,14 +91,14 @@ func leavesWork(line string) bool {
 	return false
 }
 
-// inNewRepository reports whether a command line makes a repository in another folder and
+// InNewRepository reports whether a command line makes a repository in another folder and
 // works there.
-func inNewRepository(line string) bool {
+func InNewRepository(line string) bool {
 	if !strings.Contains(line, "git init") {
 		return false
 	}
 	moved := false
-	for _, c := range shellCommands(line, false) {
+	for _, c := range simpleCommands(line, false) {
 		name, args := program(c.words)
 		if name == "git" && len(args) > 0 && args[0].text == "init" {
 			return moved || slices.ContainsFunc(args[1:], func(a word) bool { return !strings.HasPrefix(a.text, "-") })
@@ -108,24 +108,24 @@ func inNewRepository(line string) bool {
 	return false
 }
 
-// passedCheck is a check of a later run, as resolves compares it.
-type passedCheck struct {
+// PassedCheck is a check of a later run, as resolves compares it.
+type PassedCheck struct {
 	program string
 	args    []string // without options
 	options []string // those that change what is checked, such as -tags and -race
 }
 
-// passedChecks lists the checks of a command line that passed.
-func passedChecks(line string) (list []passedCheck) {
-	for _, c := range checksIn(line) {
-		for _, simple := range shellCommands(c.text, false) {
+// PassedChecks lists the checks of a command line that passed.
+func PassedChecks(line string) (list []PassedCheck) {
+	for _, c := range Checks(line) {
+		for _, simple := range simpleCommands(c.Text, false) {
 			list = append(list, comparableCheck(simple.words))
 		}
 	}
 	return list
 }
 
-func comparableCheck(words []word) (c passedCheck) {
+func comparableCheck(words []word) (c PassedCheck) {
 	name, args := program(words)
 	c.program = name
 	for _, a := range args {
@@ -154,25 +154,25 @@ func narrows(option string) bool {
 	return false
 }
 
-// resolves reports whether checks that passed later cover the checks of a line that
+// Resolves reports whether checks that passed later cover the checks of a line that
 // failed: the same program with the same arguments, fewer of them, or "./...", and with
 // the options that change what is checked.
-func resolves(passed []passedCheck, failed string) bool {
+func Resolves(passed []PassedCheck, failed string) bool {
 	found := false
-	for _, c := range shellCommands(failed, false) {
+	for _, c := range simpleCommands(failed, false) {
 		if c.nested || checkKind(c.words) == "" {
 			continue
 		}
 		found = true
 		f := comparableCheck(c.words)
-		if !slices.ContainsFunc(passed, func(p passedCheck) bool { return p.covers(f) }) {
+		if !slices.ContainsFunc(passed, func(p PassedCheck) bool { return p.covers(f) }) {
 			return false
 		}
 	}
 	return found
 }
 
-func (p passedCheck) covers(f passedCheck) bool {
+func (p PassedCheck) covers(f PassedCheck) bool {
 	if p.program != f.program || len(p.args) == 0 != (len(f.args) == 0) {
 		return false
 	}
@@ -287,8 +287,8 @@ func taskKind(name string) string {
 	return ""
 }
 
-// check is a command that verifies a project.
-type check struct {
-	kind string // test, lint, build or fmt
-	text string
+// Check is a command that verifies a project.
+type Check struct {
+	Kind string // test, lint, build or fmt
+	Text string
 }

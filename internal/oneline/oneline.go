@@ -1,4 +1,4 @@
-package observation
+package oneline
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"cairn/internal/neutral"
 )
 
-// cutRunes is the first n characters of s.
-func cutRunes(s string, n int) string {
+// Cut is the first n characters of s.
+func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -24,13 +24,13 @@ func cutRunes(s string, n int) string {
 	return s
 }
 
-// joinLines puts a text on one line.
-func joinLines(s string) string { return strings.Join(strings.Fields(cutRunes(s, 4000)), " ") }
+// Join puts a text on one line.
+func Join(s string) string { return strings.Join(strings.Fields(Cut(s, 4000)), " ") }
 
-// cell makes stored text safe to stand in a line of the context: its first line,
+// Cell makes stored text safe to stand in a line of the context: its first line,
 // at most n characters, without control and formatting characters, and without
 // what could be taken for the structure around it.
-func cell(s string, n int) string {
+func Cell(s string, n int) string {
 	s = strings.TrimLeftFunc(s, unicode.IsSpace)
 	if i := strings.IndexAny(s, "\n\r\u2028\u2029"); i >= 0 {
 		s = s[:i]
@@ -59,20 +59,20 @@ func cell(s string, n int) string {
 	return b.String()
 }
 
-// quotedCell is cell for a whole text between double quotes.
-func quotedCell(s string, n int) string {
-	return `"` + strings.ReplaceAll(cell(joinLines(s), n), `"`, "'") + `"`
+// Quoted is cell for a whole text between double quotes.
+func Quoted(s string, n int) string {
+	return `"` + strings.ReplaceAll(Cell(Join(s), n), `"`, "'") + `"`
 }
 
-// pathCell is cell for a path: what is too long loses its beginning, since the end
+// Path is cell for a path: what is too long loses its beginning, since the end
 // tells more.
-func pathCell(s string, n int) string {
-	s = cell(s, 4096)
+func Path(s string, n int) string {
+	s = Cell(s, 4096)
 	over := utf8.RuneCountInString(s) - n
 	if over <= 0 {
 		return s
 	}
-	tail := s[len(cutRunes(s, over+1)):]
+	tail := s[len(Cut(s, over+1)):]
 	if i := strings.IndexByte(tail, '/'); i >= 0 && i < len(tail)-1 {
 		tail = tail[i:]
 	}
@@ -85,12 +85,12 @@ func shorten(s string) string {
 	return strings.TrimRight(string(runes[:len(runes)-1]), " ") + "…"
 }
 
-// tokens estimates what a text costs a model: a quarter of its bytes.
-func tokens(s string) int { return (len(s) + 3) / 4 }
+// Tokens estimates what a text costs a model: a quarter of its bytes.
+func Tokens(s string) int { return (len(s) + 3) / 4 }
 
-// ago says how long before now something was: minutes, hours or days, and after
+// Ago says how long before now something was: minutes, hours or days, and after
 // a week the day.
-func ago(now, at int64) string {
+func Ago(now, at int64) string {
 	switch age := max(now-at, 0); {
 	case age < 60*60:
 		return fmt.Sprintf("%dm ago", age/60)
@@ -103,11 +103,11 @@ func ago(now, at int64) string {
 	}
 }
 
-// excerptOf returns the first n characters of a text on one line, with "…" in the
+// Excerpt returns the first n characters of a text on one line, with "…" in the
 // place of what is cut. A text that is short enough stays as it is.
-func excerptOf(s string, n int) string {
-	if cutRunes(s, n) == s {
+func Excerpt(s string, n int) string {
+	if Cut(s, n) == s {
 		return s
 	}
-	return strings.TrimSpace(cutRunes(joinLines(s), n-1)) + "…"
+	return strings.TrimSpace(Cut(Join(s), n-1)) + "…"
 }

@@ -1,4 +1,4 @@
-package observation
+package tooloutput
 
 import (
 	"slices"
@@ -13,11 +13,11 @@ const minLine = 12
 // how many letters remain of one in which the numbers are masked.
 const minLetters = 6
 
-// lineHash is an unsalted hash of a line that does not leave the process.
-type lineHash uint64
+// LineHash is an unsalted hash of a line that does not leave the process.
+type LineHash uint64
 
-// saltedLines turns hashes into those that are stored.
-type saltedLines uint64
+// Salt turns hashes into those that are stored.
+type Salt uint64
 
 // wordBytes is the length of the word that stands for a hash in the index.
 const wordBytes = 5
@@ -25,7 +25,7 @@ const wordBytes = 5
 // appendWord appends the word of a line: 32 bits of its salted hash in five bytes from
 // 0x80 on, which the tokenizer takes for letters. Seven bits in a byte make the index
 // smaller than letters and digits would.
-func (s saltedLines) appendWord(b []byte, h lineHash) []byte {
+func (s Salt) AppendWord(b []byte, h LineHash) []byte {
 	x := uint64(h) ^ uint64(s)
 	x *= 0x9E3779B97F4A7C15
 	x ^= x >> 32
@@ -35,33 +35,33 @@ func (s saltedLines) appendWord(b []byte, h lineHash) []byte {
 }
 
 // words returns the words of lines, separated by spaces.
-func (s saltedLines) words(lines []lineHash) string {
+func (s Salt) Words(lines []LineHash) string {
 	b := make([]byte, 0, len(lines)*(wordBytes+1))
 	for _, h := range lines {
-		b = append(s.appendWord(b, h), ' ')
+		b = append(s.AppendWord(b, h), ' ')
 	}
 	return string(b)
 }
 
-// printedLine is one line of an output. A hash of 0 stands for a line that is too short
+// Line is one line of an output. A hash of 0 stands for a line that is too short
 // or has too few letters.
-type printedLine struct {
-	text          string
-	plain, masked lineHash // masked is that of the line with its numbers masked
+type Line struct {
+	Text          string
+	Plain, Masked LineHash // masked is that of the line with its numbers masked
 }
 
-// printedLines splits a text as a terminal shows it: it leaves out what a carriage return
+// Lines splits a text as a terminal shows it: it leaves out what a carriage return
 // overwrites, control characters, blank lines and lines that are mostly no text. The
 // lines have no space at their end.
-func printedLines(text string) []printedLine {
-	lines := make([]printedLine, 0, 1+strings.Count(text, "\n"))
+func Lines(text string) []Line {
+	lines := make([]Line, 0, 1+strings.Count(text, "\n"))
 	var hasher lineHasher
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \t\r\n")
 		line = line[strings.LastIndexByte(line, '\r')+1:]
 		if line, ok := readable(line); ok && strings.TrimLeft(line, " \t") != "" {
 			plain, masked := hasher.hash(line)
-			lines = append(lines, printedLine{line, plain, masked})
+			lines = append(lines, Line{line, plain, masked})
 		}
 	}
 	return lines
@@ -109,12 +109,12 @@ func isStrange(r rune) bool {
 	return r < ' ' && r != '\t' || r >= 0x7F && r <= 0x9F || r == utf8.RuneError
 }
 
-// hashLines returns the hashes of lines, as they are and with their numbers masked, each
+// Hashes returns the hashes of lines, as they are and with their numbers masked, each
 // once.
-func hashLines(lines []printedLine) []lineHash {
-	out := make([]lineHash, 0, 2*len(lines))
+func Hashes(lines []Line) []LineHash {
+	out := make([]LineHash, 0, 2*len(lines))
 	for _, l := range lines {
-		for _, h := range [...]lineHash{l.plain, l.masked} {
+		for _, h := range [...]LineHash{l.Plain, l.Masked} {
 			if h != 0 {
 				out = append(out, h)
 			}
@@ -129,7 +129,7 @@ type lineHasher struct{ buffer []byte }
 
 // hash returns the hash of a line and the one of the line with its numbers masked, which
 // is the same if it has none. A line too short or with too few letters returns 0.
-func (l *lineHasher) hash(line string) (plain, masked lineHash) {
+func (l *lineHasher) hash(line string) (plain, masked LineHash) {
 	line = l.folded(line)
 	if isShorter(line, minLine) || !hasLetters(line, true) {
 		return 0, 0
@@ -151,12 +151,12 @@ func isShorter(text string, n int) bool {
 }
 
 // hashOf is the 64-bit FNV-1a hash of a text, never 0.
-func hashOf(text string) lineHash {
+func hashOf(text string) LineHash {
 	h := uint64(14695981039346656037)
 	for i := range len(text) {
 		h = (h ^ uint64(text[i])) * 1099511628211
 	}
-	return lineHash(max(h, 1))
+	return LineHash(max(h, 1))
 }
 
 // folded returns a line without the space around it, each run of spaces and tabs in it as

@@ -1,20 +1,20 @@
-package observation
+package shell
 
 import "strings"
 
-// shellUse is what the programs of a command line say about it.
-type shellUse struct {
-	push, commit, github bool // git push, git commit, gh, outside quotes and never a dry run
-	onlyCairn            bool // at least one program, and every one is cairn
+// Use is what the programs of a command line say about it.
+type Use struct {
+	Push, Commit, Github bool // git push, git commit, gh, outside quotes and never a dry run
+	OnlyCairn            bool // at least one program, and every one is cairn
 }
 
-// readShell reports what a command line runs (observations §5). tool is the name
+// Read reports what a command line runs (observations §5). tool is the name
 // of the tool that ran it: it decides between the grammars of POSIX shells and
 // of PowerShell. Broken lines are read as far as they make sense.
-func readShell(line, tool string) shellUse {
-	var use shellUse
+func Read(line, tool string) Use {
+	var use Use
 	programs, cairns := 0, 0
-	for _, c := range shellCommands(line, isPowerShell(tool)) {
+	for _, c := range simpleCommands(line, isPowerShell(tool)) {
 		name, args := program(c.words)
 		if name == "" {
 			continue
@@ -25,13 +25,13 @@ func readShell(line, tool string) shellUse {
 			cairns++
 		case c.quoted:
 		case name == "gh":
-			use.github = true
+			use.Github = true
 		case name == "git":
 			push, commit := gitWrites(args)
-			use.push, use.commit = use.push || push, use.commit || commit
+			use.Push, use.Commit = use.Push || push, use.Commit || commit
 		}
 	}
-	use.onlyCairn = programs > 0 && programs == cairns
+	use.OnlyCairn = programs > 0 && programs == cairns
 	return use
 }
 
@@ -40,12 +40,12 @@ func isPowerShell(tool string) bool {
 	return strings.Contains(tool, "powershell") || strings.Contains(tool, "pwsh")
 }
 
-// normalCommand is the form in which two runs of a command are compared
+// Normal is the form in which two runs of a command are compared
 // (observations §10): without leading assignments and `cd … &&`, white space
 // collapsed. A line that holds nothing else is only collapsed.
-func normalCommand(line string) string {
+func Normal(line string) string {
 	drop := 0
-	for _, c := range shellCommands(line, false) {
+	for _, c := range simpleCommands(line, false) {
 		if c.nested {
 			continue
 		}
@@ -69,7 +69,7 @@ func normalCommand(line string) string {
 	return strings.Join(rest, " ")
 }
 
-// program finds what a simple command runs: the name without its directory and
+// Program finds what a simple command runs: the name without its directory and
 // .exe, in lower case, and the arguments. Leading assignments, keywords and the
 // wrappers sudo, env, time, command and nohup are passed over; a wrapper that
 // wraps nothing is the program itself. The name is "" if nothing is run.
@@ -185,11 +185,11 @@ func takesArgument(option, wrapper string) bool {
 	return strings.IndexAny(option, short) == len(option)-1
 }
 
-// programWords returns the programs of a command line, each with the first words
+// ProgramWords returns the programs of a command line, each with the first words
 // of its arguments: those by which tools are known (npx jest, python -m pytest).
-func programWords(line, tool string) (names []string) {
+func ProgramWords(line, tool string) (names []string) {
 	const perCommand, most = 4, 40
-	for _, c := range shellCommands(line, isPowerShell(tool)) {
+	for _, c := range simpleCommands(line, isPowerShell(tool)) {
 		name, args := program(c.words)
 		if name == "" || name == "cd" || name == "echo" {
 			continue

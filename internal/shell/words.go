@@ -1,4 +1,4 @@
-package observation
+package shell
 
 import "strings"
 
@@ -30,10 +30,10 @@ type simpleCommand struct {
 	after  int  // offset behind that operator
 }
 
-// shellCommands splits a command line into its simple commands, those inside
+// Commands splits a command line into its simple commands, those inside
 // others first. The texts of here-documents and comments are passed over. It
 // reads each byte once and at most maxShellBytes of them.
-func shellCommands(line string, powerShell bool) []simpleCommand {
+func simpleCommands(line string, powerShell bool) []simpleCommand {
 	s := shellScanner{src: line[:min(len(line), maxShellBytes)], powerShell: powerShell}
 	s.open(listFrame, 0)
 	for s.pos < len(s.src) {

@@ -1,4 +1,4 @@
-package observation
+package oneline
 
 import (
 	"strings"
@@ -12,11 +12,11 @@ func FuzzCellCannotForgeStructure(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, n int) {
 		n = 1 + max(n, -n)%100
-		c := cell(s, n)
+		c := Cell(s, n)
 		if utf8.RuneCountInString(c) > n || strings.ContainsAny(c, "|`\n\r\x1b") || strings.HasPrefix(c, "#") || strings.Contains(c, "</") {
 			t.Errorf("cell(%q, %d) = %q", s, n, c)
 		}
-		if p := pathCell(s, n); utf8.RuneCountInString(p) > n+1 || strings.ContainsAny(p, "|`\n") {
+		if p := Path(s, n); utf8.RuneCountInString(p) > n+1 || strings.ContainsAny(p, "|`\n") {
 			t.Errorf("pathCell(%q, %d) = %q", s, n, p)
 		}
 	})

@@ -1,11 +1,11 @@
-package observation
+package tooloutput
 
 import "strings"
 
-// stripEscapes removes the escape codes of terminals: colours and other control
+// StripEscapes removes the escape codes of terminals: colours and other control
 // sequences, titles, links and other strings, and single-character escapes. An
 // unfinished one ends at the next line at the latest.
-func stripEscapes(s string) string {
+func StripEscapes(s string) string {
 	if strings.IndexByte(s, esc) < 0 && !strings.Contains(s, csi) {
 		return s
 	}

@@ -1,4 +1,4 @@
-package observation
+package tooloutput
 
 import (
 	"iter"
@@ -9,17 +9,17 @@ import (
 // maxNewFiles is how many created files of a commit are kept.
 const maxNewFiles = 50
 
-// commitFacts is what git commit printed; what it did not print is zero.
-type commitFacts struct {
-	branch, hash, message        string
-	files, insertions, deletions *int
-	created                      []string // at most maxNewFiles
+// Commit is what git commit printed; what it did not print is zero.
+type Commit struct {
+	Branch, Hash, Message        string
+	Files, Insertions, Deletions *int
+	Created                      []string // at most maxNewFiles
 }
 
-// readCommit reads the standard output of a command that ran git commit. Of
+// ReadCommit reads the standard output of a command that ran git commit. Of
 // several commits the last one counts, as it is where the branch then stands.
-func readCommit(stdout string) commitFacts {
-	var facts commitFacts
+func ReadCommit(stdout string) Commit {
+	var facts Commit
 	for line := range outputLines(stdout) {
 		if head, ok := readCommitHead(line); ok {
 			facts = head
@@ -27,10 +27,10 @@ func readCommit(stdout string) commitFacts {
 		}
 		line = strings.TrimLeft(line, " ")
 		if path, ok := readCreated(line); ok {
-			if len(facts.created) < maxNewFiles {
-				facts.created = append(facts.created, path)
+			if len(facts.Created) < maxNewFiles {
+				facts.Created = append(facts.Created, path)
 			}
-		} else if facts.files == nil && facts.insertions == nil && facts.deletions == nil {
+		} else if facts.Files == nil && facts.Insertions == nil && facts.Deletions == nil {
 			facts.readStat(line)
 		}
 	}
@@ -39,9 +39,9 @@ func readCommit(stdout string) commitFacts {
 
 // readCommitHead reads `[branch hash] subject`, where root commits carry a note
 // and a detached HEAD stands in for the branch.
-func readCommitHead(line string) (commitFacts, bool) {
+func readCommitHead(line string) (Commit, bool) {
 	if !strings.HasPrefix(line, "[") {
-		return commitFacts{}, false
+		return Commit{}, false
 	}
 	inside, subject, ok := strings.Cut(line[1:], "] ")
 	if !ok {
@@ -49,14 +49,14 @@ func readCommitHead(line string) (commitFacts, bool) {
 	}
 	space := strings.LastIndexByte(inside, ' ')
 	if !ok || space < 0 || !isHash(inside[space+1:]) {
-		return commitFacts{}, false
+		return Commit{}, false
 	}
-	facts := commitFacts{hash: inside[space+1:], message: strings.TrimSpace(subject)}
+	facts := Commit{Hash: inside[space+1:], Message: strings.TrimSpace(subject)}
 	branch := strings.TrimSuffix(inside[:space], " (root-commit)")
 	if branch == "detached HEAD" {
 		return facts, true
 	}
-	facts.branch = branch
+	facts.Branch = branch
 	return facts, branch != "" && !strings.Contains(branch, " ")
 }
 
@@ -78,7 +78,7 @@ func readCreated(line string) (string, bool) {
 
 // readStat reads the line of files, insertions and deletions, each of which may
 // be missing. Any other line changes nothing.
-func (f *commitFacts) readStat(line string) {
+func (f *Commit) readStat(line string) {
 	var files, insertions, deletions *int
 	if line == "" || line[0] < '0' || line[0] > '9' {
 		return
@@ -100,20 +100,20 @@ func (f *commitFacts) readStat(line string) {
 			return
 		}
 	}
-	f.files, f.insertions, f.deletions = files, insertions, deletions
+	f.Files, f.Insertions, f.Deletions = files, insertions, deletions
 }
 
-// pushFacts is what git push printed; what it did not print is "".
-type pushFacts struct {
-	remote    string // as printed
-	hashRange string // old..new, old...new if forced
-	branch    string // the remote's
+// Push is what git push printed; what it did not print is "".
+type Push struct {
+	Remote    string // as printed
+	HashRange string // old..new, old...new if forced
+	Branch    string // the remote's
 }
 
-// readPush reads the output of a command that ran git push: where to, and the
+// ReadPush reads the output of a command that ran git push: where to, and the
 // first ref that the remote took.
-func readPush(output string) pushFacts {
-	var facts pushFacts
+func ReadPush(output string) Push {
+	var facts Push
 	url := ""
 	for line := range outputLines(output) {
 		if to, ok := strings.CutPrefix(line, "To "); ok {
@@ -130,11 +130,11 @@ func readPush(output string) pushFacts {
 		if !ok {
 			continue
 		}
-		if facts.remote == "" || taken {
-			facts.remote = url
+		if facts.Remote == "" || taken {
+			facts.Remote = url
 		}
 		if taken {
-			facts.hashRange, facts.branch = hashRange, branch
+			facts.HashRange, facts.Branch = hashRange, branch
 			return facts
 		}
 	}

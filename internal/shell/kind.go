@@ -1,33 +1,33 @@
-package observation
+package shell
 
 import (
 	"slices"
 	"strings"
 )
 
-// commandKind is what a simple command runs, without what differs from run to run.
-type commandKind struct {
-	name    string   // program and subcommand: "go test", "npm build", "pytest"
+// Kind is what a simple command runs, without what differs from run to run.
+type Kind struct {
+	Name    string   // program and subcommand: "go test", "npm build", "pytest"
 	setting []string // options that change how it runs, assignments and launchers before it
 	targets []string // files, folders and packages
 }
 
-// commandKinds lists what a command line runs, looking through cd, assignments, wrappers
+// Kinds lists what a command line runs, looking through cd, assignments, wrappers
 // (sudo, env, timeout 60) and launchers (npx, mise exec --, uv run). Programs that only
 // look around are left out: that one of them found nothing says nothing about the next.
-func commandKinds(line string) (list []commandKind) {
-	for _, c := range shellCommands(line, false) {
+func Kinds(line string) (list []Kind) {
+	for _, c := range simpleCommands(line, false) {
 		if c.nested || len(c.words) == 0 {
 			continue
 		}
-		if k := kindOf(c.words); k.name != "" {
+		if k := kindOf(c.words); k.Name != "" {
 			list = append(list, k)
 		}
 	}
 	return list
 }
 
-func kindOf(words []word) (k commandKind) {
+func kindOf(words []word) (k Kind) {
 	name, args := program(words)
 	if len(args) == len(words) {
 		return k
@@ -47,7 +47,7 @@ func kindOf(words []word) (k commandKind) {
 		name, args = program(rest)
 	}
 	if name == "" || looksAround(name) {
-		return commandKind{}
+		return Kind{}
 	}
 	for _, w := range lead {
 		if isAssignment(w) || w.text == "sudo" {
@@ -57,14 +57,14 @@ func kindOf(words []word) (k commandKind) {
 	if name == "git" {
 		sub, rest := gitSubcommand(args)
 		if sub == "" || gitLooks(sub) {
-			return commandKind{}
+			return Kind{}
 		}
 		args = rest
-		k.name = "git " + sub
+		k.Name = "git " + sub
 	} else {
-		k.name, args = subcommand(name, args)
-		if isInterpreter(name) && k.name == name { // what it runs stands in the line
-			return commandKind{}
+		k.Name, args = subcommand(name, args)
+		if isInterpreter(name) && k.Name == name { // what it runs stands in the line
+			return Kind{}
 		}
 	}
 	k.read(args)
@@ -99,7 +99,7 @@ func subcommand(name string, args []word) (string, []word) {
 }
 
 // read sorts arguments into settings and targets.
-func (k *commandKind) read(args []word) {
+func (k *Kind) read(args []word) {
 	for _, a := range args {
 		switch {
 		case !strings.HasPrefix(a.text, "-"):
@@ -179,7 +179,7 @@ func gitLooks(sub string) bool {
 
 // concerns reports whether a failed run of the same kind says something about this one:
 // it ran for the same targets, for some of them, or one of the two runs for all.
-func (k *commandKind) concerns(failed *commandKind) bool {
+func (k *Kind) Concerns(failed *Kind) bool {
 	if k.isForAll() || failed.isForAll() {
 		return true
 	}
@@ -195,13 +195,13 @@ func (k *commandKind) concerns(failed *commandKind) bool {
 }
 
 // isForAll reports whether a run has no target but the whole project.
-func (k *commandKind) isForAll() bool {
+func (k *Kind) isForAll() bool {
 	return len(k.targets) == 0 || slices.Contains(k.targets, ".") || slices.Contains(k.targets, "./...")
 }
 
 // added lists the settings of a run that worked which one that failed lacks: what has
 // repaired it.
-func (k *commandKind) added(failed *commandKind) (list []string) {
+func (k *Kind) Added(failed *Kind) (list []string) {
 	for _, s := range k.setting {
 		if !slices.Contains(failed.setting, s) {
 			list = append(list, s)
@@ -211,20 +211,20 @@ func (k *commandKind) added(failed *commandKind) (list []string) {
 }
 
 // has reports whether a run has all of some settings.
-func (k *commandKind) has(settings []string) bool {
+func (k *Kind) Has(settings []string) bool {
 	return !slices.ContainsFunc(settings, func(s string) bool { return !slices.Contains(k.setting, s) })
 }
 
 // program is the name of the program, which each line of this kind holds.
-func (k *commandKind) program() string {
-	name, _, _ := strings.Cut(k.name, " ")
+func (k *Kind) Program() string {
+	name, _, _ := strings.Cut(k.Name, " ")
 	return name
 }
 
-// kindNamed returns the part of a command line that is of a kind; nil if none is.
-func kindNamed(list []commandKind, name string) *commandKind {
+// KindNamed returns the part of a command line that is of a kind; nil if none is.
+func KindNamed(list []Kind, name string) *Kind {
 	for i := range list {
-		if list[i].name == name {
+		if list[i].Name == name {
 			return &list[i]
 		}
 	}
