@@ -12,13 +12,6 @@ import (
 	"cairn/internal/project"
 )
 
-// helped is a bench whose help takes the time that it takes.
-func helped(t testing.TB) bench {
-	b := newBench(t)
-	b.config.AssistTime, b.config.AssistWall = time.Minute, time.Minute
-	return b
-}
-
 // assist stores an event and returns the help that goes with it, which it enters
 // in the ledger, as the façade does.
 func (b bench) assist(e Event) Context {
@@ -69,8 +62,6 @@ func (b bench) asks(session, text string) Context {
 func (b bench) announces(session string, calls ...Call) Context {
 	return b.assist(Event{Kind: Touch, Session: session, Source: "PreToolUse", Calls: calls})
 }
-
-func bash(command string) Call { return Call{Tool: "Bash", Action: Shell, Command: command} }
 
 func failing(command, why string) Call {
 	return Call{Tool: "Bash", Action: Shell, Command: command, Failed: true, Error: why}

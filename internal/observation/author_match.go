@@ -1,9 +1,10 @@
 package observation
 
 import (
-	"cairn/internal/editlines"
 	"strings"
 	"unicode"
+
+	"cairn/internal/editlines"
 )
 
 const (

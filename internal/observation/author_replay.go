@@ -1,9 +1,10 @@
 package observation
 
 import (
-	"cairn/internal/editlines"
 	"math"
 	"slices"
+
+	"cairn/internal/editlines"
 )
 
 // The edits of a file are taken back one after the other, from the newest to the oldest.

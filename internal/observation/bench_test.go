@@ -184,3 +184,59 @@ func (b bench) fill(cwd string, n int) {
 	}
 	b.imported(events...)
 }
+
+// helped is a bench whose help takes the time that it takes.
+func helped(t testing.TB) bench {
+	b := newBench(t)
+	b.config.AssistTime, b.config.AssistWall = time.Minute, time.Minute
+	return b
+}
+
+func bash(command string) Call { return Call{Tool: "Bash", Action: Shell, Command: command} }
+
+// matched stores events of a transcript whose ids hooks do not know.
+func (b bench) matched(m Match, events ...Event) Imported {
+	b.t.Helper()
+	for i := range events {
+		events[i].Match = m
+		if events[i].At.IsZero() {
+			events[i].At = time.Unix(testStart, 0)
+		}
+	}
+	return b.imported(events...)
+}
+
+const parents = `SELECT o.obs_type, o.content, ifnull(p.content, '-')
+FROM observations o LEFT JOIN prompts p ON p.id = o.prompt_id ORDER BY o.id`
+
+func tool(id string, c Call) Event {
+	c.ID = id
+	return Event{Kind: Tool, Calls: []Call{c}}
+}
+
+// with changes the settings of a bench.
+func (b bench) with(change func(*Config)) bench {
+	c := b.config
+	change(&c)
+	b.Service = New(b.store, c)
+	return b
+}
+
+// printing returns a finished command with what it printed.
+func printing(command, printed string) Call {
+	return Call{Tool: "Bash", Action: Shell, Command: command, Stdout: printed}
+}
+
+// worked stores a session that starts on a branch, edits some files and reads
+// others.
+func (b bench) worked(session, branch, prompt string, edited, read []string) {
+	b.t.Helper()
+	b.record(Event{Kind: SessionStart, Session: session, Branch: branch, Text: "startup", Source: "SessionStart"})
+	b.record(Event{Kind: Prompt, Session: session, Branch: branch, Text: prompt, Source: "UserPromptSubmit"})
+	for _, file := range edited {
+		b.record(Event{Kind: Tool, Session: session, Calls: []Call{{Tool: "Edit", Action: Edit, Path: filepath.Join(b.repo, file)}}})
+	}
+	for _, file := range read {
+		b.record(Event{Kind: Tool, Session: session, Calls: []Call{{Tool: "Read", Action: Read, Path: filepath.Join(b.repo, file)}}})
+	}
+}

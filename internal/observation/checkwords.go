@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"cairn/internal/store"
+	"cairn/internal/words"
 )
 
 const (
@@ -82,11 +83,11 @@ func eachTurn(ctx context.Context, tx *store.Tx, add func(args ...any) error) er
 func eachIndexed(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
 	return tx.Each(ctx, func(r *sql.Rows) error {
 		var id int64
-		text, err := scanIndexed(r, &id)
+		row, err := scanIndexed(r, &id)
 		if err != nil {
 			return err
 		}
-		parts, wholes := text.indexed()
+		parts, wholes := words.Index(row.text())
 		return add(id, parts, wholes)
 	}, selectAllIndexed)
 }
@@ -104,13 +105,13 @@ func indexVariants(ctx context.Context, tx *store.Tx, row int64) (out [][]any, e
 	}
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var id int64
-		text, err := scanIndexed(r, &id)
+		row, err := scanIndexed(r, &id)
 		if err != nil {
 			return err
 		}
-		for given, more := text.Path, path; ; given = more {
-			text.Path = given
-			parts, wholes := text.indexed()
+		for given, more := row.path, path; ; given = more {
+			row.path = given
+			parts, wholes := words.Index(row.text())
 			if out = append(out, []any{id, parts, wholes}); more == "" {
 				return nil
 			}

@@ -1,10 +1,11 @@
 package observation
 
 import (
-	"cairn/internal/oneline"
 	"fmt"
 	"strings"
 	"testing"
+
+	"cairn/internal/oneline"
 )
 
 // longSession records a session of prompts with many reads, edits and commands each.

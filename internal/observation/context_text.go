@@ -1,12 +1,13 @@
 package observation
 
 import (
-	"cairn/internal/oneline"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"cairn/internal/oneline"
 )
 
 // aim is how large the text should be: five sevenths of what it may be at most. Lines

@@ -100,7 +100,7 @@ func FuzzDrafts(f *testing.F) {
 		}
 		for _, d := range drafts(&e, testFilter(t)) {
 			checkDraft(t, d)
-			checkText(t, "searchable", d.searchable().text(), 16000)
+			checkText(t, "searchable", d.searchable(), 16000)
 		}
 		e.Calls[0].Command, e.Calls[0].Server, e.Calls[0].Method = a, b, c
 		for _, d := range drafts(&e, testFilter(t)) {

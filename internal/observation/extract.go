@@ -50,8 +50,8 @@ type draft struct {
 	lines   editlines.Lines
 }
 
-// searchable returns what the row is found by.
-func (d *draft) searchable() searchText { return searchText{d.Content, d.Path, d.Meta} }
+// searchable returns the text by which the row is found.
+func (d *draft) searchable() string { return searchableText(d.Content, d.Path, d.Meta) }
 
 // drafts returns the rows of an event (observations §5): one, for a patch one per
 // file, none for what is Ignored or only a Touch, for blank prompts and messages

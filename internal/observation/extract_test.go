@@ -367,7 +367,7 @@ func TestSearchableTextSaysEverythingOnce(t *testing.T) {
 		{draft{Content: "s.m {…}", Meta: metadata{"server": "s", "method": "m", "params": map[string]string{"b": "two", "a": ""}}},
 			"s.m {…}\na\nb\ntwo"},
 	} {
-		if got := c.d.searchable().text(); got != c.want {
+		if got := c.d.searchable(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

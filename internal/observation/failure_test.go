@@ -1,9 +1,10 @@
 package observation
 
 import (
-	"cairn/internal/shell"
 	"strings"
 	"testing"
+
+	"cairn/internal/shell"
 )
 
 func TestRowsOfEarlierVersionsShowTheLineThatSaysWhy(t *testing.T) {

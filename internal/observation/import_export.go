@@ -356,9 +356,9 @@ func (r *ExportImporter) insert(ctx context.Context, tx *store.Tx, e *Exported, 
 	}
 	r.added++
 	r.counts.Added++
-	text, err := row.searchText()
+	text, err := row.searchableText()
 	if err == nil {
-		err = text.index(ctx, tx, id)
+		err = indexText(ctx, tx, id, text)
 	}
 	if err != nil {
 		return err

@@ -8,20 +8,6 @@ import (
 	"testing"
 )
 
-// worked stores a session that starts on a branch, edits some files and reads
-// others.
-func (b bench) worked(session, branch, prompt string, edited, read []string) {
-	b.t.Helper()
-	b.record(Event{Kind: SessionStart, Session: session, Branch: branch, Text: "startup", Source: "SessionStart"})
-	b.record(Event{Kind: Prompt, Session: session, Branch: branch, Text: prompt, Source: "UserPromptSubmit"})
-	for _, file := range edited {
-		b.record(Event{Kind: Tool, Session: session, Calls: []Call{{Tool: "Edit", Action: Edit, Path: filepath.Join(b.repo, file)}}})
-	}
-	for _, file := range read {
-		b.record(Event{Kind: Tool, Session: session, Calls: []Call{{Tool: "Read", Action: Read, Path: filepath.Join(b.repo, file)}}})
-	}
-}
-
 func (b bench) likely(branch, prompt string, n int) (paths []string) {
 	b.t.Helper()
 	files, err := b.Likely(b.t.Context(), LikelyArgs{Project: b.project("shop"), Branch: branch, Prompt: prompt, Limit: n})

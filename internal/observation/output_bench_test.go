@@ -1,10 +1,11 @@
 package observation
 
 import (
-	"cairn/internal/tooloutput"
 	"fmt"
 	"strings"
 	"testing"
+
+	"cairn/internal/tooloutput"
 )
 
 // BenchmarkNewOutput measures what keeping an output costs a hook, of lines that differ in

@@ -1,13 +1,14 @@
 package observation
 
 import (
-	"cairn/internal/tooloutput"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"cairn/internal/tooloutput"
 )
 
 func TestADigestKeepsTheEndsAndWhatTells(t *testing.T) {

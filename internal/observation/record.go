@@ -261,7 +261,7 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	if err := d.searchable().index(ctx, tx, id); err != nil {
+	if err := indexText(ctx, tx, id, d.searchable()); err != nil {
 		return 0, err
 	}
 	if err := d.output.insert(ctx, tx, id); err != nil {

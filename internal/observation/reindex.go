@@ -54,28 +54,35 @@ func (j *Service) Reindex(ctx context.Context, progress func(rows int)) error {
 func indexAfter(ctx context.Context, tx *store.Tx, after int64) (last int64, n int, err error) {
 	last = after
 	err = tx.Each(ctx, func(r *sql.Rows) error {
-		text, err := scanIndexed(r, &last)
+		row, err := scanIndexed(r, &last)
 		if err != nil {
 			return err
 		}
 		n++
-		return text.index(ctx, tx, last)
+		return indexText(ctx, tx, last, row.text())
 	}, selectIndexed, after, reindexBatch)
 	return last, n, err
 }
 
-// scanIndexed reads a row of selectIndexed as it was before it was stored, as far as
-// searchText needs it.
-func scanIndexed(r *sql.Rows, id *int64) (text searchText, err error) {
+// indexedRow is what the searchable text of a row is made of, as it was before it was stored.
+type indexedRow struct {
+	content, path string
+	meta          metadata
+}
+
+func (r *indexedRow) text() string { return searchableText(r.content, r.path, r.meta) }
+
+// scanIndexed reads a row of selectIndexed.
+func scanIndexed(r *sql.Rows, id *int64) (row indexedRow, err error) {
 	var s storedRow
 	var path, meta string
 	if err := r.Scan(id, &s.obsType, &s.content, &path, &meta); err != nil {
-		return text, err
+		return row, err
 	}
 	s.path = sql.NullString{String: path, Valid: path != ""}
-	text.Content, text.Meta = s.content, storedMetadata(meta)
+	row.content, row.meta = s.content, storedMetadata(meta)
 	if path != "" {
-		text.Path = s.givenPath()
+		row.path = s.givenPath()
 	}
-	return text, nil
+	return row, nil
 }

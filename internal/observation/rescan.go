@@ -191,7 +191,7 @@ func rewriteRow(ctx context.Context, tx *store.Tx, s *storedRow) error {
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
 		return err
 	}
-	text, err := s.searchText()
+	text, err := s.searchableText()
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func rewriteRow(ctx context.Context, tx *store.Tx, s *storedRow) error {
 	if err := forgetTurn(ctx, tx, s.sessionKey, s.at, s.id); err != nil {
 		return err
 	}
-	return text.index(ctx, tx, s.id)
+	return indexText(ctx, tx, s.id, text)
 }
 
 // storedSession is what a session holds that may have to be redacted.

@@ -15,14 +15,6 @@ import (
 	"cairn/internal/store"
 )
 
-// with changes the settings of a bench.
-func (b bench) with(change func(*Config)) bench {
-	c := b.config
-	change(&c)
-	b.Service = New(b.store, c)
-	return b
-}
-
 func keepDefaults(c *Config) { c.Retention = DefaultRetention() }
 
 // oneOfEach stores a row of every type.

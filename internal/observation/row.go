@@ -82,19 +82,25 @@ func structure(s string) any {
 	return v
 }
 
-// storedMetadata reads a row's metadata as it was before it was stored; what is
-// no JSON object is none.
+// storedMetadata reads a row's metadata as it was before it was stored. It is empty if the
+// text is not a JSON object.
 func storedMetadata(text string) metadata {
 	m := metadata{}
 	if text == "" || json.Unmarshal([]byte(text), &m) != nil {
 		return metadata{}
 	}
+	return withParams(m)
+}
+
+// withParams gives the parameters of an MCP call in metadata the type that they had before
+// they were stored.
+func withParams(m metadata) metadata {
 	if params, ok := m["params"].(map[string]any); ok {
-		words := map[string]string{}
+		texts := map[string]string{}
 		for name, v := range params {
-			words[name], _ = v.(string)
+			texts[name], _ = v.(string)
 		}
-		m["params"] = words
+		m["params"] = texts
 	}
 	return m
 }
@@ -117,30 +123,24 @@ const (
 	insertBranch = `INSERT OR IGNORE INTO session_branches (branch, session_key) VALUES (?, ?)`
 )
 
-// searchText is what the searchable text of a row is made of.
-type searchText struct {
-	Content string
-	Path    string // as the call gave it, "" for none
-	Meta    metadata
-}
-
-// text returns the text by which the row is found (observations §8.1): its content and what
-// its path and metadata hold that the content does not say already.
-func (s searchText) text() string {
+// searchableText returns the text by which a row is found (observations §8.1): its content
+// and what its path, as the call gave it, and its metadata hold that the content does not say
+// already.
+func searchableText(content, path string, meta metadata) string {
 	var b strings.Builder
-	b.WriteString(s.Content)
+	b.WriteString(content)
 	more := func(text string) {
-		if text != "" && !holdsWords(s.Content, text) {
+		if text != "" && !holdsWords(content, text) {
 			b.WriteByte('\n')
 			b.WriteString(text)
 		}
 	}
-	more(s.Path)
+	more(path)
 	for _, key := range []string{"error", "description", "commit_message", "branch", "server", "method"} {
-		text, _ := s.Meta[key].(string)
+		text, _ := meta[key].(string)
 		more(text)
 	}
-	if params, ok := s.Meta["params"].(map[string]string); ok {
+	if params, ok := meta["params"].(map[string]string); ok {
 		for _, name := range slices.Sorted(maps.Keys(params)) {
 			more(name)
 			more(params[name])
@@ -149,12 +149,9 @@ func (s searchText) text() string {
 	return b.String()
 }
 
-// indexed returns what the index of words contains of the row.
-func (s searchText) indexed() (parts, wholes string) { return words.Index(s.text()) }
-
-// index stores the searchable words of a row.
-func (s searchText) index(ctx context.Context, tx *store.Tx, id int64) error {
-	parts, wholes := s.indexed()
+// indexText stores the words of a row's searchable text.
+func indexText(ctx context.Context, tx *store.Tx, id int64, text string) error {
+	parts, wholes := words.Index(text)
 	_, err := tx.Exec(ctx, insertWords, id, parts, wholes)
 	return err
 }

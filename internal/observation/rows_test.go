@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
@@ -238,5 +239,32 @@ func TestRankingEqualsSortingEverything(t *testing.T) {
 		if got[i].ID != want[i] {
 			t.Fatalf("row %d: #%d, want #%d", i, got[i].ID, want[i])
 		}
+	}
+}
+
+func TestManyOutputsAreReturnedShortened(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var ids []int64
+	for i := range 50 {
+		var text strings.Builder
+		for l := range 30 {
+			fmt.Fprintf(&text, "kiln %c says %s 漢字 at step %d\n", 'a'+i%26, strings.Repeat("hot ", 5+l%7), l)
+		}
+		ids = append(ids, b.call(printing("./say", text.String()), "").IDs[0])
+	}
+	rows, err := b.Get(t.Context(), ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, r := range rows {
+		total += len(r.Output)
+		if !strings.HasPrefix(r.Output, "kiln ") || !strings.HasSuffix(r.Output, "at step 29") || !utf8.ValidString(r.Output) {
+			t.Errorf("%q", r.Output)
+		}
+	}
+	if total > maxOutputs || total < maxOutputs/2 {
+		t.Errorf("%d bytes together", total)
 	}
 }

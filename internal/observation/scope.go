@@ -11,6 +11,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/words"
 )
 
 // Scope says which project a question is about.
@@ -105,3 +106,8 @@ func sessionNotFound(id string) error {
 
 // maxIDs is how many rows one call of Get may ask for.
 const maxIDs = 50
+
+// parseQuery reads a query over observations_fts.
+func parseQuery(query string) (match string, err error) {
+	return words.Language{Parts: "parts", Wholes: "wholes"}.Parse(query)
+}

@@ -11,7 +11,6 @@ import (
 
 	"cairn/internal/oneline"
 	"cairn/internal/project"
-	"cairn/internal/redact"
 	"cairn/internal/store"
 )
 
@@ -114,7 +113,7 @@ func TestTheContextKeepsItsBoundsWhateverThingsAreCalled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told.Tokens > limit || told.Tokens != oneline.Tokens(told.Text) || len([]rune(told.Text)) > maxContextChars || !strings.HasPrefix(told.Text, contextHeader) {
+		if told.Tokens > limit || told.Tokens != oneline.Tokens(told.Text) || len([]rune(told.Text)) > 9500 || !strings.HasPrefix(told.Text, "# cairn context\n") {
 			t.Errorf("%s: %d tokens, %d characters", source, told.Tokens, len([]rune(told.Text)))
 		}
 		sum := 0
@@ -134,104 +133,6 @@ func TestTheContextKeepsItsBoundsWhateverThingsAreCalled(t *testing.T) {
 		if at := slices.Compact(heads); !slices.Equal(at, slices.DeleteFunc(order, func(s string) bool { return !slices.Contains(heads, s) })) {
 			t.Errorf("%s: sections %q", source, heads)
 		}
-	}
-}
-
-func TestARescanRedactsBranches(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	b.worked("s1", "fix/ACME-22", "work on it all day", nil, nil)
-	b.worked("s2", "fix/other", "work on it all day", nil, nil)
-	filter, err := redact.New(redact.Options{ExtraPatterns: []string{`ACME-\d+`}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b = b.with(func(c *Config) { c.Filter = filter })
-	for _, want := range []int{1, 0} {
-		done, err := b.Rescan(t.Context(), RescanArgs{})
-		if err != nil || done.Sessions != want || done.Rows != 0 || done.Rules["extra_pattern_1"] != want {
-			t.Errorf("%+v %v, want %d sessions", done, err, want)
-		}
-	}
-	b.want("branches", b.query(`SELECT branch FROM session_branches ORDER BY session_key`), []string{"fix/" + redact.Mark, "fix/other"})
-}
-
-// TestWhatASalvageCannotKeepIsFoundAndMended breaks the new tables as damage would.
-func TestWhatASalvageCannotKeepIsFoundAndMended(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	b.prompt("to be purged", "")
-	b.call(Call{ID: "t1", Tool: "Bash", Action: Shell, Command: "make"}, "")
-	b.purge(PurgeArgs{IDs: []int64{1}})
-	err := b.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
-		for _, q := range []string{
-			`DELETE FROM store_meta WHERE name = 'tombstone_salt'`,
-			`INSERT INTO injection_rows (timestamp, session_key, trigger, section, observation_id, tokens, used_at)
-				VALUES (1, 1, 'prompt', 'local', 1, 1, 7)`,
-		} {
-			if _, err := tx.Exec(ctx, q); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := b.Check(t.Context())
-	if err != nil || len(found) != 2 {
-		t.Errorf("found %q, %v", found, err)
-	}
-	if err := b.Mend(t.Context(), func(string, int64) {}); err != nil {
-		t.Fatal(err)
-	}
-	if found, err := b.Check(t.Context()); err != nil || len(found) != 0 {
-		t.Errorf("after mending %q, %v", found, err)
-	}
-}
-
-// TestActionsKeepAPromptWhoseTextASalvageHasLost: it reports which belong together.
-func TestActionsKeepAPromptWhoseTextASalvageHasLost(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	b.prompt("what it said", "")
-	b.call(Call{ID: "t1", Tool: "Bash", Action: Shell, Command: "make"}, "")
-	err := b.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `DELETE FROM observation_rows WHERE id = 1`)
-		return err
-	})
-	if err == nil {
-		err = b.Mend(t.Context(), func(string, int64) {})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.want("parents", b.query(`SELECT content, prompt_id FROM observations`), []string{"make|1"})
-}
-
-// TestASessionWithTextlessPromptsCanBePurged such as a salvage may leave behind.
-func TestASessionWithTextlessPromptsCanBePurged(t *testing.T) {
-	t.Parallel()
-	for _, purge := range []PurgeArgs{{Session: "s1"}, {Type: typePrompt}} {
-		b := newBench(t)
-		b.worked("s1", "ada/x", "what it says", nil, nil)
-		err := b.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Exec(ctx, `INSERT INTO prompt_rows (session_key, timestamp, source) VALUES (1, 1, 'user')`)
-			if err == nil {
-				_, err = tx.Exec(ctx, `DELETE FROM observation_rows WHERE obs_type = 'session_start'`)
-			}
-			if err == nil {
-				_, err = tx.Exec(ctx, `DELETE FROM observations_fts WHERE rowid = 1`)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if done := b.purge(purge); done.Sessions != 1 {
-			t.Errorf("%+v", done)
-		}
-		b.want("left", b.query(`SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM prompt_rows), (SELECT count(*) FROM session_branches)`), []string{"0|0|0"})
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
-	"cairn/internal/words"
 )
 
 // Hit is one row of a search.
@@ -103,11 +102,6 @@ func checkOrder(a SearchArgs) error {
 		return fault.Newf(fault.Invalid, "invalid_argument", "orderBy must be relevance or blended, not %q", a.OrderBy)
 	}
 	return checkType(a.ObsType)
-}
-
-// parseQuery reads a query over observations_fts.
-func parseQuery(query string) (match string, err error) {
-	return words.Language{Parts: "parts", Wholes: "wholes"}.Parse(query)
 }
 
 // match is a row that matches.

@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-const parents = `SELECT o.obs_type, o.content, ifnull(p.content, '-')
-FROM observations o LEFT JOIN prompts p ON p.id = o.prompt_id ORDER BY o.id`
-
 func TestRowsBelongToThePromptThatCausedThem(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

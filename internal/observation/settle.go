@@ -48,7 +48,7 @@ func (w *writing) settle(ctx context.Context, tx *store.Tx, id int64, d draft) e
 	if err := dropWords(ctx, tx, id); err != nil {
 		return err
 	}
-	if err := d.searchable().index(ctx, tx, id); err != nil {
+	if err := indexText(ctx, tx, id, d.searchable()); err != nil {
 		return err
 	}
 	if err := dropOutput(ctx, tx, id); err != nil {

@@ -1,8 +1,9 @@
 package observation
 
 import (
-	"cairn/internal/tooloutput"
 	"strings"
+
+	"cairn/internal/tooloutput"
 )
 
 // shareOutputs shortens the outputs of rows that are longer than maxOutputs together.

@@ -24,23 +24,16 @@ func (s *storedRow) checksum() int64 {
 	return (&said{s.at, s.obsType, s.source, s.tool.String, s.content, s.path.String, s.meta.String}).checksum()
 }
 
-// searchText returns what the row is found by, as it was before it was stored.
-func (s *storedRow) searchText() (searchText, error) {
-	text := searchText{Content: s.content, Path: s.givenPath()}
+// searchableText returns the text by which the row is found.
+func (s *storedRow) searchableText() (string, error) {
 	if !s.meta.Valid {
-		return text, nil
+		return searchableText(s.content, s.givenPath(), nil), nil
 	}
-	if err := json.Unmarshal([]byte(s.meta.String), &text.Meta); err != nil {
-		return text, err
+	var meta metadata
+	if err := json.Unmarshal([]byte(s.meta.String), &meta); err != nil {
+		return "", err
 	}
-	if params, ok := text.Meta["params"].(map[string]any); ok {
-		texts := map[string]string{}
-		for name, v := range params {
-			texts[name], _ = v.(string)
-		}
-		text.Meta["params"] = texts
-	}
-	return text, nil
+	return searchableText(s.content, s.givenPath(), withParams(meta)), nil
 }
 
 // givenPath is the path as the call gave it: rows about files and searches say it

@@ -7,23 +7,6 @@ import (
 	"time"
 )
 
-// matched stores events of a transcript whose ids hooks do not know.
-func (b bench) matched(m Match, events ...Event) Imported {
-	b.t.Helper()
-	for i := range events {
-		events[i].Match = m
-		if events[i].At.IsZero() {
-			events[i].At = time.Unix(testStart, 0)
-		}
-	}
-	return b.imported(events...)
-}
-
-func tool(id string, c Call) Event {
-	c.ID = id
-	return Event{Kind: Tool, Calls: []Call{c}}
-}
-
 func TestCallsThatHooksToldWithoutIDsAreImportedOnce(t *testing.T) {
 	t.Parallel()
 	code := 1

@@ -184,7 +184,7 @@ func TestASessionThatIsPurgedDuringItsImportGetsNoDigest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	i, prepare := b.Importer(ImportOptions{}), b.Preparer()
-	for n := range maxImportRows {
+	for n := range 500 { // of one transaction of an import
 		p, err := prepare.Prepare(Event{
 			Kind: Prompt, Session: "old", Cwd: b.repo, Text: fmt.Sprint("prompt ", n), At: time.Unix(testStart-9000+int64(n), 0),
 			LineID: fmt.Sprint("u", n), Source: "UserPromptSubmit", Imported: true, Harness: "claude",
