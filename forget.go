@@ -10,6 +10,8 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/forget"
+	"cairn/internal/observation/integrity"
 	"cairn/internal/store"
 )
 
@@ -64,27 +66,27 @@ const (
 
 // Purge forgets rows permanently; see observation.Service.Purge. Without a store
 // there is nothing to purge: NotFound, store.CodeMissing.
-func (c *Cairn) Purge(ctx context.Context, a observation.PurgeArgs) (observation.PurgeResult, error) {
+func (c *Cairn) Purge(ctx context.Context, a forget.PurgeArgs) (forget.PurgeResult, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil {
-		return observation.PurgeResult{}, err
+		return forget.PurgeResult{}, err
 	}
 	if s == nil {
-		return observation.PurgeResult{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
+		return forget.PurgeResult{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
 	a.Cwd = c.config.Cwd
 	if a.Confirm {
 		if _, err := c.finishForgetting(ctx, s); err != nil { // what a purge of mail left when it was killed
-			return observation.PurgeResult{}, err
+			return forget.PurgeResult{}, err
 		}
 	}
-	return c.over(s).Purge(ctx, a)
+	return forget.Purge(ctx, c.over(s), a)
 }
 
 // Swept is what a sweep did, or would do.
 type Swept struct {
-	observation.SweepResult
-	Rescan *observation.Rescanned `json:"rescan,omitempty"` // if it was asked for
+	forget.SweepResult
+	Rescan *forget.Rescanned `json:"rescan,omitempty"` // if it was asked for
 }
 
 // SweepArgs say how to sweep.
@@ -106,26 +108,26 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) 
 	if err != nil {
 		return done, err
 	}
-	args := observation.SweepArgs{DryRun: a.DryRun, Progress: func(rows int) {
+	args := forget.SweepArgs{DryRun: a.DryRun, Progress: func(rows int) {
 		if a.Progress != nil {
 			a.Progress(rows, 0)
 		}
 	}}
-	if done.SweepResult, err = j.Sweep(ctx, args); err != nil {
+	if done.SweepResult, err = forget.Sweep(ctx, j, args); err != nil {
 		return done, err
 	}
 	if !a.DryRun {
-		if _, err := j.FillChecksums(ctx, math.MaxInt); err != nil {
+		if _, err := integrity.FillChecksums(ctx, j, math.MaxInt); err != nil {
 			return done, err
 		}
 	}
-	room, err := j.MakeRoom(ctx, args)
+	room, err := forget.EnforceSizeLimit(ctx, j, args)
 	done.Add(room)
 	if err != nil {
 		return done, err
 	}
 	if a.Rescan {
-		found, err := j.Rescan(ctx, observation.RescanArgs{DryRun: a.DryRun, Progress: a.Progress})
+		found, err := forget.Rescan(ctx, j, forget.RescanArgs{DryRun: a.DryRun, Progress: a.Progress})
 		done.Rescan = &found
 		if err != nil {
 			return done, err
@@ -144,14 +146,14 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) 
 
 // makeRoom keeps a store that a server has open within its bound.
 func (c *Cairn) makeRoom(ctx context.Context, s *store.Store) error {
-	_, err := c.over(s).MakeRoom(ctx, observation.SweepArgs{})
+	_, err := forget.EnforceSizeLimit(ctx, c.over(s), forget.SweepArgs{})
 	return err
 }
 
 // fillChecksums computes some checksums of rows that an older cairn wrote.
 func (c *Cairn) fillChecksums(ctx context.Context, s *store.Store) error {
 	const atOnce = 20_000
-	_, err := c.over(s).FillChecksums(ctx, atOnce)
+	_, err := integrity.FillChecksums(ctx, c.over(s), atOnce)
 	return err
 }
 

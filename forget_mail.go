@@ -9,7 +9,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
-	"cairn/internal/observation"
+	"cairn/internal/observation/forget"
 	"cairn/internal/store"
 )
 
@@ -36,7 +36,7 @@ func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done PurgedMai
 	if err != nil {
 		return done, err
 	}
-	a.Note = observation.NoteForgetting
+	a.Note = forget.MarkUnfinished
 	done.PurgeResult, err = c.mailService(s).Purge(ctx, mail.Caller{Owner: true, Place: c.place}, a)
 	if err != nil || !a.Confirm || done.Messages == 0 {
 		return done, err
@@ -77,12 +77,12 @@ func (c *Cairn) buryFiles(ctx context.Context, done *PurgedMail) error {
 // observation.Service.FinishForgetting does.
 func (c *Cairn) finishForgetting(ctx context.Context, s *store.Store) (backups int, err error) {
 	j := c.over(s)
-	pending, err := j.IsForgetting(ctx)
+	pending, err := forget.IsUnfinished(ctx, j)
 	if err != nil || !pending {
 		return 0, err
 	}
 	if err := c.mailService(s).DropStaleWords(ctx); err != nil {
 		return 0, err
 	}
-	return j.FinishForgetting(ctx)
+	return forget.Finish(ctx, j)
 }

@@ -13,6 +13,7 @@ import (
 	"cairn/internal/harness"
 	"cairn/internal/mail"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -27,7 +28,7 @@ func (c *Cairn) mailService(s *store.Store) *mail.Service {
 		return mail.DiskLevel(level)
 	}
 	config.Edits = func(ctx context.Context, project string, since time.Time) (all []mail.Touch, err error) {
-		files, err := c.over(s).Touched(ctx, project, since)
+		files, err := browse.Touched(ctx, c.over(s), project, since)
 		for _, f := range files {
 			all = append(all, mail.Touch{Path: f.Path, At: time.Unix(f.At, 0)})
 		}

@@ -7,7 +7,7 @@ import (
 
 	"cairn/internal/citation"
 	"cairn/internal/fault"
-	"cairn/internal/observation"
+	"cairn/internal/observation/sessionstart"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -297,8 +297,8 @@ const maxOpenRecords = 5
 
 // openRecords is what a session that starts in a project is told of its records:
 // the OPEN ones that the last session had active.
-func (c *Cairn) openRecords(ctx context.Context, s *store.Store, projectID string) (observation.Section, error) {
-	section := observation.Section{Title: "Open"}
+func (c *Cairn) openRecords(ctx context.Context, s *store.Store, projectID string) (sessionstart.Section, error) {
+	section := sessionstart.Section{Title: "Open"}
 	if c.journal.Limits.Off {
 		return section, nil
 	}

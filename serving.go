@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"cairn/internal/followers"
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/store"
 )
 
@@ -107,7 +107,7 @@ func (c *Cairn) Schema(ctx context.Context) (int, error) {
 
 // StoreMetrics are numbers about the store. Without one all are zero.
 type StoreMetrics struct {
-	Counts    observation.Stats
+	Counts    browse.Stats
 	Bytes     map[store.FileRole]int64
 	Followers followers.Account
 }
@@ -125,7 +125,7 @@ func (c *Cairn) Measures(ctx context.Context) (StoreMetrics, error) {
 			m.Bytes[role] = info.Size()
 		}
 	}
-	if m.Counts, err = c.over(s).Stats(ctx); err != nil {
+	if m.Counts, err = browse.CountStored(ctx, c.over(s)); err != nil {
 		return m, err
 	}
 	m.Followers, err = c.Followers(ctx)

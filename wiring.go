@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/wiring"
 )
 
@@ -22,10 +22,10 @@ type InitArgs struct {
 // InitReport is what a first look at the history shows.
 type InitReport struct {
 	wiring.Result
-	Import   *ImportReport               `json:"import"`   // null if there was nothing to read
-	Imported observation.Totals          `json:"imported"` // what the import added
-	Held     observation.Totals          `json:"held"`     // what there is now
-	Question *observation.SampleQuestion `json:"question"` // null if the history answers none
+	Import   *ImportReport          `json:"import"`   // null if there was nothing to read
+	Imported browse.Totals          `json:"imported"` // what the import added
+	Held     browse.Totals          `json:"held"`     // what there is now
+	Question *browse.SampleQuestion `json:"question"` // null if the history answers none
 }
 
 // Init wires the agents, imports their transcripts at once, since hosts delete
@@ -64,7 +64,7 @@ func (c *Cairn) welcome(ctx context.Context, a ImportArgs, w *InitReport) error 
 	if err != nil {
 		return err
 	}
-	before, err := j.Stats(ctx)
+	before, err := browse.CountStored(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -82,13 +82,13 @@ func (c *Cairn) welcome(ctx context.Context, a ImportArgs, w *InitReport) error 
 	if before.LastEvent != nil {
 		last = before.LastEvent.ID
 	}
-	if w.Imported, err = j.Haul(ctx, last); err != nil {
+	if w.Imported, err = browse.CountAfter(ctx, j, last); err != nil {
 		return err
 	}
-	if w.Held, err = j.Haul(ctx, 0); err != nil {
+	if w.Held, err = browse.CountAfter(ctx, j, 0); err != nil {
 		return err
 	}
-	w.Question, err = j.Showcase(ctx)
+	w.Question, err = browse.FindSampleQuestion(ctx, j)
 	return err
 }
 

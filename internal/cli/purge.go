@@ -10,12 +10,12 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
-	"cairn/internal/observation"
+	"cairn/internal/observation/forget"
 	"cairn/internal/store"
 )
 
 func purgeCommand(p *Process) *cobra.Command {
-	var a observation.PurgeArgs
+	var a forget.PurgeArgs
 	var letters mail.PurgeArgs
 	var before string
 	var asJSON bool
@@ -171,7 +171,7 @@ func (p *Process) patience() (stop func() bool) {
 	}).Stop
 }
 
-func (p *Process) printPurged(done observation.PurgeResult, confirmed bool) {
+func (p *Process) printPurged(done forget.PurgeResult, confirmed bool) {
 	w := p.Out
 	verb := "would purge"
 	if confirmed {

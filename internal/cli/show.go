@@ -13,6 +13,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/record"
 	"cairn/internal/store"
 )
@@ -70,7 +71,7 @@ type showing struct {
 func (s *showing) read(cmd *cobra.Command, args []string) error {
 	for _, arg := range args {
 		if id, err := strconv.ParseInt(strings.TrimPrefix(arg, "#"), 10, 64); err == nil {
-			rows, err := s.service.Get(cmd.Context(), []int64{id})
+			rows, err := browse.Get(cmd.Context(), s.service, []int64{id})
 			if err != nil {
 				return err
 			}
@@ -81,7 +82,7 @@ func (s *showing) read(cmd *cobra.Command, args []string) error {
 				continue
 			}
 		}
-		session, err := s.service.SessionBeginning(cmd.Context(), arg)
+		session, err := browse.SessionBeginning(cmd.Context(), s.service, arg)
 		if fault.KindOf(err) == fault.NotFound {
 			s.missing = append(s.missing, arg)
 			continue
@@ -89,7 +90,7 @@ func (s *showing) read(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		trace, err := s.service.Trace(cmd.Context(), session, nil, nil)
+		trace, err := browse.TraceSession(cmd.Context(), s.service, session, nil, nil)
 		if err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func (s *showing) print() error {
 		switch one := one.(type) {
 		case observation.Observation:
 			describeRow(&b, one)
-		case observation.Trace:
+		case browse.Trace:
 			describeSession(&b, one)
 		}
 	}
@@ -141,7 +142,7 @@ func describeRow(b *strings.Builder, o observation.Observation) {
 func second(at int64) string { return minute(record.Time(at * 1e9)) }
 
 // describeSession prints the prompts of a session and what was done for each.
-func describeSession(b *strings.Builder, t observation.Trace) {
+func describeSession(b *strings.Builder, t browse.Trace) {
 	fmt.Fprintf(b, "session %s  %s  %s", oneLine(t.SessionID), oneLine(t.Project), second(t.StartedAt))
 	if t.EndedAt != nil {
 		b.WriteString(" to " + second(*t.EndedAt))
@@ -159,7 +160,7 @@ func describeSession(b *strings.Builder, t observation.Trace) {
 }
 
 // describeAction prints a row of a session in a line, and a failure in a second one.
-func describeAction(b *strings.Builder, row observation.TraceRow) {
+func describeAction(b *strings.Builder, row browse.TraceRow) {
 	text := oneLine(row.ContentPreview)
 	if row.FilePath != nil {
 		text = oneLine(*row.FilePath)

@@ -19,6 +19,7 @@ import (
 	"cairn/internal/githook"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
+	"cairn/internal/observation/forget"
 	"cairn/internal/repair"
 	"cairn/internal/store"
 	"cairn/internal/tomlfile"
@@ -436,7 +437,7 @@ func (d *diagnosing) forgetting(ctx context.Context) {
 	if d.older {
 		return // nothing of the kind was known
 	}
-	pending, err := d.journal.IsForgetting(ctx)
+	pending, err := forget.IsUnfinished(ctx, d.journal)
 	switch {
 	case err != nil:
 		d.unknown("forgetting", err)

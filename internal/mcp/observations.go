@@ -6,6 +6,8 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
+	"cairn/internal/observation/search"
 )
 
 // Observations is what answers the six tools about what happened (contract
@@ -86,7 +88,7 @@ func (d *Detail) UnmarshalText(text []byte) error {
 func ObservationTools(o Observations) []Tool {
 	tools := []Tool{
 		NewTool(Tool{
-			Name: "search", Words: "past history find grep", Title: "Search observations", Result: gives[[]observation.FoundRow](),
+			Name: "search", Words: "past history find grep", Title: "Search observations", Result: gives[[]search.FoundRow](),
 			Description: "Find single rows of what agents did: prompts, files, commands, errors, commits. Use it for exact words; for questions use recall. " +
 				"Rows with all words come first, then rows with some (matched: some). get_observations reads rows whole.",
 		}, func(ctx context.Context, c Call, a SearchArgs) (any, error) {
@@ -98,19 +100,19 @@ func ObservationTools(o Observations) []Tool {
 			Description: "Read observations whole, in the order of their ids: text, metadata, and what a command printed as output. Ids come from recall, search and other tools.",
 		}, func(ctx context.Context, _ Call, a idsArgs) (any, error) { return o.Get(ctx, a.IDs) }),
 		argumentsTool(Tool{
-			Name: "timeline", Title: "Timeline", Result: gives[observation.Timeline](),
+			Name: "timeline", Title: "Timeline", Result: gives[browse.Timeline](),
 			Description: "See what happened right before and after one observation in its session, in order.",
 		}, o.Timeline),
 		argumentsTool(Tool{
-			Name: "recent_context", Title: "Recent context", Result: givesEither[[]observation.Scored, []observation.CompactScored](),
+			Name: "recent_context", Title: "Recent context", Result: givesEither[[]browse.Scored, []browse.CompactScored](),
 			Description: "See where work stands: the latest observations that matter, one per file, ranked by age, type and project. Use it at the start of a task.",
 		}, o.RecentContext),
 		argumentsTool(Tool{
-			Name: "session_trace", Words: "past transcript log", Title: "Session trace", Result: gives[observation.Trace](),
+			Name: "session_trace", Words: "past transcript log", Title: "Session trace", Result: gives[browse.Trace](),
 			Description: "Retell one session in order: each prompt with what was done for it, and the session's summary.",
 		}, o.SessionTrace),
 		argumentsTool(Tool{
-			Name: "file_history", Words: "past edits who changed", Title: "File history", Result: gives[observation.History](),
+			Name: "file_history", Words: "past edits who changed", Title: "File history", Result: gives[browse.History](),
 			Description: "See which sessions touched a file, what they did to it and for which prompt, newest session first. Use it before you change a file that others worked on.",
 		}, o.FileHistory),
 	}

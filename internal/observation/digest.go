@@ -37,7 +37,7 @@ type Commit struct {
 const (
 	maxDigestFiles    = 20
 	maxDigestCommands = 10
-	maxIntent         = 200
+	MaxIntent         = 200
 	maxNextSteps      = 400
 )
 
@@ -52,9 +52,9 @@ FROM observation_rows WHERE session_key = ? ORDER BY timestamp, id`
 WHERE session_id = ? AND source = 'agent' AND agent_id IS NULL ORDER BY timestamp DESC, id DESC LIMIT 1`
 )
 
-// writeDigest recomputes a session's digest as a whole and stores it.
-func writeDigest(ctx context.Context, tx *store.Tx, s project.Session) error {
-	d, err := digest(ctx, tx, s)
+// WriteDigest recomputes a session's digest as a whole and stores it.
+func WriteDigest(ctx context.Context, tx *store.Tx, s project.Session) error {
+	d, err := DigestOf(ctx, tx, s)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func writeDigest(ctx context.Context, tx *store.Tx, s project.Session) error {
 	return project.SetSummary(ctx, tx, s.Key, string(text))
 }
 
-func digest(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error) {
+func DigestOf(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error) {
 	d := Digest{FilesEdited: []string{}, Commits: []Commit{}, Source: "rules"}
 	if err := d.readPrompts(ctx, tx, s.ID); err != nil {
 		return d, err
@@ -80,22 +80,22 @@ func digest(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error
 			return err
 		}
 		n++
-		if isAction(obsType) {
+		if IsAction(obsType) {
 			d.Actions++
 		}
 		switch obsType {
-		case typeEdit, typeWrite:
+		case TypeEdit, TypeWrite:
 			if !failed.Bool && !interrupted.Bool && path != "" {
 				d.FilesEdited = append(d.FilesEdited, path)
 			}
-		case typeCommand, typeGitCommit, typeGitPush, typeGitHub:
+		case TypeCommand, TypeGitCommit, TypeGitPush, TypeGitHub:
 			if hash.String != "" && !shell.InNewRepository(content) {
 				d.Commits = append(d.Commits, Commit{hash.String, message.String})
 			}
 			if !interrupted.Bool { // an interrupted command neither passed nor failed
 				runs.add(content, false, n)
 			}
-		case typeCommandError:
+		case TypeCommandError:
 			if !interrupted.Bool { // earlier versions stored interrupted commands as failed
 				runs.add(command.String, true, n)
 			}
@@ -128,7 +128,7 @@ func (d *Digest) readPrompts(ctx context.Context, tx *store.Tx, session string) 
 	if intent == "" {
 		intent = first
 	}
-	d.Intent = oneline.Cut(intent, maxIntent)
+	d.Intent = oneline.Cut(intent, MaxIntent)
 	var last string
 	err = tx.Each(ctx, func(r *sql.Rows) error { return r.Scan(&last) }, selectLastMessage, session)
 	d.NextSteps = lastSentences(last, maxNextSteps)
@@ -191,9 +191,9 @@ func (c *commandRuns) split() (fixed, failing []string) {
 		switch {
 		case r.failed && shell.Resolves(passed, r.text):
 		case r.failed && len(failing) < maxDigestCommands:
-			failing = append(failing, oneline.Cut(r.text, maxIntent))
+			failing = append(failing, oneline.Cut(r.text, MaxIntent))
 		case r.everFailed && !r.failed && len(fixed) < maxDigestCommands:
-			fixed = append(fixed, oneline.Cut(r.text, maxIntent))
+			fixed = append(fixed, oneline.Cut(r.text, MaxIntent))
 		}
 	}
 	return fixed, failing
@@ -230,13 +230,13 @@ func sentenceStart(s string) int {
 	return 0
 }
 
-// refreshDigest recomputes a session's digest if it has one.
-func refreshDigest(ctx context.Context, tx *store.Tx, key int64, id string) error {
+// RefreshDigest recomputes a session's digest if it has one.
+func RefreshDigest(ctx context.Context, tx *store.Tx, key int64, id string) error {
 	var has bool
 	if err := tx.Get(ctx, []any{&has}, selectHasDigest, key); err != nil || !has {
 		return err
 	}
-	return writeDigest(ctx, tx, project.Session{Key: key, ID: id})
+	return WriteDigest(ctx, tx, project.Session{Key: key, ID: id})
 }
 
 const selectHasDigest = `SELECT summary IS NOT NULL FROM sessions WHERE key = ?`

@@ -157,12 +157,12 @@ type Arg struct {
 }
 
 // announces reports whether an event tells of calls that are about to be made.
-func (e *Event) announces() bool {
+func (e *Event) Announces() bool {
 	return e.Kind == Touch && e.Source == "PreToolUse" && len(e.Calls) > 0
 }
 
 // trigger is what made cairn tell something, as the ledger names it.
-func (e *Event) trigger() string {
+func (e *Event) Trigger() string {
 	switch e.Kind {
 	case SessionStart:
 		return "session_start"
@@ -190,8 +190,8 @@ type Recorded struct {
 	Types   []string // of the rows that were added
 }
 
-// ownTool tells cairn's own MCP tools, also when a plugin brings them.
-func ownTool(c *Call) bool {
+// OwnTool tells cairn's own MCP tools, also when a plugin brings them.
+func OwnTool(c *Call) bool {
 	if c.Action != MCP {
 		return false
 	}

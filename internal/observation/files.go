@@ -11,34 +11,34 @@ import (
 	"cairn/internal/store"
 )
 
-// fileKey is a file of a project.
-type fileKey struct {
-	project int64
-	path    string
+// FileKey is a file of a project.
+type FileKey struct {
+	Project int64
+	Path    string
 }
 
-// fileKeys are the files that a path may mean, likeliest first: seen from the
+// FileKeys are the files that a path may mean, likeliest first: seen from the
 // working directory, from its repository's root, from the repository that the
 // file itself lies in, and from projects to which it is a file outside of them. A
 // path relative to one project says nothing of another's.
-func fileKeys(ctx context.Context, tx *store.Tx, place project.Location, file, home string) ([]fileKey, error) {
-	out, err := fileReadings(ctx, tx, place, file, home)
+func FileKeys(ctx context.Context, tx *store.Tx, place project.Location, file, home string) ([]FileKey, error) {
+	out, err := FileReadings(ctx, tx, place, file, home)
 	outside := project.Location{}.PathKey(place.Absolute(file))
 	return out, errors.Join(err, tx.Each(ctx, func(r *sql.Rows) error {
-		f := fileKey{path: outside}
-		err := r.Scan(&f.project)
+		f := FileKey{Path: outside}
+		err := r.Scan(&f.Project)
 		out = append(out, f)
 		return err
 	}, selectProjectKeys))
 }
 
-// fileReadings are the files of known projects that a path may mean, likeliest
+// FileReadings are the files of known projects that a path may mean, likeliest
 // first.
-func fileReadings(ctx context.Context, tx *store.Tx, place project.Location, file, home string) (out []fileKey, err error) {
+func FileReadings(ctx context.Context, tx *store.Tx, place project.Location, file, home string) (out []FileKey, err error) {
 	add := func(p project.Location, key func(project.Location) string) error {
 		pr, ok, err := project.Current(ctx, tx, p)
 		if ok && err == nil {
-			out = append(out, fileKey{pr.Key, key(p.Within(pr))})
+			out = append(out, FileKey{pr.Key, key(p.Within(pr))})
 		}
 		return err
 	}
@@ -56,8 +56,8 @@ func fileReadings(ctx context.Context, tx *store.Tx, place project.Location, fil
 
 const selectProjectKeys = `SELECT key FROM projects ORDER BY key`
 
-// below is a key as it is seen from a project's root.
-func below(key, root string) string {
+// Below is a key as it is seen from a project's root.
+func Below(key, root string) string {
 	if root == "" {
 		return key
 	}
@@ -68,18 +68,18 @@ func below(key, root string) string {
 	return key
 }
 
-// isOutside tells the key of a file outside the repository, or outside the folder
+// IsOutside tells the key of a file outside the repository, or outside the folder
 // of a project that has none, whose keys are whole paths.
-func isOutside(key, root string) bool {
-	if below(key, root) != key {
+func IsOutside(key, root string) bool {
+	if Below(key, root) != key {
 		return false
 	}
 	return strings.HasPrefix(key, "/") || len(key) > 1 && key[1] == ':'
 }
 
-// remoteOwner returns the host and the owner of a remote's URL, "" if it has none:
+// RemoteOwner returns the host and the owner of a remote's URL, "" if it has none:
 // "github.com/ada" of "https://github.com/ada/shop.git" and of "git@github.com:ada/shop".
-func remoteOwner(url string) string {
+func RemoteOwner(url string) string {
 	if _, rest, ok := strings.Cut(url, "://"); ok {
 		url = rest
 	}

@@ -23,7 +23,7 @@ func DefaultLimits(recovery bool) Limits {
 }
 
 // or are the limits with those of m where none is set.
-func (l Limits) or(m Limits) Limits {
+func (l Limits) Or(m Limits) Limits {
 	l.Local, l.Cross, l.MaxTokens = cmp.Or(l.Local, m.Local), cmp.Or(l.Cross, m.Cross), cmp.Or(l.MaxTokens, m.MaxTokens)
 	return l
 }

@@ -36,20 +36,20 @@ const DefaultDedupWindow = 300 * time.Second
 // Service is the part's handle: everything that can be done with observations.
 // Its methods may be called from any number of goroutines.
 type Service struct {
-	store  *store.Store
-	config Config
+	Store  *store.Store
+	Config Config
 }
 
 // New returns the service of an open store. Without a store (nil) it answers
 // every question as an empty one would and can record nothing.
-func New(s *store.Store, c Config) *Service { return &Service{store: s, config: c} }
+func New(s *store.Store, c Config) *Service { return &Service{Store: s, Config: c} }
 
-// read runs fn over a snapshot, or not at all if there is no store yet.
-func (j *Service) read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
-	if j.store == nil {
+// Read runs fn over a snapshot, or not at all if there is no store yet.
+func (j *Service) Read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+	if j.Store == nil {
 		return nil
 	}
-	return j.store.Read(ctx, fn)
+	return j.Store.Read(ctx, fn)
 }
 
 // Observation is a row as tools return it in full (observations §3).
@@ -73,15 +73,5 @@ type Observation struct {
 	Output string `json:"output,omitempty"`
 }
 
-// Row types that the code names.
-
-// write runs fn in a transaction, without a store in one that leaves nothing behind.
-func (j *Service) write(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
-	if j.store == nil {
-		return store.Scratch(ctx, time.Unix(0, 0), fn)
-	}
-	return j.store.Write(ctx, store.Normal, fn)
-}
-
 // Exists reports whether there is a store behind the service.
-func (j *Service) Exists() bool { return j.store != nil }
+func (j *Service) Exists() bool { return j.Store != nil }

@@ -22,7 +22,7 @@ func BenchmarkNewOutput(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			f := testFilter(b)
 			for b.Loop() {
-				tooloutput.Pack(newOutput(text.String()[:n], f).digest)
+				tooloutput.Pack(NewOutput(text.String()[:n], f).digest)
 			}
 		})
 	}

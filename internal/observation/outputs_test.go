@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"cairn/internal/redact"
 	"cairn/internal/tooloutput"
 )
 
@@ -28,7 +29,7 @@ func TestADigestKeepsTheEndsAndWhatTells(t *testing.T) {
 	}
 	text.WriteString(strings.Repeat("waiting for the kiln to cool, 5 degrees left\n", 50))
 	text.WriteString("the end of it\n")
-	got := newOutput(text.String(), testFilter(t)).digest
+	got := NewOutput(text.String(), testFilter(t)).digest
 	if len(got) > tooloutput.MaxDigest {
 		t.Errorf("%d bytes", len(got))
 	}
@@ -59,7 +60,7 @@ func TestHostileOutputsAreBoundedAndReadable(t *testing.T) {
 		"wide":        strings.Repeat("漢字の行がここにあります\n", 1<<14),
 		"directions":  strings.Repeat("\u202eright to left\u202c and back again\n", 1<<10),
 	} {
-		o := newOutput(text, testFilter(t))
+		o := NewOutput(text, testFilter(t))
 		if o == nil {
 			continue
 		}
@@ -73,7 +74,7 @@ func TestHostileOutputsAreBoundedAndReadable(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if o := newOutput(strings.Repeat("\x00\xff\x80\x01", 1<<16), testFilter(t)); o != nil {
+	if o := NewOutput(strings.Repeat("\x00\xff\x80\x01", 1<<16), testFilter(t)); o != nil {
 		t.Errorf("bytes leave %.80q", o.digest)
 	}
 }
@@ -89,7 +90,7 @@ func FuzzDigest(f *testing.F) {
 	}
 	filter := testFilter(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		o := newOutput(text, filter)
+		o := NewOutput(text, filter)
 		if o == nil {
 			return
 		}
@@ -111,4 +112,13 @@ func FuzzDigest(f *testing.F) {
 			}
 		}
 	})
+}
+
+func testFilter(tb testing.TB) *redact.Filter {
+	tb.Helper()
+	f, err := redact.New(redact.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return f
 }

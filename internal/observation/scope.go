@@ -19,9 +19,9 @@ type Scope struct {
 	Project string // id or alias; "" means all projects
 }
 
-// scopeKey is the key of a scope's project, 0 for all; ok is false when the
+// ScopeKey is the key of a scope's project, 0 for all; ok is false when the
 // project is unknown or has no rows.
-func scopeKey(ctx context.Context, tx *store.Tx, s Scope) (key int64, ok bool, err error) {
+func ScopeKey(ctx context.Context, tx *store.Tx, s Scope) (key int64, ok bool, err error) {
 	if s.Project == "" {
 		return 0, true, nil
 	}
@@ -37,8 +37,8 @@ const (
 	selectHasRows = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE project_key = ?)`
 )
 
-// lookUp is the id that a query finds, 0 if it finds none.
-func lookUp(ctx context.Context, tx *store.Tx, query string, args ...any) (id int64, err error) {
+// LookUp is the id that a query finds, 0 if it finds none.
+func LookUp(ctx context.Context, tx *store.Tx, query string, args ...any) (id int64, err error) {
 	err = tx.Get(ctx, []any{&id}, query, args...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
@@ -46,15 +46,15 @@ func lookUp(ctx context.Context, tx *store.Tx, query string, args ...any) (id in
 	return id, err
 }
 
-func nullText(s string) any {
+func NullText(s string) any {
 	if s == "" {
 		return nil
 	}
 	return s
 }
 
-// projectID is the id of the project that an id or alias names, "" for "".
-func projectID(ctx context.Context, tx *store.Tx, name string) (string, error) {
+// ProjectID is the id of the project that an id or alias names, "" for "".
+func ProjectID(ctx context.Context, tx *store.Tx, name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
@@ -65,9 +65,9 @@ func projectID(ctx context.Context, tx *store.Tx, name string) (string, error) {
 	return p.ID, err
 }
 
-// eachNumbered calls fn with the entries of the text that a query returns, which NUL
+// EachNumbered calls fn with the entries of the text that a query returns, which NUL
 // separates: some numbers and what follows them.
-func eachNumbered[N [1]int64 | [2]int64](ctx context.Context, tx *store.Tx, fn func(N, string) error, query string, args ...any) error {
+func EachNumbered[N [1]int64 | [2]int64](ctx context.Context, tx *store.Tx, fn func(N, string) error, query string, args ...any) error {
 	var list string
 	if err := tx.Get(ctx, []any{&list}, query, args...); err != nil || list == "" {
 		return err
@@ -89,25 +89,25 @@ func eachNumbered[N [1]int64 | [2]int64](ctx context.Context, tx *store.Tx, fn f
 	return nil
 }
 
-// idList is ids as a JSON array.
-func idList(ids []int64) (string, error) {
+// IdList is ids as a JSON array.
+func IdList(ids []int64) (string, error) {
 	list, err := json.Marshal(ids)
 	return string(list), err
 }
 
-func noProject(name string) error {
+func NoProject(name string) error {
 	return fault.Newf(fault.NotFound, "not_found", "no project is called %q", name).
 		WithHint("`cairn project list` shows them")
 }
 
-func sessionNotFound(id string) error {
+func SessionNotFound(id string) error {
 	return fault.New(fault.NotFound, "not_found", "session not found: "+id)
 }
 
-// maxIDs is how many rows one call of Get may ask for.
-const maxIDs = 50
+// MaxIDs is how many rows one call of Get may ask for.
+const MaxIDs = 50
 
-// parseQuery reads a query over observations_fts.
-func parseQuery(query string) (match string, err error) {
+// ParseQuery reads a query over observations_fts.
+func ParseQuery(query string) (match string, err error) {
 	return words.Language{Parts: "parts", Wholes: "wholes"}.Parse(query)
 }

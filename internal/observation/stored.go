@@ -9,85 +9,85 @@ import (
 	"cairn/internal/redact"
 )
 
-// storedRow is what a row holds that may have to be redacted.
-type storedRow struct {
-	id, sessionKey            int64
-	project, session, obsType string
-	content                   string
-	tool, path, key, meta     sql.NullString
-	at                        int64
-	source                    string
+// StoredRow is what a row holds that may have to be redacted.
+type StoredRow struct {
+	Id, SessionKey            int64
+	Project, Session, ObsType string
+	Content                   string
+	Tool, Path, Key, Meta     sql.NullString
+	At                        int64
+	Source                    string
 }
 
 // checksum returns the checksum of the row as it is to be stored.
-func (s *storedRow) checksum() int64 {
-	return (&said{s.at, s.obsType, s.source, s.tool.String, s.content, s.path.String, s.meta.String}).checksum()
+func (s *StoredRow) Checksum() int64 {
+	return (&Text{s.At, s.ObsType, s.Source, s.Tool.String, s.Content, s.Path.String, s.Meta.String}).Checksum()
 }
 
 // searchableText returns the text by which the row is found.
-func (s *storedRow) searchableText() (string, error) {
-	if !s.meta.Valid {
-		return searchableText(s.content, s.givenPath(), nil), nil
+func (s *StoredRow) SearchableText() (string, error) {
+	if !s.Meta.Valid {
+		return SearchableText(s.Content, s.GivenPath(), nil), nil
 	}
-	var meta metadata
-	if err := json.Unmarshal([]byte(s.meta.String), &meta); err != nil {
+	var meta Metadata
+	if err := json.Unmarshal([]byte(s.Meta.String), &meta); err != nil {
 		return "", err
 	}
-	return searchableText(s.content, s.givenPath(), withParams(meta)), nil
+	return SearchableText(s.Content, s.GivenPath(), withParams(meta)), nil
 }
 
 // givenPath is the path as the call gave it: rows about files and searches say it
 // in their content, others keep it as an absolute one only.
-func (s *storedRow) givenPath() string {
-	said := s.content
-	switch s.obsType {
-	case typeRead, typeWrite, typeEdit:
-	case typeSearch:
+func (s *StoredRow) GivenPath() string {
+	said := s.Content
+	switch s.ObsType {
+	case TypeRead, TypeWrite, TypeEdit:
+	case TypeSearch:
 		if i := strings.LastIndex(said, " in "); i >= 0 {
 			said = said[i+len(" in "):]
 		}
 	default:
-		return s.path.String
+		return s.Path.String
 	}
 	tail := strings.TrimLeft(filepath.ToSlash(filepath.Clean(said)), "./")
-	if strings.HasSuffix(filepath.ToSlash(s.path.String), tail) {
+	if strings.HasSuffix(filepath.ToSlash(s.Path.String), tail) {
 		return said
 	}
-	return s.path.String
+	return s.Path.String
 }
 
-// counted redacts what is stored and counts replacements by rule.
-type counted struct {
-	filter *redact.Filter
-	rules  map[string]int
+// Redaction redacts what is stored and counts replacements by rule.
+type Redaction struct {
+	Filter *redact.Filter
+	Rules  map[string]int
 }
 
-func (c *counted) text(s string) (string, bool) {
-	out, found := c.filter.Text(s)
+func (c *Redaction) Text(s string) (string, bool) {
+	out, found := c.Filter.Text(s)
 	if found {
-		for rule, n := range c.filter.Counts(s) {
-			c.rules[rule] += n
+		for rule, n := range c.Filter.Counts(s) {
+			c.Rules[rule] += n
 		}
 	}
 	return out, found
 }
 
 // row redacts a row in place and marks it as redacted.
-func (c *counted) row(s *storedRow) (found bool, err error) {
-	before := s.path.String
-	for _, field := range []*string{&s.content, &s.tool.String, &s.path.String} {
-		text, changed := c.text(*field)
+func (c *Redaction) Row(s *StoredRow) (found bool, err error) {
+	before := s.Path.String
+	for _, field := range []*string{&s.Content, &s.Tool.String, &s.Path.String} {
+		text, changed := c.Text(*field)
 		*field, found = text, found || changed
 	}
-	if s.path.String != before {
-		s.key.String = c.keyOf(before, s.path.String, s.key.String)
+	if s.Path.String != before {
+		s.Key.String = c.keyOf(before, s.Path.String, s.Key.String)
 	}
-	meta, changed, err := c.document(s.meta.String)
+	meta, changed, err := c.Document(s.Meta.String)
 	if err != nil || !found && !changed {
 		return false, err
 	}
-	s.meta.Valid = true
-	s.meta.String, err = withRedacted(meta)
+	s.Meta.Valid = true
+	s.Meta.String, err = withRedacted(meta)
 	return true, err
 }
 
@@ -100,23 +100,23 @@ func withRedacted(meta string) (string, error) {
 		}
 	}
 	m["redacted"] = json.RawMessage("true")
-	return compactJSON(m)
+	return CompactJSON(m)
 }
 
 // keyOf is the key of a file whose path was redacted: the same part of the path
 // as before, or the redacted key where the part before it is no longer the same.
-func (c *counted) keyOf(before, after, key string) string {
+func (c *Redaction) keyOf(before, after, key string) string {
 	before, after = filepath.ToSlash(before), filepath.ToSlash(after)
 	if root, ok := strings.CutSuffix(before, key); ok && strings.HasPrefix(after, root) {
 		return after[len(root):]
 	}
-	key, _ = c.filter.Text(key)
+	key, _ = c.Filter.Text(key)
 	return key
 }
 
 // document redacts a JSON object with its structure, for a name may be what tells
 // a secret; "" stays.
-func (c *counted) document(s string) (string, bool, error) {
+func (c *Redaction) Document(s string) (string, bool, error) {
 	if s == "" {
 		return "", false, nil
 	}
@@ -129,15 +129,15 @@ func (c *counted) document(s string) (string, bool, error) {
 	params, _ := m["params"].(map[string]any) // an MCP call's, which were redacted as what they are
 	for name, v := range params {
 		if text, ok := v.(string); ok {
-			params[name] = structure(text)
+			params[name] = Structure(text)
 		}
 	}
-	v, found := c.filter.Value(m)
+	v, found := c.Filter.Value(m)
 	if !found {
 		return s, false, nil
 	}
 	if c.count(m) == 0 {
-		c.rules["named_value"]++
+		c.Rules["named_value"]++
 	}
 	out, _ := v.(map[string]any)
 	params, _ = out["params"].(map[string]any)
@@ -145,22 +145,22 @@ func (c *counted) document(s string) (string, bool, error) {
 		if _, ok := v.(string); ok {
 			continue
 		}
-		text, err := compactJSON(v)
+		text, err := CompactJSON(v)
 		if err != nil {
 			return "", false, err
 		}
 		params[name] = text
 	}
-	text, err := compactJSON(out)
+	text, err := CompactJSON(out)
 	return text, true, err
 }
 
 // count counts what is found in the texts of a JSON value taken by themselves.
-func (c *counted) count(v any) (n int) {
+func (c *Redaction) count(v any) (n int) {
 	switch v := v.(type) {
 	case string:
-		for rule, times := range c.filter.Counts(v) {
-			c.rules[rule] += times
+		for rule, times := range c.Filter.Counts(v) {
+			c.Rules[rule] += times
 			n += times
 		}
 	case []any:

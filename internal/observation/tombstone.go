@@ -19,11 +19,11 @@ import (
 	"cairn/internal/store"
 )
 
-// graves knows what must not come back (observations §11.3): a purged row under
+// Tombstones knows what must not come back (observations §11.3): a purged row under
 // every key by which the same event may be told again, and whole sessions and
 // projects. The keys are salted hashes. Without a purge there is no salt; beside
 // the store's own there are those of the stores that it has imported exports of.
-type graves struct{ salts [][]byte } // its own first
+type Tombstones struct{ salts [][]byte } // its own first
 
 const (
 	selectTomb = `SELECT until FROM tombstones WHERE hash = ?`
@@ -33,13 +33,13 @@ ON CONFLICT (hash) DO UPDATE SET until = CASE WHEN until IS NULL OR excluded.unt
     ELSE max(until, excluded.until) END`
 )
 
-// ownSalt is the name of the store's own salt; another store's has part of itself
+// OwnSalt is the name of the store's own salt; another store's has part of itself
 // behind it.
-const ownSalt = "tombstone_salt"
+const OwnSalt = "tombstone_salt"
 
-// openGraves reads the salts: all that a store costs in which nothing was purged.
-func openGraves(ctx context.Context, tx *store.Tx) (g graves, err error) {
-	notes, err := tx.MetaUnder(ctx, ownSalt)
+// OpenTombstones reads the salts: all that a store costs in which nothing was purged.
+func OpenTombstones(ctx context.Context, tx *store.Tx) (g Tombstones, err error) {
+	notes, err := tx.MetaUnder(ctx, OwnSalt)
 	for _, note := range notes {
 		var salt []byte
 		if err == nil {
@@ -50,25 +50,25 @@ func openGraves(ctx context.Context, tx *store.Tx) (g graves, err error) {
 	return g, err
 }
 
-// makeGraves is openGraves for a purge: it makes the salt if there is none.
-func makeGraves(ctx context.Context, tx *store.Tx) (graves, error) {
-	g, err := openGraves(ctx, tx)
-	if err != nil || g.any() {
+// MakeTombstones is openGraves for a purge: it makes the salt if there is none.
+func MakeTombstones(ctx context.Context, tx *store.Tx) (Tombstones, error) {
+	g, err := OpenTombstones(ctx, tx)
+	if err != nil || g.Any() {
 		return g, err
 	}
 	salt := make([]byte, sha256.Size)
 	rand.Read(salt)
-	err = g.add(ctx, tx, salt)
+	err = g.AddSalt(ctx, tx, salt)
 	return g, err
 }
 
 // add keeps one more salt, as the store's own if it has none.
-func (g *graves) add(ctx context.Context, tx *store.Tx, salt []byte) error {
+func (g *Tombstones) AddSalt(ctx context.Context, tx *store.Tx, salt []byte) error {
 	if slices.ContainsFunc(g.salts, func(s []byte) bool { return bytes.Equal(s, salt) }) {
 		return nil
 	}
-	name := ownSalt
-	if g.any() {
+	name := OwnSalt
+	if g.Any() {
 		name += "/" + hex.EncodeToString(salt[:8])
 	}
 	g.salts = append(g.salts, salt)
@@ -76,21 +76,21 @@ func (g *graves) add(ctx context.Context, tx *store.Tx, salt []byte) error {
 }
 
 // any reports whether anything was ever buried.
-func (g graves) any() bool { return len(g.salts) > 0 }
+func (g Tombstones) Any() bool { return len(g.salts) > 0 }
 
 // texts are the salts in hex.
-func (g graves) texts() (out []string) {
+func (g Tombstones) Salts() (out []string) {
 	for _, s := range g.salts {
 		out = append(out, hex.EncodeToString(s))
 	}
 	return out
 }
 
-// tombKey is what a purged thing is known by: its sort and its parts, told apart
+// TombstoneKey is what a purged thing is known by: its sort and its parts, told apart
 // by their lengths.
-type tombKey []string
+type TombstoneKey []string
 
-func (k tombKey) hash(salt []byte) []byte {
+func (k TombstoneKey) hash(salt []byte) []byte {
 	h := sha256.New()
 	h.Write(salt)
 	for _, part := range k {
@@ -102,24 +102,24 @@ func (k tombKey) hash(salt []byte) []byte {
 
 // bury keeps a key from coming back: permanently, or with its events up to a time
 // (Unix seconds).
-func (g graves) bury(ctx context.Context, tx *store.Tx, until any, keys ...tombKey) error {
+func (g Tombstones) Add(ctx context.Context, tx *store.Tx, until any, keys ...TombstoneKey) error {
 	for _, k := range keys {
-		if err := buryHash(ctx, tx, k.hash(g.salts[0]), until); err != nil {
+		if err := AddTombstone(ctx, tx, k.hash(g.salts[0]), until); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// buryHash stores a tombstone: the hash of a key, and the time up to which it holds (Unix
+// AddTombstone stores a tombstone: the hash of a key, and the time up to which it holds (Unix
 // seconds), nil for permanently.
-func buryHash(ctx context.Context, tx *store.Tx, hash []byte, until any) error {
+func AddTombstone(ctx context.Context, tx *store.Tx, hash []byte, until any) error {
 	_, err := tx.Exec(ctx, upsertTomb, hash, until)
 	return err
 }
 
 // holds reports whether one of the keys is buried for what happened at a time.
-func (g graves) holds(ctx context.Context, tx *store.Tx, at int64, keys ...tombKey) (bool, error) {
+func (g Tombstones) Holds(ctx context.Context, tx *store.Tx, at int64, keys ...TombstoneKey) (bool, error) {
 	for _, k := range keys {
 		for _, salt := range g.salts {
 			var until sql.NullInt64
@@ -135,195 +135,195 @@ func (g graves) holds(ctx context.Context, tx *store.Tx, at int64, keys ...tombK
 	return false, nil
 }
 
-func callKey(session, call string, part int) tombKey {
-	return tombKey{"call", session, call, strconv.Itoa(part)}
+func CallKey(session, call string, part int) TombstoneKey {
+	return TombstoneKey{"call", session, call, strconv.Itoa(part)}
 }
 
-// copyKey is the key of a call that a resumed or forked session tells again.
-func copyKey(call string, part int, content string) tombKey {
-	return tombKey{"copy", call, strconv.Itoa(part), content}
+// CopyKey is the key of a call that a resumed or forked session tells again.
+func CopyKey(call string, part int, content string) TombstoneKey {
+	return TombstoneKey{"copy", call, strconv.Itoa(part), content}
 }
 
-func promptKey(session, prompt string) tombKey { return tombKey{"prompt", session, prompt} }
+func PromptKey(session, prompt string) TombstoneKey { return TombstoneKey{"prompt", session, prompt} }
 
-// samePromptKey is the key of a prompt for hooks: what is sent while a turn goes on
+// SamePromptKey is the key of a prompt for hooks: what is sent while a turn goes on
 // shares the id of the turn's prompt and is another one.
-func samePromptKey(session, prompt, content string) tombKey {
-	return tombKey{"same prompt", session, prompt, content}
+func SamePromptKey(session, prompt, content string) TombstoneKey {
+	return TombstoneKey{"same prompt", session, prompt, content}
 }
 
-func lineKey(line string) tombKey       { return tombKey{"line", line} }
-func sessionKey(session string) tombKey { return tombKey{"session", session} }
-func projectKey(project string) tombKey { return tombKey{"project", project} }
+func LineKey(line string) TombstoneKey       { return TombstoneKey{"line", line} }
+func SessionKey(session string) TombstoneKey { return TombstoneKey{"session", session} }
+func ProjectKey(project string) TombstoneKey { return TombstoneKey{"project", project} }
 
-func sessionInProjectKey(session, project string) tombKey {
-	return tombKey{"session in project", session, project}
+func SessionInProjectKey(session, project string) TombstoneKey {
+	return TombstoneKey{"session in project", session, project}
 }
 
 // textKey is the key of a row that has no id of its own: what it says, where and
 // about when. Steps are width seconds long. Hook and transcript may tell a
 // compaction's summary in different words.
-func textKey(session, obsType, content, role string, step int64) tombKey {
+func textKey(session, obsType, content, role string, step int64) TombstoneKey {
 	at := strconv.FormatInt(step, 10)
-	if role == roleSummary {
-		return tombKey{"summary", session, at}
+	if role == RoleSummary {
+		return TombstoneKey{"summary", session, at}
 	}
-	return tombKey{"text", session, obsType, content, at}
+	return TombstoneKey{"text", session, obsType, content, at}
 }
 
-// width is how far apart two tellings of a row without an id may be dated.
-func width(obsType, role string) int64 {
-	if role == roleSummary || obsType != typePrompt && obsType != typeMessage {
-		return markTwin
+// Width is how far apart two tellings of a row without an id may be dated.
+func Width(obsType, role string) int64 {
+	if role == RoleSummary || obsType != TypePrompt && obsType != TypeMessage {
+		return MarkTwin
 	}
-	return promptTwin
+	return PromptTwin
 }
 
-// around are the keys under which a row without an id may have been buried.
-func around(session, obsType, content, role string, at int64) (keys []tombKey) {
-	w := width(obsType, role)
+// Around are the keys under which a row without an id may have been buried.
+func Around(session, obsType, content, role string, at int64) (keys []TombstoneKey) {
+	w := Width(obsType, role)
 	for step := at/w - 1; step <= at/w+1; step++ {
 		keys = append(keys, textKey(session, obsType, content, role, step))
 	}
 	return keys
 }
 
-// anyTime stands for the step of a row that is told again at a time that says
+// AnyTime stands for the step of a row that is told again at a time that says
 // nothing.
-const anyTime = math.MinInt64
+const AnyTime = math.MinInt64
 
 // dedupStep is how many seconds after a read or search an equal one may have been
 // dropped for it; with the row gone a transcript would bring that one.
 const dedupStep = int64(DefaultDedupWindow / time.Second)
 
-// isRepeatable reports whether equal rows near one of this kind are dropped.
-func isRepeatable(obsType string, failed bool) bool {
-	return !failed && (obsType == typeRead || obsType == typeSearch)
+// IsRepeatable reports whether equal rows near one of this kind are dropped.
+func IsRepeatable(obsType string, failed bool) bool {
+	return !failed && (obsType == TypeRead || obsType == TypeSearch)
 }
 
-// likeKey is the key of a call of which no id is told again.
-func likeKey(session string, l likeness, step int64) tombKey {
-	return tombKey{"like", session, l.kind, l.what, strconv.FormatInt(step, 10)}
+// EqualCallKey is the key of a call of which no id is told again.
+func EqualCallKey(session string, l EqualityKey, step int64) TombstoneKey {
+	return TombstoneKey{"like", session, l.kind, l.what, strconv.FormatInt(step, 10)}
 }
 
-func stepOfLike(obsType string, failed bool) int64 {
-	if isRepeatable(obsType, failed) {
+func EqualCallStep(obsType string, failed bool) int64 {
+	if IsRepeatable(obsType, failed) {
 		return dedupStep
 	}
-	return markTwin
+	return MarkTwin
 }
 
-// wordsKey is the key of words that a transcript without hooks' ids may tell.
-func wordsKey(session, obsType, words string, step int64) tombKey {
-	return tombKey{"words", session, obsType, words, strconv.FormatInt(step, 10)}
+// WordsKey is the key of words that a transcript without hooks' ids may tell.
+func WordsKey(session, obsType, words string, step int64) TombstoneKey {
+	return TombstoneKey{"words", session, obsType, words, strconv.FormatInt(step, 10)}
 }
 
 // wordings are the ends of a stored text that such a transcript may tell of it:
 // hooks may tell of a message what came before it in the turn (see sameWords).
 func wordings(obsType, content string) []string {
-	if obsType != typeMessage {
+	if obsType != TypeMessage {
 		return []string{content}
 	}
-	texts := []string{wording(content)}
+	texts := []string{Wording(content)}
 	for i, r := range content {
 		if r != '\n' {
 			continue
 		}
-		if text := wording(content[i+1:]); text != texts[len(texts)-1] {
+		if text := Wording(content[i+1:]); text != texts[len(texts)-1] {
 			texts = append(texts, text)
 		}
 	}
 	return texts
 }
 
-// wording is what tells a message from others.
-func wording(content string) string {
-	if over := utf8.RuneCountInString(content) - messageEnd; over > 0 {
+// Wording is what tells a message from others.
+func Wording(content string) string {
+	if over := utf8.RuneCountInString(content) - MessageEnd; over > 0 {
 		return content[len(oneline.Cut(content, over)):]
 	}
 	return content
 }
 
-// doomed is a row that is to go, with what its tombstones need.
-type doomed struct {
-	id, at, sessionKey        int64
-	session, project, obsType string
-	unnamed                   bool // a hook told it whose ids the session's transcript does not know (see Match)
-	content, role, call       string
-	pathKey, command          string
-	failed                    bool
-	part                      int
-	prompt                    sql.NullInt64 // the prompt it stands for
-	promptID, line            string        // that prompt's
+// RowToDelete is a row that is to go, with what its tombstones need.
+type RowToDelete struct {
+	Id, At, SessionKey        int64
+	Session, Project, ObsType string
+	Unnamed                   bool // a hook told it whose ids the session's transcript does not know (see Match)
+	Content, Role, Call       string
+	PathKey, Command          string
+	Failed                    bool
+	Part                      int
+	Prompt                    sql.NullInt64 // the prompt it stands for
+	PromptID, Line            string        // that prompt's
 }
 
 // keys are what the row is to be buried under.
-func (d *doomed) keys() (keys []tombKey) {
-	if isAction(d.obsType) {
+func (d *RowToDelete) Keys() (keys []TombstoneKey) {
+	if IsAction(d.ObsType) {
 		return d.callKeys()
 	}
-	if d.promptID != "" && d.obsType == typePrompt {
-		keys = append(keys, promptKey(d.session, d.promptID), samePromptKey(d.session, d.promptID, d.content))
+	if d.PromptID != "" && d.ObsType == TypePrompt {
+		keys = append(keys, PromptKey(d.Session, d.PromptID), SamePromptKey(d.Session, d.PromptID, d.Content))
 	}
-	if d.line != "" {
-		keys = append(keys, lineKey(d.line))
+	if d.Line != "" {
+		keys = append(keys, LineKey(d.Line))
 	}
-	step := d.at / width(d.obsType, d.role)
-	keys = append(keys, textKey(d.session, d.obsType, d.content, d.role, step))
-	if d.unnamed && d.line == "" {
-		for _, words := range wordings(d.obsType, d.content) {
-			keys = append(keys, wordsKey(d.session, d.obsType, words, step), wordsKey(d.session, d.obsType, words, anyTime))
+	step := d.At / Width(d.ObsType, d.Role)
+	keys = append(keys, textKey(d.Session, d.ObsType, d.Content, d.Role, step))
+	if d.Unnamed && d.Line == "" {
+		for _, words := range wordings(d.ObsType, d.Content) {
+			keys = append(keys, WordsKey(d.Session, d.ObsType, words, step), WordsKey(d.Session, d.ObsType, words, AnyTime))
 		}
 	}
 	return keys
 }
 
 // callKeys are the keys of a call.
-func (d *doomed) callKeys() (keys []tombKey) {
-	like := likenessOf(d.obsType, d.pathKey, d.command, d.content)
-	if d.call != "" {
-		keys = append(keys, callKey(d.session, d.call, d.part), copyKey(d.call, d.part, d.content))
+func (d *RowToDelete) callKeys() (keys []TombstoneKey) {
+	like := EqualityKeyOf(d.ObsType, d.PathKey, d.Command, d.Content)
+	if d.Call != "" {
+		keys = append(keys, CallKey(d.Session, d.Call, d.Part), CopyKey(d.Call, d.Part, d.Content))
 	}
-	if d.unnamed || isRepeatable(d.obsType, d.failed) {
-		keys = append(keys, likeKey(d.session, like, d.at/stepOfLike(d.obsType, d.failed)))
+	if d.Unnamed || IsRepeatable(d.ObsType, d.Failed) {
+		keys = append(keys, EqualCallKey(d.Session, like, d.At/EqualCallStep(d.ObsType, d.Failed)))
 	}
-	if d.unnamed {
-		keys = append(keys, likeKey(d.session, like, anyTime))
+	if d.Unnamed {
+		keys = append(keys, EqualCallKey(d.Session, like, AnyTime))
 	}
 	return keys
 }
 
-// likeness is what makes two calls of a session the same where no id tells: what
+// EqualityKey is what makes two calls of a session the same where no id tells: what
 // kind of thing was done and to what. A write is like an edit of the file, and a
 // command like its failure, for hooks and transcripts differ in that.
-type likeness struct{ kind, what string }
+type EqualityKey struct{ kind, what string }
 
-func likenessOf(obsType, pathKey, command, content string) likeness {
+func EqualityKeyOf(obsType, pathKey, command, content string) EqualityKey {
 	switch obsType {
-	case typeWrite, typeEdit:
-		return likeness{typeEdit, pathKey}
-	case typeRead:
-		return likeness{typeRead, pathKey}
-	case typeCommand, typeCommandError, typeGitCommit, typeGitPush, typeGitHub:
-		return likeness{typeCommand, command}
+	case TypeWrite, TypeEdit:
+		return EqualityKey{TypeEdit, pathKey}
+	case TypeRead:
+		return EqualityKey{TypeRead, pathKey}
+	case TypeCommand, TypeCommandError, TypeGitCommit, TypeGitPush, TypeGitHub:
+		return EqualityKey{TypeCommand, command}
 	}
-	return likeness{obsType, content}
+	return EqualityKey{obsType, content}
 }
 
-// messageEnd is how many characters of a long message tell it from others.
-const messageEnd = 600
+// MessageEnd is how many characters of a long message tell it from others.
+const MessageEnd = 600
 
-// promptTwin is how far apart, in seconds, a hook and a transcript may date the
+// PromptTwin is how far apart, in seconds, a hook and a transcript may date the
 // same prompt (observations §12).
-const promptTwin = 10
+const PromptTwin = 10
 
-// copyTwin is how far apart, in seconds, a resumed or forked session may date
+// CopyTwin is how far apart, in seconds, a resumed or forked session may date
 // what it copied (observations §12).
-const copyTwin = 60
+const CopyTwin = 60
 
-// roleSummary is the role of a message that sums up what a compaction dropped.
-const roleSummary = "compact_summary"
+// RoleSummary is the role of a message that sums up what a compaction dropped.
+const RoleSummary = "compact_summary"
 
-// markTwin is how far apart, in seconds, a hook and a transcript may date the
+// MarkTwin is how far apart, in seconds, a hook and a transcript may date the
 // same compaction.
-const markTwin = 60
+const MarkTwin = 60

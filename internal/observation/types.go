@@ -9,56 +9,53 @@ import (
 )
 
 const (
-	typePrompt       = "user_prompt"
-	typeMessage      = "agent_message"
-	typeSessionStart = "session_start"
-	typeSessionEnd   = "session_end"
-	typeCompact      = "session_compact"
-	typeRead         = "file_read"
-	typeWrite        = "file_write"
-	typeEdit         = "file_edit"
-	typeSearch       = "search"
-	typeCommand      = "command"
-	typeCommandError = "command_error"
-	typeGitCommit    = "git_commit"
-	typeGitPush      = "git_push"
-	typeGitHub       = "github"
-	typeMCP          = "mcp_call"
-	typeSpawn        = "task_spawn"
-	typeFetch        = "web_fetch"
-	typeWebSearch    = "web_search"
-	typeOther        = "tool_other"
-	typeMarker       = "marker"
+	TypePrompt       = "user_prompt"
+	TypeMessage      = "agent_message"
+	TypeSessionStart = "session_start"
+	TypeSessionEnd   = "session_end"
+	TypeCompact      = "session_compact"
+	TypeRead         = "file_read"
+	TypeWrite        = "file_write"
+	TypeEdit         = "file_edit"
+	TypeSearch       = "search"
+	TypeCommand      = "command"
+	TypeCommandError = "command_error"
+	TypeGitCommit    = "git_commit"
+	TypeGitPush      = "git_push"
+	TypeGitHub       = "github"
+	TypeMCP          = "mcp_call"
+	TypeSpawn        = "task_spawn"
+	TypeFetch        = "web_fetch"
+	TypeWebSearch    = "web_search"
+	TypeOther        = "tool_other"
+	TypeMarker       = "marker"
 )
 
-// types lists every row type.
-func types() []string {
+// Types lists the values of ObsType, in the order in which people look for them.
+func Types() []string {
 	return []string{
-		typePrompt, typeMessage, typeSessionStart, typeSessionEnd, typeCompact, typeRead, typeWrite,
-		typeEdit, typeSearch, typeCommand, typeCommandError, typeGitCommit, typeGitPush, typeGitHub,
-		typeMCP, typeSpawn, typeFetch, typeWebSearch, typeOther, typeMarker,
+		TypePrompt, TypeMessage, TypeSessionStart, TypeSessionEnd, TypeCompact, TypeRead, TypeWrite,
+		TypeEdit, TypeSearch, TypeCommand, TypeCommandError, TypeGitCommit, TypeGitPush, TypeGitHub,
+		TypeMCP, TypeSpawn, TypeFetch, TypeWebSearch, TypeOther, TypeMarker,
 	}
 }
 
-// Types are the values of ObsType, in the order in which people look for them.
-func Types() []string { return types() }
-
 // IsType reports whether rows can have this type.
-func IsType(name string) bool { return slices.Contains(types(), name) }
+func IsType(name string) bool { return slices.Contains(Types(), name) }
 
-// checkType refuses the name of a type that no rows can have, and lists the types. "" is
+// CheckType refuses the name of a type that no rows can have, and lists the types. "" is
 // any type.
-func checkType(name string) error {
+func CheckType(name string) error {
 	if name == "" || IsType(name) {
 		return nil
 	}
 	return fault.Newf(fault.Invalid, "invalid_argument", "no rows are of type %.40q", name).
-		WithHint("the types are " + strings.Join(types(), ", "))
+		WithHint("the types are " + strings.Join(Types(), ", "))
 }
 
-// isAction tells actions from prompts, messages and session marks (observations §6).
-func isAction(obsType string) bool {
-	return obsType != typePrompt && obsType != typeMessage && !strings.HasPrefix(obsType, "session_")
+// IsAction tells actions from prompts, messages and session marks (observations §6).
+func IsAction(obsType string) bool {
+	return obsType != TypePrompt && obsType != TypeMessage && !strings.HasPrefix(obsType, "session_")
 }
 
 // Retention says after how many days rows of a type expire; a type that is not
@@ -69,10 +66,10 @@ type Retention map[string]int
 func DefaultRetention() Retention {
 	r := Retention{}
 	for days, list := range map[int][]string{
-		730: {typeGitCommit, typeGitPush},
-		365: {typeWrite, typeEdit, typeSessionStart, typeSessionEnd, typeCompact},
-		180: {typeCommand, typeCommandError, typeGitHub},
-		90:  {typeRead, typeSearch, typeMCP, typeFetch, typeWebSearch, typeSpawn, typeOther},
+		730: {TypeGitCommit, TypeGitPush},
+		365: {TypeWrite, TypeEdit, TypeSessionStart, TypeSessionEnd, TypeCompact},
+		180: {TypeCommand, TypeCommandError, TypeGitHub},
+		90:  {TypeRead, TypeSearch, TypeMCP, TypeFetch, TypeWebSearch, TypeSpawn, TypeOther},
 	} {
 		for _, t := range list {
 			r[t] = days
@@ -81,18 +78,18 @@ func DefaultRetention() Retention {
 	return r
 }
 
-const secondsPerDay = 24 * 60 * 60
+const SecondsPerDay = 24 * 60 * 60
 
 // expired reports whether a row of this type and time has had its days.
-func (r Retention) expired(obsType string, at, now int64) bool {
-	cutoff := r.cutoff(obsType, now)
+func (r Retention) Expired(obsType string, at, now int64) bool {
+	cutoff := r.Cutoff(obsType, now)
 	return cutoff != 0 && at < cutoff
 }
 
 // cutoff is the time before which rows of a type expire, 0 if they never do.
-func (r Retention) cutoff(obsType string, now int64) int64 {
+func (r Retention) Cutoff(obsType string, now int64) int64 {
 	if days := r[obsType]; days > 0 {
-		return now - int64(days)*secondsPerDay
+		return now - int64(days)*SecondsPerDay
 	}
 	return 0
 }
@@ -126,15 +123,15 @@ func (m OutputMode) IsValid() bool {
 // DefaultOutputDays is the retention of outputs, in days since cairn stored them.
 const DefaultOutputDays = 30
 
-// typeOfCommand returns the type of the row of a command that passed.
-func typeOfCommand(u shell.Use) string {
+// TypeOfCommand returns the type of the row of a command that passed.
+func TypeOfCommand(u shell.Use) string {
 	switch {
 	case u.Push:
-		return typeGitPush
+		return TypeGitPush
 	case u.Commit:
-		return typeGitCommit
+		return TypeGitCommit
 	case u.Github:
-		return typeGitHub
+		return TypeGitHub
 	}
-	return typeCommand
+	return TypeCommand
 }

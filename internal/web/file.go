@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 
 	"cairn/internal/fault"
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/project"
 	"cairn/internal/regular"
 	"cairn/internal/why"
@@ -65,7 +65,7 @@ func (s *Site) sourceFile(r *http.Request, v Visitor, at place) (Response, error
 	if err != nil {
 		return Response{}, err
 	}
-	rows, err := j.Rows(ctx, observation.RowsArgs{Project: p.Project, Path: cmp.Or(p.Path, "."), Limit: 1})
+	rows, err := browse.Rows(ctx, j, browse.RowsArgs{Project: p.Project, Path: cmp.Or(p.Path, "."), Limit: 1})
 	if err != nil {
 		return Response{}, err
 	}

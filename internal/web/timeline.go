@@ -12,6 +12,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/project"
 )
 
@@ -33,8 +34,8 @@ type timeline struct {
 
 // day are the rows of one day.
 type day struct {
-	Name string                    `json:"day"`
-	Rows []observation.TimelineRow `json:"rows"`
+	Name string               `json:"day"`
+	Rows []browse.TimelineRow `json:"rows"`
 }
 
 func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
@@ -51,12 +52,12 @@ func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p.Newest = before == observation.Place{}
+	p.Newest = before == browse.Position{}
 	j, err := s.cairn.Observations(r.Context())
 	if err != nil {
 		return Response{}, err
 	}
-	rows, err := j.Rows(r.Context(), observation.RowsArgs{
+	rows, err := browse.Rows(r.Context(), j, browse.RowsArgs{
 		Project: p.Project, ObsType: p.Type, Path: p.Path, Branch: p.Branch, Before: before, Limit: rowsPerPage + 1,
 	})
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
 }
 
 // readPlace reads where a page begins: SECONDS-ID, or nothing for the newest.
-func readPlace(text string) (p observation.Place, err error) {
+func readPlace(text string) (p browse.Position, err error) {
 	if text == "" {
 		return p, nil
 	}
@@ -115,7 +116,7 @@ func with(u *url.URL, name, value string) string {
 func (p *timeline) live() bool { return p.Newest }
 
 // shorten makes the paths of files in a working tree of their project relative to it.
-func (s *Site) shorten(ctx context.Context, rows []observation.TimelineRow) error {
+func (s *Site) shorten(ctx context.Context, rows []browse.TimelineRow) error {
 	all, err := s.cairn.Projects(ctx)
 	roots := map[string][]project.Checkout{}
 	for _, q := range all {
@@ -140,7 +141,7 @@ func relativeTo(checkouts []project.Checkout, path string) *string {
 }
 
 // didOf says in a line what a row of the timeline is about.
-func didOf(row observation.TimelineRow) string {
+func didOf(row browse.TimelineRow) string {
 	switch {
 	case row.ObsType == "session_start":
 		return "The session began."

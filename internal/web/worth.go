@@ -6,31 +6,31 @@ import (
 	"slices"
 	"time"
 
-	"cairn/internal/observation"
+	"cairn/internal/observation/ledger"
 )
 
 // worth is what agents were told in a period and whether they used it, and what the store takes.
 type worth struct {
 	choice
-	Days     int                     `json:"days"`
-	Ledger   observation.Ledger      `json:"ledger"`
-	Sections []worthOf               `json:"-"`
-	ByDay    []observation.LedgerDay `json:"by_day"`
-	Bars     []dayBar                `json:"-"`
-	Most     int                     `json:"-"` // tokens of the day with most
-	Store    measured                `json:"store"`
-	Kinds    []kindRows              `json:"-"`
+	Days     int               `json:"days"`
+	Ledger   ledger.Report     `json:"ledger"`
+	Sections []worthOf         `json:"-"`
+	ByDay    []ledger.DayStats `json:"by_day"`
+	Bars     []dayBar          `json:"-"`
+	Most     int               `json:"-"` // tokens of the day with most
+	Store    measured          `json:"store"`
+	Kinds    []kindRows        `json:"-"`
 }
 
 // worthOf is a section as bars: what was told and, of it, what was used.
 type worthOf struct {
-	observation.SectionStats
+	ledger.SectionStats
 	Told, UsedWidth float64 // in percent of the largest section
 }
 
 // dayBar is a day in the chart; widths are in percent, heights in pixels.
 type dayBar struct {
-	observation.LedgerDay
+	ledger.DayStats
 	X, Width, Y, Height, UsedY, UsedHeight float64
 	Label                                  string // "" where there is no room for it
 	Last                                   bool
@@ -70,7 +70,7 @@ func (s *Site) worth(r *http.Request, v Visitor, _ place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if p.ByDay, err = j.LedgerDays(r.Context(), c.Project, p.Days); err != nil {
+	if p.ByDay, err = ledger.Days(r.Context(), j, c.Project, p.Days); err != nil {
 		return Response{}, err
 	}
 	if p.Store, err = s.measures(r.Context()); err != nil {
@@ -107,7 +107,7 @@ func (p *worth) drawDays() {
 	for i, d := range p.ByDay {
 		height := chartHeight * float64(d.Tokens) / float64(p.Most)
 		used := chartHeight * float64(d.Used) / float64(p.Most)
-		b := dayBar{LedgerDay: d, X: each * (float64(i) + 0.15), Width: each * 0.7, Y: chartTop + chartHeight - height, Height: height, UsedY: chartTop + chartHeight - used, UsedHeight: used, Last: i == len(p.ByDay)-1}
+		b := dayBar{DayStats: d, X: each * (float64(i) + 0.15), Width: each * 0.7, Y: chartTop + chartHeight - height, Height: height, UsedY: chartTop + chartHeight - used, UsedHeight: used, Last: i == len(p.ByDay)-1}
 		if day, err := time.Parse(time.DateOnly, d.Day); err == nil && (len(p.ByDay)-1-i)%every == 0 {
 			b.Label = day.Format("2 Jan")
 		}

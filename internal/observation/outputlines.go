@@ -1,3 +1,0 @@
-package observation
-
-// What a question is searched for in printed lines.

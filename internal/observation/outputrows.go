@@ -1,3 +1,0 @@
-package observation
-
-// Statements of outputs.
