@@ -64,7 +64,7 @@ const (
 	hookSweepTime = 10 * time.Millisecond
 )
 
-// Purge forgets rows permanently; see observation.Service.Purge. Without a store
+// Purge forgets rows permanently; see forget.Purge. Without a store
 // there is nothing to purge: NotFound, store.CodeMissing.
 func (c *Cairn) Purge(ctx context.Context, a forget.PurgeArgs) (forget.PurgeResult, error) {
 	s, err := c.opened(ctx, false)
@@ -101,8 +101,8 @@ type SweepArgs struct {
 
 // Sweep forgets what has expired and what is too much, and completes what an
 // earlier purge or rescan left on the disk. Without a store it does nothing.
-// Errors are those of observation.Service.Sweep, MakeRoom, Rescan and
-// FinishForgetting; Swept reports what was done until then.
+// Errors are those of forget.Sweep, EnforceSizeLimit, Rescan and
+// Finish; Swept reports what was done until then.
 func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) {
 	j, err := c.Observations(ctx)
 	if err != nil {

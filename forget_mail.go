@@ -74,7 +74,7 @@ func (c *Cairn) buryFiles(ctx context.Context, done *PurgedMail) error {
 }
 
 // finishForgetting takes what was forgotten off the disk: the words of mail, and what
-// observation.Service.FinishForgetting does.
+// forget.Finish does.
 func (c *Cairn) finishForgetting(ctx context.Context, s *store.Store) (backups int, err error) {
 	j := c.over(s)
 	pending, err := forget.IsUnfinished(ctx, j)

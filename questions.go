@@ -129,7 +129,7 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (ledger.Inject
 }
 
 // Ledger sums up what the sessions of the named project, or of all (""), were told
-// in the last days and used; see observation.Service.Ledger.
+// in the last days and used; see ledger.Summarize.
 func (c *Cairn) Ledger(ctx context.Context, name string, days int) (ledger.Report, error) {
 	j, err := c.Observations(ctx)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *Cairn) Ledger(ctx context.Context, name string, days int) (ledger.Repor
 	return ledger.Summarize(ctx, j, observation.Scope{Project: name}, days)
 }
 
-// Mark stores a person's note; see observation.Service.Mark.
+// Mark stores a person's note; see capture.Mark.
 func (c *Cairn) Mark(ctx context.Context, a capture.MarkArgs) (int64, error) {
 	a.Cwd = c.config.Cwd
 	j, err := c.Observations(ctx)
@@ -153,7 +153,7 @@ func (c *Cairn) Mark(ctx context.Context, a capture.MarkArgs) (int64, error) {
 	return capture.Mark(ctx, j, a)
 }
 
-// Pin pins or unpins rows; see observation.Service.Pin. Without a store every
+// Pin pins or unpins rows; see capture.Pin. Without a store every
 // target is unknown.
 func (c *Cairn) Pin(ctx context.Context, a capture.PinArgs) (int64, error) {
 	s, err := c.opened(ctx, false)

@@ -78,7 +78,7 @@ func correctOutcomes(ctx context.Context, j *observation.Service, e observation.
 	if err != nil {
 		return err
 	}
-	open, err := capture.Unsettled(ctx, j, e.Session, told)
+	open, err := capture.UnstoredOutcomes(ctx, j, e.Session, told)
 	if err != nil || len(open) == 0 {
 		return err
 	}

@@ -113,7 +113,7 @@ func Salt(hash, salt uint64) uint32 {
 	return max(uint32(h>>32)&^Added, Added<<1)
 }
 
-// salted is the form in which lines are stored.
+// Salted is the form in which lines are stored.
 func (l Lines) Salted(salt uint64) []byte {
 	out := make([]byte, 1, 1+4*len(l.Lines))
 	out[0] = l.Flags

@@ -156,12 +156,12 @@ type Arg struct {
 	Value string
 }
 
-// announces reports whether an event tells of calls that are about to be made.
+// Announces reports whether an event tells of calls that are about to be made.
 func (e *Event) Announces() bool {
 	return e.Kind == Touch && e.Source == "PreToolUse" && len(e.Calls) > 0
 }
 
-// trigger is what made cairn tell something, as the ledger names it.
+// Trigger is what made cairn tell something, as the ledger names it.
 func (e *Event) Trigger() string {
 	switch e.Kind {
 	case SessionStart:

@@ -22,7 +22,7 @@ func DefaultLimits(recovery bool) Limits {
 	return Limits{Local: &local, Cross: &cross, MaxTokens: tokens}
 }
 
-// or are the limits with those of m where none is set.
+// Or are the limits with those of m where none is set.
 func (l Limits) Or(m Limits) Limits {
 	l.Local, l.Cross, l.MaxTokens = cmp.Or(l.Local, m.Local), cmp.Or(l.Cross, m.Cross), cmp.Or(l.MaxTokens, m.MaxTokens)
 	return l

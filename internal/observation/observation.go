@@ -45,11 +45,11 @@ type Service struct {
 func New(s *store.Store, c Config) *Service { return &Service{Store: s, Config: c} }
 
 // Read runs fn over a snapshot, or not at all if there is no store yet.
-func (j *Service) Read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
-	if j.Store == nil {
+func (svc *Service) Read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+	if svc.Store == nil {
 		return nil
 	}
-	return j.Store.Read(ctx, fn)
+	return svc.Store.Read(ctx, fn)
 }
 
 // Observation is a row as tools return it in full (observations §3).
@@ -74,4 +74,4 @@ type Observation struct {
 }
 
 // Exists reports whether there is a store behind the service.
-func (j *Service) Exists() bool { return j.Store != nil }
+func (svc *Service) Exists() bool { return svc.Store != nil }

@@ -43,7 +43,7 @@ func NewOutput(text string, f *redact.Filter) *Output {
 // maxOutputEnd is how many characters of either end of an output are read.
 const maxOutputEnd = 32 << 10
 
-// insert stores the output of a row. A nil output stores nothing.
+// Insert stores the output of a row. A nil output stores nothing.
 func (o *Output) Insert(ctx context.Context, tx *store.Tx, id int64) error {
 	if o == nil {
 		return nil
@@ -80,7 +80,7 @@ type OutputRow struct {
 	sum        int64 // the checksum as it is stored
 }
 
-// isAltered reports whether the row is not what was written.
+// IsAltered reports whether the row is not what was written.
 func (r *OutputRow) IsAltered() bool { return r.sum != r.checksum() }
 
 // outputsBatch is how many outputs are read at once.
@@ -127,7 +127,7 @@ func StoredOutput(digest string, size int, f *redact.Filter) *Output {
 	return &Output{size: max(size, 0), digest: digest, lines: tooloutput.Hashes(lines)}
 }
 
-// rewrite stores another digest of a row, and the hashes of its lines instead of those of
+// Rewrite stores another digest of a row, and the hashes of its lines instead of those of
 // the whole output.
 func (r *OutputRow) Rewrite(ctx context.Context, tx *store.Tx, digest string, f *redact.Filter) error {
 	o := StoredOutput(digest, r.size, f)

@@ -128,7 +128,7 @@ type rankedFile struct {
 	path    string
 }
 
-// take returns the next n best rows, one per project and path, best first. Further
+// Take returns the next n best rows, one per project and path, best first. Further
 // calls go on behind them.
 func (r *Ranking) Take(ctx context.Context, tx *store.Tx, n int) ([]Ranked, error) {
 	var out []Ranked

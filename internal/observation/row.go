@@ -25,7 +25,7 @@ type Text struct {
 	ObsType, Source, Tool, Content, Path, Meta string // a missing one is ""
 }
 
-// checksum returns a CRC-32 of a row, which no flipped bit leaves as it was. It is signed
+// Checksum returns a CRC-32 of a row, which no flipped bit leaves as it was. It is signed
 // so that it takes four bytes.
 func (r *Text) Checksum() int64 {
 	texts := [...]string{r.ObsType, r.Source, r.Tool, r.Content, r.Path, r.Meta}
@@ -44,7 +44,7 @@ func (r *Text) Checksum() int64 {
 // is empty or unknown is not in it.
 type Metadata map[string]any
 
-// text is the metadata as compact JSON with sorted keys, "" if there is none.
+// Text is the metadata as compact JSON with sorted keys, "" if there is none.
 func (m Metadata) Text() (string, error) {
 	if len(m) == 0 {
 		return "", nil

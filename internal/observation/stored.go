@@ -19,12 +19,12 @@ type StoredRow struct {
 	Source                    string
 }
 
-// checksum returns the checksum of the row as it is to be stored.
+// Checksum returns the checksum of the row as it is to be stored.
 func (s *StoredRow) Checksum() int64 {
 	return (&Text{s.At, s.ObsType, s.Source, s.Tool.String, s.Content, s.Path.String, s.Meta.String}).Checksum()
 }
 
-// searchableText returns the text by which the row is found.
+// SearchableText returns the text by which the row is found.
 func (s *StoredRow) SearchableText() (string, error) {
 	if !s.Meta.Valid {
 		return SearchableText(s.Content, s.GivenPath(), nil), nil
@@ -36,7 +36,7 @@ func (s *StoredRow) SearchableText() (string, error) {
 	return SearchableText(s.Content, s.GivenPath(), withParams(meta)), nil
 }
 
-// givenPath is the path as the call gave it: rows about files and searches say it
+// GivenPath is the path as the call gave it: rows about files and searches say it
 // in their content, others keep it as an absolute one only.
 func (s *StoredRow) GivenPath() string {
 	said := s.Content
@@ -72,7 +72,7 @@ func (c *Redaction) Text(s string) (string, bool) {
 	return out, found
 }
 
-// row redacts a row in place and marks it as redacted.
+// Row redacts a row in place and marks it as redacted.
 func (c *Redaction) Row(s *StoredRow) (found bool, err error) {
 	before := s.Path.String
 	for _, field := range []*string{&s.Content, &s.Tool.String, &s.Path.String} {
@@ -114,7 +114,7 @@ func (c *Redaction) keyOf(before, after, key string) string {
 	return key
 }
 
-// document redacts a JSON object with its structure, for a name may be what tells
+// Document redacts a JSON object with its structure, for a name may be what tells
 // a secret; "" stays.
 func (c *Redaction) Document(s string) (string, bool, error) {
 	if s == "" {

@@ -26,9 +26,9 @@ import (
 type Tombstones struct{ salts [][]byte } // its own first
 
 const (
-	selectTomb = `SELECT until FROM tombstones WHERE hash = ?`
+	selectTombstone = `SELECT until FROM tombstones WHERE hash = ?`
 
-	upsertTomb = `INSERT INTO tombstones (hash, until) VALUES (?, ?)
+	upsertTombstone = `INSERT INTO tombstones (hash, until) VALUES (?, ?)
 ON CONFLICT (hash) DO UPDATE SET until = CASE WHEN until IS NULL OR excluded.until IS NULL THEN NULL
     ELSE max(until, excluded.until) END`
 )
@@ -50,7 +50,7 @@ func OpenTombstones(ctx context.Context, tx *store.Tx) (g Tombstones, err error)
 	return g, err
 }
 
-// MakeTombstones is openGraves for a purge: it makes the salt if there is none.
+// MakeTombstones is OpenTombstones for a purge: it creates the salt if there is none.
 func MakeTombstones(ctx context.Context, tx *store.Tx) (Tombstones, error) {
 	g, err := OpenTombstones(ctx, tx)
 	if err != nil || g.Any() {
@@ -62,7 +62,7 @@ func MakeTombstones(ctx context.Context, tx *store.Tx) (Tombstones, error) {
 	return g, err
 }
 
-// add keeps one more salt, as the store's own if it has none.
+// AddSalt keeps one more salt, as the store's own if it has none.
 func (g *Tombstones) AddSalt(ctx context.Context, tx *store.Tx, salt []byte) error {
 	if slices.ContainsFunc(g.salts, func(s []byte) bool { return bytes.Equal(s, salt) }) {
 		return nil
@@ -75,10 +75,10 @@ func (g *Tombstones) AddSalt(ctx context.Context, tx *store.Tx, salt []byte) err
 	return tx.SetMeta(ctx, name, hex.EncodeToString(salt))
 }
 
-// any reports whether anything was ever buried.
+// Any reports whether anything was ever buried.
 func (g Tombstones) Any() bool { return len(g.salts) > 0 }
 
-// texts are the salts in hex.
+// Salts are the salts in hex.
 func (g Tombstones) Salts() (out []string) {
 	for _, s := range g.salts {
 		out = append(out, hex.EncodeToString(s))
@@ -100,7 +100,7 @@ func (k TombstoneKey) hash(salt []byte) []byte {
 	return h.Sum(nil)[:16]
 }
 
-// bury keeps a key from coming back: permanently, or with its events up to a time
+// Add keeps a key from coming back: permanently, or with its events up to a time
 // (Unix seconds).
 func (g Tombstones) Add(ctx context.Context, tx *store.Tx, until any, keys ...TombstoneKey) error {
 	for _, k := range keys {
@@ -114,16 +114,16 @@ func (g Tombstones) Add(ctx context.Context, tx *store.Tx, until any, keys ...To
 // AddTombstone stores a tombstone: the hash of a key, and the time up to which it holds (Unix
 // seconds), nil for permanently.
 func AddTombstone(ctx context.Context, tx *store.Tx, hash []byte, until any) error {
-	_, err := tx.Exec(ctx, upsertTomb, hash, until)
+	_, err := tx.Exec(ctx, upsertTombstone, hash, until)
 	return err
 }
 
-// holds reports whether one of the keys is buried for what happened at a time.
+// Holds reports whether one of the keys is buried for what happened at a time.
 func (g Tombstones) Holds(ctx context.Context, tx *store.Tx, at int64, keys ...TombstoneKey) (bool, error) {
 	for _, k := range keys {
 		for _, salt := range g.salts {
 			var until sql.NullInt64
-			err := tx.Get(ctx, []any{&until}, selectTomb, k.hash(salt))
+			err := tx.Get(ctx, []any{&until}, selectTombstone, k.hash(salt))
 			if err == nil && (!until.Valid || at <= until.Int64) {
 				return true, nil
 			}
@@ -248,7 +248,7 @@ func Wording(content string) string {
 type RowToDelete struct {
 	Id, At, SessionKey        int64
 	Session, Project, ObsType string
-	Unnamed                   bool // a hook told it whose ids the session's transcript does not know (see Match)
+	UnknownIDs                bool // a hook told it whose ids the session's transcript does not know (see Match)
 	Content, Role, Call       string
 	PathKey, Command          string
 	Failed                    bool
@@ -257,7 +257,7 @@ type RowToDelete struct {
 	PromptID, Line            string        // that prompt's
 }
 
-// keys are what the row is to be buried under.
+// Keys are what the row is to be buried under.
 func (d *RowToDelete) Keys() (keys []TombstoneKey) {
 	if IsAction(d.ObsType) {
 		return d.callKeys()
@@ -270,7 +270,7 @@ func (d *RowToDelete) Keys() (keys []TombstoneKey) {
 	}
 	step := d.At / Width(d.ObsType, d.Role)
 	keys = append(keys, textKey(d.Session, d.ObsType, d.Content, d.Role, step))
-	if d.Unnamed && d.Line == "" {
+	if d.UnknownIDs && d.Line == "" {
 		for _, words := range wordings(d.ObsType, d.Content) {
 			keys = append(keys, WordsKey(d.Session, d.ObsType, words, step), WordsKey(d.Session, d.ObsType, words, AnyTime))
 		}
@@ -284,10 +284,10 @@ func (d *RowToDelete) callKeys() (keys []TombstoneKey) {
 	if d.Call != "" {
 		keys = append(keys, CallKey(d.Session, d.Call, d.Part), CopyKey(d.Call, d.Part, d.Content))
 	}
-	if d.Unnamed || IsRepeatable(d.ObsType, d.Failed) {
+	if d.UnknownIDs || IsRepeatable(d.ObsType, d.Failed) {
 		keys = append(keys, EqualCallKey(d.Session, like, d.At/EqualCallStep(d.ObsType, d.Failed)))
 	}
-	if d.Unnamed {
+	if d.UnknownIDs {
 		keys = append(keys, EqualCallKey(d.Session, like, AnyTime))
 	}
 	return keys

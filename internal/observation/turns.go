@@ -247,7 +247,7 @@ type oftenMark struct {
 	About float64 // how often it is taken to stand there
 }
 
-// words is the turn as the index holds it: each word once, sorted.
+// Words is the turn as the index holds it: each word once, sorted.
 func (t *turnText) Words() string {
 	all := make([]string, 0, len(t.counts)+len(t.counts)/2)
 	for key, n := range t.counts {
@@ -271,13 +271,13 @@ func (t *turnText) Words() string {
 // has read limit rows, and returns how many it has read; 0 when nothing is missing. Each
 // transaction is short. It is safe to retry and to run in several processes. Errors are
 // those of store.Write.
-func (j *Service) IndexTurns(ctx context.Context, limit int) (rows int, err error) {
-	if j.Store == nil {
+func (svc *Service) IndexTurns(ctx context.Context, limit int) (rows int, err error) {
+	if svc.Store == nil {
 		return 0, nil
 	}
 	for rows < limit {
 		var session int64
-		err := j.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			session, err = LookUp(ctx, tx, selectSomeStale)
 			return err
 		})
@@ -285,7 +285,7 @@ func (j *Service) IndexTurns(ctx context.Context, limit int) (rows int, err erro
 			return rows, err
 		}
 		n := 0
-		err = j.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
+		err = svc.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
 			n, _, err = IndexSession(ctx, tx, session, TurnRowsAtOnce, true)
 			return err
 		})

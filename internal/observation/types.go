@@ -80,13 +80,13 @@ func DefaultRetention() Retention {
 
 const SecondsPerDay = 24 * 60 * 60
 
-// expired reports whether a row of this type and time has had its days.
+// Expired reports whether a row of this type and time has had its days.
 func (r Retention) Expired(obsType string, at, now int64) bool {
 	cutoff := r.Cutoff(obsType, now)
 	return cutoff != 0 && at < cutoff
 }
 
-// cutoff is the time before which rows of a type expire, 0 if they never do.
+// Cutoff is the time before which rows of a type expire, 0 if they never do.
 func (r Retention) Cutoff(obsType string, now int64) int64 {
 	if days := r[obsType]; days > 0 {
 		return now - int64(days)*SecondsPerDay

@@ -6,7 +6,7 @@ import (
 )
 
 // MayCheck reports whether a command line has a word of the usual checks. It spares
-// most lines the work of checksIn.
+// most lines the work of Checks.
 func MayCheck(line string) bool {
 	for _, word := range [...]string{
 		"test", "lint", "build", "check", "fmt", "format", "vet", "spec", "tsc", "mypy", "ruff", "clippy", "black", "prettier", "pyright",

@@ -18,7 +18,7 @@ func NewForm(command string) (f Form) {
 	return f
 }
 
-// mayBe tells, without taking a command apart, whether it may have this form.
+// MayBe tells, without taking a command apart, whether it may have this form.
 func (f *Form) MayBe(command string) bool { return strings.Contains(command, f.word) }
 
 func (f *Form) Is(command string) bool {

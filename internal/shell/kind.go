@@ -177,7 +177,7 @@ func gitLooks(sub string) bool {
 	return false
 }
 
-// concerns reports whether a failed run of the same kind says something about this one:
+// Concerns reports whether a failed run of the same kind says something about this one:
 // it ran for the same targets, for some of them, or one of the two runs for all.
 func (k *Kind) Concerns(failed *Kind) bool {
 	if k.isForAll() || failed.isForAll() {
@@ -199,7 +199,7 @@ func (k *Kind) isForAll() bool {
 	return len(k.targets) == 0 || slices.Contains(k.targets, ".") || slices.Contains(k.targets, "./...")
 }
 
-// added lists the settings of a run that worked which one that failed lacks: what has
+// Added lists the settings of a run that worked which one that failed lacks: what has
 // repaired it.
 func (k *Kind) Added(failed *Kind) (list []string) {
 	for _, s := range k.setting {
@@ -210,12 +210,12 @@ func (k *Kind) Added(failed *Kind) (list []string) {
 	return list
 }
 
-// has reports whether a run has all of some settings.
+// Has reports whether a run has all of some settings.
 func (k *Kind) Has(settings []string) bool {
 	return !slices.ContainsFunc(settings, func(s string) bool { return !slices.Contains(k.setting, s) })
 }
 
-// program is the name of the program, which each line of this kind holds.
+// Program is the name of the program, which each line of this kind holds.
 func (k *Kind) Program() string {
 	name, _, _ := strings.Cut(k.Name, " ")
 	return name

@@ -69,7 +69,7 @@ func Normal(line string) string {
 	return strings.Join(rest, " ")
 }
 
-// Program finds what a simple command runs: the name without its directory and
+// program finds what a simple command runs: the name without its directory and
 // .exe, in lower case, and the arguments. Leading assignments, keywords and the
 // wrappers sudo, env, time, command and nohup are passed over; a wrapper that
 // wraps nothing is the program itself. The name is "" if nothing is run.

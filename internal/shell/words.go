@@ -30,7 +30,7 @@ type simpleCommand struct {
 	after  int  // offset behind that operator
 }
 
-// Commands splits a command line into its simple commands, those inside
+// simpleCommands splits a command line into its simple commands, those inside
 // others first. The texts of here-documents and comments are passed over. It
 // reads each byte once and at most maxShellBytes of them.
 func simpleCommands(line string, powerShell bool) []simpleCommand {
@@ -83,7 +83,7 @@ type frame struct {
 	target bool // the next word is a redirection's
 }
 
-// shellScanner is shellCommands at work, with a stack of what is open.
+// shellScanner is simpleCommands at work, with a stack of what is open.
 type shellScanner struct {
 	src        string
 	pos        int

@@ -396,7 +396,7 @@ func Pack(digest string) any {
 	return b.Bytes()
 }
 
-// Unpack returns a digest that packDigest stored, an error if it is damaged.
+// Unpack returns a digest that Pack stored, an error if it is damaged.
 func Unpack(stored any) (string, error) {
 	packed, ok := stored.([]byte)
 	if !ok {

@@ -22,7 +22,7 @@ type Salt uint64
 // wordBytes is the length of the word that stands for a hash in the index.
 const wordBytes = 5
 
-// appendWord appends the word of a line: 32 bits of its salted hash in five bytes from
+// AppendWord appends the word of a line: 32 bits of its salted hash in five bytes from
 // 0x80 on, which the tokenizer takes for letters. Seven bits in a byte make the index
 // smaller than letters and digits would.
 func (s Salt) AppendWord(b []byte, h LineHash) []byte {
@@ -34,7 +34,7 @@ func (s Salt) AppendWord(b []byte, h LineHash) []byte {
 	return append(b, 0x80|byte(n>>25), 0x80|byte(n>>18&0x7F), 0x80|byte(n>>11&0x7F), 0x80|byte(n>>4&0x7F), 0x80|byte(n&0xF))
 }
 
-// words returns the words of lines, separated by spaces.
+// Words returns the words of lines, separated by spaces.
 func (s Salt) Words(lines []LineHash) string {
 	b := make([]byte, 0, len(lines)*(wordBytes+1))
 	for _, h := range lines {

@@ -54,8 +54,8 @@ type budget struct {
 // every row whether their context is over.
 const askEvery = 100 * time.Microsecond
 
-func newBudget(j *observation.Service, limit, most time.Duration) *budget {
-	b := &budget{worked: j.Config.Worked, at: time.Now(), limit: limit, most: most}
+func newBudget(svc *observation.Service, limit, most time.Duration) *budget {
+	b := &budget{worked: svc.Config.Worked, at: time.Now(), limit: limit, most: most}
 	if b.worked != nil {
 		b.began = b.worked()
 	}
@@ -122,21 +122,21 @@ func (p partly) Err() error {
 // the caller knows. Once Config.AssistTime was worked or Config.AssistWall has
 // passed, both counted from the call, what is found by then is said. Errors are those of
 // store.Read (observations §9.2, amendments §A.8).
-func Help(ctx context.Context, j *observation.Service, e observation.Event, place project.Location, done observation.Recorded) (c ledger.Injection, err error) {
-	if j.Config.AssistTime <= 0 || !mayHelp(&e, &done) {
+func Help(ctx context.Context, svc *observation.Service, e observation.Event, place project.Location, done observation.Recorded) (c ledger.Injection, err error) {
+	if svc.Config.AssistTime <= 0 || !mayHelp(&e, &done) {
 		return c, nil
 	}
-	wall := cmp.Or(j.Config.AssistWall, DefaultWall)
-	b := newBudget(j, j.Config.AssistTime, wall)
+	wall := cmp.Or(svc.Config.AssistWall, DefaultWall)
+	b := newBudget(svc, svc.Config.AssistTime, wall)
 	limited := b.until(ctx, 1)
 	a := &assistant{
-		event: &e, place: place.Within(done.Project), project: done.Project, session: done.Session, filter: j.Config.Filter, keep: j.Config.Retention,
-		budget: b, journal: j,
+		event: &e, place: place.Within(done.Project), project: done.Project, session: done.Session, filter: svc.Config.Filter, keep: svc.Config.Retention,
+		budget: b, service: svc,
 	}
 	if len(done.IDs) > 0 {
 		a.own = done.IDs[0]
 	}
-	err = j.Read(limited, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(limited, func(ctx context.Context, tx *store.Tx) error {
 		a.now = tx.Now().Unix()
 		c, err = a.help(ctx, tx)
 		return err
@@ -175,9 +175,9 @@ type assistant struct {
 	filter  *redact.Filter
 	keep    observation.Retention
 	budget  *budget
-	journal *observation.Service
+	service *observation.Service
 	now     int64          // Unix seconds
-	told    map[int64]bool // rows that the session was told of
+	shown   map[int64]bool // rows that the session was told of
 	room    int            // tokens left
 }
 
@@ -188,26 +188,26 @@ type advice struct {
 }
 
 // A file that was named as likely has not been told of.
-const selectTold = `SELECT observation_id, CASE trigger WHEN 'session_start' THEN 0 ELSE tokens END, section = 'likely'
+const selectShownRows = `SELECT observation_id, CASE trigger WHEN 'session_start' THEN 0 ELSE tokens END, section = 'likely'
 FROM injection_rows WHERE session_key = ?`
 
 func (a *assistant) help(ctx context.Context, tx *store.Tx) (ledger.Injection, error) {
-	a.told, a.room = map[int64]bool{}, maxSessionHelp
+	a.shown, a.room = map[int64]bool{}, maxSessionHelp
 	err := tx.Each(ctx, func(r *sql.Rows) error {
 		var id int64
 		var spent int
 		var named bool
 		err := r.Scan(&id, &spent, &named)
-		a.told[id] = a.told[id] || !named
+		a.shown[id] = a.shown[id] || !named
 		a.room -= spent
 		return err
-	}, selectTold, a.session)
+	}, selectShownRows, a.session)
 	if a.room = min(a.room, maxHelp); err != nil || a.room < leastHelp {
 		return ledger.Injection{}, err
 	}
 	look := a.beforeCalls
 	if a.event.Kind == observation.Prompt {
-		look = a.uponPrompt
+		look = a.onPrompt
 	}
 	parts, err := look(ctx, tx)
 	if err != nil {
@@ -216,8 +216,8 @@ func (a *assistant) help(ctx context.Context, tx *store.Tx) (ledger.Injection, e
 	return a.render(parts), nil
 }
 
-// uponPrompt is what goes with a prompt, the most useful part first.
-func (a *assistant) uponPrompt(ctx context.Context, tx *store.Tx) ([]advice, error) {
+// onPrompt is what goes with a prompt, the most useful part first.
+func (a *assistant) onPrompt(ctx context.Context, tx *store.Tx) ([]advice, error) {
 	since, err := a.lastTurn(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -242,7 +242,7 @@ func (a *assistant) uponPrompt(ctx context.Context, tx *store.Tx) ([]advice, err
 	return append(parts, advice{ledger.SectionLikely, likely.FileLines(files, a.project.Root)}), nil
 }
 
-const selectToldFiles = `SELECT o.path_key FROM injection_rows i JOIN observation_rows o ON o.id = i.observation_id
+const selectShownFiles = `SELECT o.path_key FROM injection_rows i JOIN observation_rows o ON o.id = i.observation_id
 WHERE i.session_key = ? AND o.project_key = ? AND o.path_key IS NOT NULL`
 
 // likelyFiles are the likely files for which the session's first prompt speaks and
@@ -255,7 +255,7 @@ func (a *assistant) likelyFiles(ctx context.Context, tx *store.Tx, prompt string
 		err := r.Scan(&file)
 		told[file] = true
 		return err
-	}, selectToldFiles, a.session, a.project.Key)
+	}, selectShownFiles, a.session, a.project.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -287,8 +287,8 @@ func (a *assistant) beforeCalls(ctx context.Context, tx *store.Tx) (parts []advi
 		if err != nil {
 			return parts, unlessOver(ctx, err)
 		}
-		if row.ID != 0 && !a.told[row.ID] {
-			a.told[row.ID] = true
+		if row.ID != 0 && !a.shown[row.ID] {
+			a.shown[row.ID] = true
 			parts = append(parts, advice{section, []ledger.Line{row}})
 		}
 	}

@@ -27,8 +27,8 @@ func (a *assistant) related(ctx context.Context, tx *store.Tx, prompt string) (o
 	if err != nil {
 		return nil, unlessOver(ctx, err)
 	}
-	found, err := search.Related(ctx, a.journal, tx, search.RelatedArgs{
-		Prompt: prompt, Session: a.event.Session, Key: a.session, Project: a.project, Near: near, Shown: a.told,
+	found, err := search.Related(ctx, a.service, tx, search.RelatedArgs{
+		Prompt: prompt, Session: a.event.Session, Key: a.session, Project: a.project, Near: near, Shown: a.shown,
 		InTime: func(ctx context.Context) context.Context { return a.budget.until(ctx, rankShare) },
 	})
 	for i := range found {
@@ -53,7 +53,7 @@ const selectProjectNames = `SELECT key, id, name, ifnull(origin_url, '') FROM pr
 // one of whose names has all words of the other.
 func (a *assistant) findNear(ctx context.Context, tx *store.Tx) (map[int64]string, error) {
 	near := map[int64]string{a.project.Key: a.project.ID}
-	if a.journal.Config.Limits.SuppressCross {
+	if a.service.Config.Limits.SuppressCross {
 		return near, nil
 	}
 	type named struct {

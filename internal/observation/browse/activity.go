@@ -93,12 +93,12 @@ ifnull(metadata ->> '$.command', ''), ifnull(metadata ->> '$.error', '')
 FROM observation_rows WHERE id = ?`
 )
 
-// Activity lists the sessions that were active in a range of time, those that began last
+// ActiveSessions lists the sessions that were active in a range of time, those that began last
 // first; nil for none and while there is no store. An unknown project is NotFound. more
 // reports that there were further sessions.
-func ActiveSessions(ctx context.Context, j *observation.Service, a ActivityArgs) (list []Activity, more bool, err error) {
+func ActiveSessions(ctx context.Context, svc *observation.Service, a ActivityArgs) (list []Activity, more bool, err error) {
 	a.Limit = min(max(a.Limit, 1), 500)
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		id, err := observation.ProjectID(ctx, tx, a.Project)
 		if err != nil {
 			return err
@@ -182,7 +182,7 @@ func readTraceRow(ctx context.Context, tx *store.Tx, id int64) (row TraceRow, er
 	var command, said string
 	err = tx.Get(ctx, []any{&row.ID, &row.Timestamp, &row.ObsType, &row.FilePath, &row.ContentPreview, &row.IsPinned,
 		&row.Failed, &row.Interrupted, &command, &said}, selectTraceRow, id)
-	row.settle(command, said)
+	row.complete(command, said)
 	return row, err
 }
 
@@ -235,10 +235,10 @@ AND (?6 = '' OR obs_type = ?6) AND (?7 = '' OR path_key = ?7)` + timelineEnd
 // NotFound. The next page begins before the place of the last row.
 //
 // The newest rows of each project and type, or of each session of the branch, are merged.
-func Rows(ctx context.Context, j *observation.Service, a RowsArgs) (list []TimelineRow, err error) {
+func Rows(ctx context.Context, svc *observation.Service, a RowsArgs) (list []TimelineRow, err error) {
 	a.Limit = min(max(a.Limit, 1), 200)
 	list = []TimelineRow{}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		id, err := observation.ProjectID(ctx, tx, a.Project)
 		if err != nil {
 			return err
@@ -324,7 +324,7 @@ func scanTimelineRow(r *sql.Rows) (row TimelineRow, err error) {
 	var command, said string
 	err = r.Scan(&row.ID, &row.Timestamp, &row.ObsType, &row.FilePath, &row.ContentPreview, &row.IsPinned,
 		&row.Failed, &row.Interrupted, &command, &said, &row.SessionID, &row.Project, &row.Harness, &row.Branch)
-	row.settle(command, said)
+	row.complete(command, said)
 	return row, err
 }
 
@@ -341,11 +341,11 @@ type FailedCommands struct {
 // StillFailing are, for each of some sessions of a project that is given by its id, those of
 // their failed commands that nothing has shown to pass after their place: neither the same
 // command nor a check that covers it. It looks at the newest 2,000 commands of that time.
-func StillFailing(ctx context.Context, j *observation.Service, projectID string, failed []FailedCommands) (open [][]string, err error) {
+func StillFailing(ctx context.Context, svc *observation.Service, projectID string, failed []FailedCommands) (open [][]string, err error) {
 	var passed []passedRow
 	if len(failed) > 0 {
 		first := slices.MinFunc(failed, func(x, y FailedCommands) int { return x.After.compare(y.After) })
-		passed, err = passedSince(ctx, j, projectID, first.After)
+		passed, err = passedSince(ctx, svc, projectID, first.After)
 	}
 	for _, f := range failed {
 		var left []string
@@ -367,8 +367,8 @@ type passedRow struct {
 }
 
 // passedSince reads the newest commands that passed after a place.
-func passedSince(ctx context.Context, j *observation.Service, projectID string, after Position) (passed []passedRow, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+func passedSince(ctx context.Context, svc *observation.Service, projectID string, after Position) (passed []passedRow, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var row passedRow
 			var line string
@@ -415,8 +415,8 @@ ORDER BY s.started_at, s.key LIMIT 1`
 
 // Neighbours are the ids of the sessions of the same project that began before and after a
 // session; "" where there is none.
-func Neighbours(ctx context.Context, j *observation.Service, session string) (before, after string, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+func Neighbours(ctx context.Context, svc *observation.Service, session string) (before, after string, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		earlier, err := tx.Texts(ctx, selectSessionBefore, session)
 		if err != nil {
 			return err

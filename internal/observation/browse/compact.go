@@ -144,7 +144,7 @@ func foldRows(rows []TraceRow, f traceForm) []TraceRow {
 	at := map[string]int{} // the row of out that rows of a type are folded into
 	names := map[int][]string{}
 	for _, r := range rows {
-		tells := r.tellsMost()
+		tells := r.isImportant()
 		if f.only && !tells && r.ObsType != observation.TypeEdit && r.ObsType != observation.TypeWrite {
 			continue
 		}
@@ -171,8 +171,8 @@ func foldRows(rows []TraceRow, f traceForm) []TraceRow {
 	return out
 }
 
-// tellsMost reports whether a row is shown by itself in every form.
-func (r *TraceRow) tellsMost() bool {
+// isImportant reports whether a row is shown by itself in every form.
+func (r *TraceRow) isImportant() bool {
 	switch r.ObsType {
 	case observation.TypeGitCommit, observation.TypeGitPush, observation.TypeMarker:
 		return true
@@ -280,13 +280,13 @@ const selectRoots = `SELECT id, root FROM projects WHERE root IS NOT NULL`
 // metadata are cut, and metadata loses what repeats the content. In the shortest form
 // paths are relative to the repository's root, metadata is absent instead of null, and
 // so is the event of a successful call, PostToolUse. No row is left out.
-func RecentCompact(ctx context.Context, j *observation.Service, s observation.Scope, limit int) (rows []Scored, short []CompactScored, err error) {
-	rows, err = Recent(ctx, j, s, limit)
+func RecentCompact(ctx context.Context, svc *observation.Service, s observation.Scope, limit int) (rows []Scored, short []CompactScored, err error) {
+	rows, err = Recent(ctx, svc, s, limit)
 	if err != nil || fits(rows) {
 		return rows, nil, err
 	}
 	roots := map[string]string{}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var id, root string
 			err := r.Scan(&id, &root)

@@ -68,17 +68,17 @@ WHERE o.project_key = ?1 AND o.path_key = ?2
         AND (?3 IS NULL OR l.timestamp < ?3)))
 ORDER BY o.timestamp DESC, o.id DESC LIMIT +?6`
 
-// History returns the newest touches of a file, grouped by session. The file is
+// FileHistory returns the newest touches of a file, grouped by session. The file is
 // compared by its key, so that every spelling and worktree finds it; an unknown
 // one has no sessions (observations §8.6).
-func FileHistory(ctx context.Context, j *observation.Service, a HistoryArgs) (History, error) {
+func FileHistory(ctx context.Context, svc *observation.Service, a HistoryArgs) (History, error) {
 	h := History{FilePath: a.File, Sessions: []HistorySession{}}
-	place, err := project.Locate(a.Cwd, j.Config.Home)
+	place, err := project.Locate(a.Cwd, svc.Config.Home)
 	if err != nil {
 		return h, err
 	}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		files, err := observation.FileKeys(ctx, tx, place, a.File, j.Config.Home)
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		files, err := observation.FileKeys(ctx, tx, place, a.File, svc.Config.Home)
 		if err != nil {
 			return err
 		}

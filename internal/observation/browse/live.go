@@ -22,9 +22,9 @@ GROUP BY s.harness ORDER BY s.harness`
 // LastLive tells for each harness when its hooks last reported something, in
 // Unix seconds; a harness whose hooks never did is not in it. It reads every
 // row: a second for a million.
-func LastLive(ctx context.Context, j *observation.Service) (map[string]int64, error) {
+func LastLive(ctx context.Context, svc *observation.Service) (map[string]int64, error) {
 	out := map[string]int64{}
-	err := j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var harness string
 			var at int64
@@ -36,10 +36,10 @@ func LastLive(ctx context.Context, j *observation.Service) (map[string]int64, er
 	return out, err
 }
 
-// Sessions is the set of all sessions' ids.
-func SessionIDs(ctx context.Context, j *observation.Service) (map[string]bool, error) {
+// SessionIDs is the set of all sessions' ids.
+func SessionIDs(ctx context.Context, svc *observation.Service) (map[string]bool, error) {
 	out := map[string]bool{}
-	err := j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		ids, err := tx.Texts(ctx, selectSessions)
 		for _, id := range ids {
 			out[id] = true

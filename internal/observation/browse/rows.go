@@ -51,7 +51,7 @@ func observations(ctx context.Context, tx *store.Tx, query string, args ...any) 
 // Get returns rows in full, in the order of ids, repeated ids once, missing ones
 // left out. Outputs of more than 16 KiB together are shortened in their middle, each to
 // an equal share. No ids and more than 50 are Invalid (observations §8.2).
-func Get(ctx context.Context, j *observation.Service, ids []int64) ([]observation.Observation, error) {
+func Get(ctx context.Context, svc *observation.Service, ids []int64) ([]observation.Observation, error) {
 	switch {
 	case len(ids) == 0:
 		return nil, fault.New(fault.Invalid, "invalid_argument", "ids array must not be empty")
@@ -59,7 +59,7 @@ func Get(ctx context.Context, j *observation.Service, ids []int64) ([]observatio
 		return nil, fault.New(fault.Invalid, "invalid_argument", "ids array must not exceed 50 elements")
 	}
 	out := []observation.Observation{}
-	err := j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for i, id := range ids {
 			if slices.Contains(ids[:i], id) {
 				continue
@@ -86,11 +86,11 @@ type Timeline struct {
 	After  []observation.Observation `json:"after"`  // chronological
 }
 
-// Timeline returns the rows of the anchor's session around it, in the order of
+// RowsAround returns the rows of the anchor's session around it, in the order of
 // time and id; before and after are kept within 0 to 50. A missing anchor is
 // NotFound (observations §8.3).
-func RowsAround(ctx context.Context, j *observation.Service, anchor int64, before, after int) (t Timeline, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+func RowsAround(ctx context.Context, svc *observation.Service, anchor int64, before, after int) (t Timeline, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		found, err := observations(ctx, tx, selectObservation, anchor)
 		if err != nil {
 			return err
@@ -122,10 +122,10 @@ type Scored struct {
 // Recent returns the rows that matter most now, highest score first, one per
 // project and file; limit is kept within 1 to 100. A project boosts and does not
 // filter, but one without a single row, or unknown, gives none (observations §8.4).
-// Calls that only serve the harness (isBookkeeping) are left out.
-func Recent(ctx context.Context, j *observation.Service, s observation.Scope, limit int) (out []Scored, err error) {
+// Calls that only serve the harness (observation.IsBookkeeping) are left out.
+func Recent(ctx context.Context, svc *observation.Service, s observation.Scope, limit int) (out []Scored, err error) {
 	out = []Scored{}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		key, ok, err := observation.ScopeKey(ctx, tx, s)
 		if err != nil || !ok {
 			return err

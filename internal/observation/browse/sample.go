@@ -23,13 +23,13 @@ type Totals struct {
 	Oldest        int64 `json:"oldest"` // Unix seconds of the oldest row, 0 without rows
 }
 
-const selectHaul = `SELECT count(DISTINCT session_key), count(*), count(DISTINCT project_key), ifnull(min(timestamp), 0)
+const selectTotals = `SELECT count(DISTINCT session_key), count(*), count(DISTINCT project_key), ifnull(min(timestamp), 0)
 FROM observation_rows WHERE id > ?`
 
-// Totals counts the rows after an id; 0 for all. Without a store all is zero.
-func CountAfter(ctx context.Context, j *observation.Service, after int64) (h Totals, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		return tx.Get(ctx, []any{&h.Conversations, &h.Observations, &h.Projects, &h.Oldest}, selectHaul, after)
+// CountAfter counts the rows after an id; 0 for all. Without a store all is zero.
+func CountAfter(ctx context.Context, svc *observation.Service, after int64) (h Totals, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Get(ctx, []any{&h.Conversations, &h.Observations, &h.Projects, &h.Oldest}, selectTotals, after)
 	})
 	return h, err
 }
@@ -75,18 +75,18 @@ GROUP BY p.key, o.path_key ORDER BY count(*) DESC, max(o.timestamp) DESC LIMIT 1
 LEFT JOIN prompts q ON q.id = o.prompt_id AND q.source = 'user' WHERE o.id = ?`
 )
 
-// SampleQuestion finds the last command that failed and later passed, and what was
+// FindSampleQuestion finds the last command that failed and later passed, and what was
 // changed in between; failing that the file that was changed most in the last 90
 // days, and what for. It is nil when the history tells neither.
-func FindSampleQuestion(ctx context.Context, j *observation.Service) (out *SampleQuestion, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+func FindSampleQuestion(ctx context.Context, svc *observation.Service) (out *SampleQuestion, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		best, err := lastFix(ctx, tx)
 		if err != nil {
 			return err
 		}
 		now := tx.Now().Unix()
 		if best != nil {
-			out = best.showcase(now)
+			out = best.question(now)
 			return nil
 		}
 		out, err = busiestFile(ctx, tx, now)
@@ -181,7 +181,7 @@ func changedPaths(rows []showRow) []string {
 	return out
 }
 
-func (f *fix) showcase(now int64) *SampleQuestion {
+func (f *fix) question(now int64) *SampleQuestion {
 	said := ""
 	if e := oneline.Cell(observation.Reason(f.failed.command, f.failed.errorMessage), maxShowText); e != "" {
 		said = " with “" + e + "”"

@@ -36,16 +36,16 @@ FROM observation_rows o JOIN projects p ON p.key = o.project_key ORDER BY o.id D
 )
 
 // CountOf counts the rows of a session; 0 for an unknown one.
-func CountOf(ctx context.Context, j *observation.Service, session string) (n int64, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Get(ctx, []any{&n}, countSession, session) })
+func CountOf(ctx context.Context, svc *observation.Service, session string) (n int64, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Get(ctx, []any{&n}, countSession, session) })
 	return n, err
 }
 
-// Stats counts rows. It reads an index of all of them: tens of milliseconds for
+// CountStored counts rows. It reads an index of all of them: tens of milliseconds for
 // a million.
-func CountStored(ctx context.Context, j *observation.Service) (Stats, error) {
+func CountStored(ctx context.Context, svc *observation.Service) (Stats, error) {
 	s := Stats{ByType: map[string]int64{}}
-	err := j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.Get(ctx, []any{&s.Prompts, &s.Sessions, &s.Projects}, selectCounts); err != nil {
 			return err
 		}

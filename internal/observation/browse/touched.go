@@ -25,8 +25,8 @@ AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL
 
 // Touched lists the files of a project that agents wrote or edited since a time, the
 // last one first, at most 1,000; nil for none. Failed and interrupted calls do not count.
-func Touched(ctx context.Context, j *observation.Service, projectID string, since time.Time) (files []TouchedFile, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+func Touched(ctx context.Context, svc *observation.Service, projectID string, since time.Time) (files []TouchedFile, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var f TouchedFile
 			err := r.Scan(&f.Path, &f.At)
@@ -64,9 +64,9 @@ WHERE o.id = ? AND o.path_key IS NOT NULL AND o.metadata ->> '$.failed' IS NULL 
 
 // FileEdits lists edits of files by agents, the newest first, never nil. Failed and interrupted
 // calls do not count. An unknown project is NotFound.
-func FileEdits(ctx context.Context, j *observation.Service, a FileEditsArgs) (list []FileEdit, err error) {
+func FileEdits(ctx context.Context, svc *observation.Service, a FileEditsArgs) (list []FileEdit, err error) {
 	list = []FileEdit{}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		id, err := observation.ProjectID(ctx, tx, a.Project)
 		if err != nil {
 			return err

@@ -65,12 +65,12 @@ WHERE session_key = ?1 AND (?2 IS NULL OR timestamp < ?2) AND (?3 IS NULL OR tim
 ORDER BY timestamp, id`
 )
 
-// Trace returns a session's prompts in the order of time, each with its rows.
+// TraceSession returns a session's prompts in the order of time, each with its rows.
 // The bounds are exclusive, Unix seconds or nil, and hold for prompts and rows
 // alike. An unknown session is NotFound; nothing in the window gives no prompts
 // (observations §8.5).
-func TraceSession(ctx context.Context, j *observation.Service, session string, before, after *int64) (t Trace, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+func TraceSession(ctx context.Context, svc *observation.Service, session string, before, after *int64) (t Trace, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, ok, err := project.FindSession(ctx, tx, session)
 		if err != nil || !ok {
 			return err
@@ -100,9 +100,9 @@ const selectSessionsBeginning = `SELECT id FROM sessions WHERE id >= ?1 AND id <
 // SessionBeginning returns the id of the session with this id, else of the only session whose id
 // begins so. It is Invalid if several sessions do, and NotFound if none does or if the
 // beginning has fewer than LeastSessionBeginning characters.
-func SessionBeginning(ctx context.Context, j *observation.Service, beginning string) (string, error) {
+func SessionBeginning(ctx context.Context, svc *observation.Service, beginning string) (string, error) {
 	var found []string
-	err := j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var id string
 			err := r.Scan(&id)
@@ -144,7 +144,7 @@ func tracePrompts(ctx context.Context, tx *store.Tx, s project.Session, before, 
 		var command, said string
 		err := r.Scan(&row.ID, &row.Timestamp, &row.ObsType, &row.FilePath, &row.ContentPreview, &row.IsPinned, &parent,
 			&row.Failed, &row.Interrupted, &command, &said)
-		row.settle(command, said)
+		row.complete(command, said)
 		if !parent.Valid {
 			system = append(system, row)
 		} else if i, ok := at[parent.Int64]; ok { // else its prompt lies outside the window
@@ -165,9 +165,9 @@ func tracePrompts(ctx context.Context, tx *store.Tx, s project.Session, before, 
 // maxReason is how many characters of the line that says why a trace shows.
 const maxReason = 200
 
-// settle completes a row by the command and the error that are stored with it.
+// complete completes a row by the command and the error that are stored with it.
 // Earlier versions stored an interrupted command as a failed one.
-func (r *TraceRow) settle(command, said string) {
+func (r *TraceRow) complete(command, said string) {
 	r.Failed = r.Failed && !r.Interrupted
 	if r.Failed {
 		r.Error = oneline.Cut(observation.Reason(command, said), maxReason)

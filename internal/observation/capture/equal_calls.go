@@ -8,8 +8,8 @@ import (
 	"cairn/internal/store"
 )
 
-// likeness of a call to a file with this key.
-func (d *draft) likeness(pathKey string) observation.EqualityKey {
+// equalityKey of a call to a file with this key.
+func (d *draft) equalityKey(pathKey string) observation.EqualityKey {
 	command, ok := d.Meta["command"].(string)
 	if !ok {
 		command = d.Content
@@ -17,21 +17,21 @@ func (d *draft) likeness(pathKey string) observation.EqualityKey {
 	return observation.EqualityKeyOf(d.Type, pathKey, command, d.Content)
 }
 
-// tally counts the equal calls of one session: those that were stored when the
+// callCounts counts the equal calls of one session: those that were stored when the
 // transcript came, and those that it has told so far.
-type tally struct {
-	stored, told map[observation.EqualityKey]int
+type callCounts struct {
+	stored, read map[observation.EqualityKey]int
 }
 
-// tallies are those of the sessions of one transcript, by id. Only rows from
+// sessionCounts are those of the sessions of one transcript, by id. Only rows from
 // since on are counted, for of the transcript's calls no earlier one is told.
-type tallies struct {
+type sessionCounts struct {
 	since int64
-	of    map[string]*tally
+	of    map[string]*callCounts
 }
 
-func tallyOf(ctx context.Context, tx *store.Tx, session, since int64) (*tally, error) {
-	t := &tally{stored: map[observation.EqualityKey]int{}, told: map[observation.EqualityKey]int{}}
+func countStored(ctx context.Context, tx *store.Tx, session, since int64) (*callCounts, error) {
+	t := &callCounts{stored: map[observation.EqualityKey]int{}, read: map[observation.EqualityKey]int{}}
 	err := tx.Each(ctx, func(r *sql.Rows) error {
 		var obsType, path, command, content string
 		if err := r.Scan(&obsType, &path, &command, &content); err != nil {
@@ -39,42 +39,42 @@ func tallyOf(ctx context.Context, tx *store.Tx, session, since int64) (*tally, e
 		}
 		t.stored[observation.EqualityKeyOf(obsType, path, command, content)]++
 		return nil
-	}, selectLikenesses, session, since)
+	}, selectCallsToCount, session, since)
 	return t, err
 }
 
-// numbers says of a call how many equal ones were stored before its transcript
+// callOrdinal says of a call how many equal ones were stored before its transcript
 // was read, and the how manieth it is in there; zero where ids decide.
-type numbers struct{ stored, told int }
+type callOrdinal struct{ stored, nth int }
 
 // count takes a call into the tally of its session.
-func (w *writing) count(ctx context.Context, tx *store.Tx, d draft) (n numbers, err error) {
+func (w *writing) count(ctx context.Context, tx *store.Tx, d draft) (n callOrdinal, err error) {
 	if w.event.Match == observation.MatchID {
 		return n, nil
 	}
-	t := w.tallies.of[w.session.ID]
+	t := w.counts.of[w.session.ID]
 	if t == nil {
-		if t, err = tallyOf(ctx, tx, w.session.Key, w.tallies.since); err != nil {
+		if t, err = countStored(ctx, tx, w.session.Key, w.counts.since); err != nil {
 			return n, err
 		}
-		w.tallies.of[w.session.ID] = t
+		w.counts.of[w.session.ID] = t
 	}
 	path, _ := w.pathKey(d).(string)
-	like := d.likeness(path)
-	t.told[like]++
-	return numbers{t.stored[like], t.told[like]}, nil
+	like := d.equalityKey(path)
+	t.read[like]++
+	return callOrdinal{t.stored[like], t.read[like]}, nil
 }
 
-// alike reports whether a call whose id no row has is stored anyway (see
+// isEqual reports whether a call whose id no row has is stored anyway (see
 // Match), or is a read or search to be dropped for an equal one near it.
-func (w *writing) alike(ctx context.Context, tx *store.Tx, d draft, n numbers) (found bool, err error) {
-	known := n.told <= n.stored
+func (w *writing) isEqual(ctx context.Context, tx *store.Tx, d draft, n callOrdinal) (found bool, err error) {
+	known := n.nth <= n.stored
 	switch {
 	case !observation.IsRepeatable(d.Type, d.Failed) || w.window == 0:
 		found = known
 	case w.event.Match == observation.MatchText: // when it was read nobody knows: once is enough
 		known = n.stored > 0
-		found = known || n.told > 1
+		found = known || n.nth > 1
 	case known:
 		found = true
 	default:

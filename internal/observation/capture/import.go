@@ -38,13 +38,13 @@ type Imported struct {
 // Importer stores the events of transcripts, which a Preparer has prepared. It is
 // used by one goroutine.
 type Importer struct {
-	journal *observation.Service
-	options ImportOptions
-	queue   []Prepared
-	touched map[string]bool     // ids of the file's sessions; their digests are due
-	tallies tallies             // of the file
-	absent  map[string][]string // ids of the projects of sessions that were purged
-	counts  Imported
+	service    *observation.Service
+	options    ImportOptions
+	queue      []Prepared
+	touched    map[string]bool     // ids of the file's sessions; their digests are due
+	callCounts sessionCounts       // of the file
+	absent     map[string][]string // ids of the projects of sessions that were purged
+	counts     Imported
 }
 
 // ImportOptions narrow an import.
@@ -58,38 +58,38 @@ type ImportOptions struct {
 // narrow reports whether events are left out.
 func (o ImportOptions) narrow() bool { return !o.Since.IsZero() || o.Project != "" }
 
-// Importer returns an importer.
-func NewImporter(j *observation.Service, o ImportOptions) *Importer {
+// NewImporter returns an importer.
+func NewImporter(svc *observation.Service, o ImportOptions) *Importer {
 	return &Importer{
-		journal: j, options: o, touched: map[string]bool{}, absent: map[string][]string{},
-		tallies: tallies{max(0, o.Since.Unix()), map[string]*tally{}},
-		counts:  Imported{ByType: map[string]int{}},
+		service: svc, options: o, touched: map[string]bool{}, absent: map[string][]string{},
+		callCounts: sessionCounts{max(0, o.Since.Unix()), map[string]*callCounts{}},
+		counts:     Imported{ByType: map[string]int{}},
 	}
 }
 
 // Preparer does what storing a transcript's events takes but for the
 // transactions. It is used by one goroutine.
 type Preparer struct {
-	journal *observation.Service
+	service *observation.Service
 	place   project.Location // of the latest event
 	cwd     string           // which it is of
 }
 
-// Preparer returns what prepares the events of one transcript.
-func NewPreparer(j *observation.Service) *Preparer { return &Preparer{journal: j} }
+// NewPreparer returns what prepares the events of one transcript.
+func NewPreparer(svc *observation.Service) *Preparer { return &Preparer{service: svc} }
 
 // Prepare redacts, cuts and places an event, the costly part of storing it.
 func (p *Preparer) Prepare(e observation.Event) (Prepared, error) {
 	if e.Cwd != p.cwd {
-		place, err := project.Locate(e.Cwd, p.journal.Config.Home)
+		place, err := project.Locate(e.Cwd, p.service.Config.Home)
 		if err != nil {
 			return Prepared{}, err
 		}
 		p.place, p.cwd = place.After(p.place), e.Cwd
 	}
-	rows := drafts(&e, p.journal.Config.Filter)
-	keepOutputs(p.journal, rows)
-	e.Branch, _ = p.journal.Config.Filter.Head(e.Branch, maxFact)
+	rows := drafts(&e, p.service.Config.Filter)
+	keepOutputs(p.service, rows)
+	e.Branch, _ = p.service.Config.Filter.Head(e.Branch, maxFact)
 	return Prepared{event: e, place: p.place, drafts: rows}, nil
 }
 
@@ -114,7 +114,7 @@ func (i *Importer) flush(ctx context.Context) error {
 			return err
 		}
 		var batch importBatch
-		err := i.journal.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		err := i.service.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 			batch = importBatch{Importer: i}
 			return batch.store(ctx, tx)
 		})
@@ -123,7 +123,7 @@ func (i *Importer) flush(ctx context.Context) error {
 		}
 		i.queue = i.queue[batch.taken:]
 		i.counts.Add(batch.counts)
-		for _, id := range batch.sessions {
+		for _, id := range batch.touched {
 			i.touched[id] = true
 		}
 	}
@@ -147,13 +147,13 @@ type importBatch struct {
 	*Importer
 	taken    int
 	counts   Imported
-	sessions []string // ids
-	seen     map[sightKey]*sighting
+	touched  []string // ids
+	sessions map[importedKey]*importedSession
 }
 
 func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 	b.counts.ByType = map[string]int{}
-	b.seen = map[sightKey]*sighting{}
+	b.sessions = map[importedKey]*importedSession{}
 	began := time.Now()
 	var dead observation.Tombstones
 	if !b.options.IncludePurged {
@@ -174,12 +174,12 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 			continue
 		}
 		w := &writing{
-			event: p.event, place: p.place, at: p.event.At.Unix(), window: int64(b.journal.Config.DedupWindow.Seconds()),
-			tallies: b.tallies, graves: dead, absent: b.absent,
+			event: p.event, place: p.place, at: p.event.At.Unix(), window: int64(b.service.Config.DedupWindow.Seconds()),
+			counts: b.callCounts, tombstones: dead, absent: b.absent,
 		}
-		rows, gone, err := w.leaveOut(ctx, tx, p.drafts)
+		rows, gone, err := w.dropPurged(ctx, tx, p.drafts)
 		if err == nil && !gone {
-			if err = b.see(ctx, tx, w); err == nil {
+			if err = b.findSession(ctx, tx, w); err == nil {
 				err = w.store(ctx, tx, rows)
 			}
 		}
@@ -195,10 +195,10 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 		}
 		// Also of what was known: an import that was killed left its digests undone.
 		if w.session.Key != 0 {
-			b.sessions = append(b.sessions, w.session.ID)
+			b.touched = append(b.touched, w.session.ID)
 		}
 	}
-	return b.touch(ctx, tx)
+	return b.touchSessions(ctx, tx)
 }
 
 // wanted reports whether an event belongs to the project that was asked for.
@@ -230,7 +230,7 @@ func (i *Importer) EndFile(ctx context.Context, f ImportedFile, whole bool) (Imp
 	if err := i.flush(ctx); err != nil {
 		return Imported{}, err
 	}
-	err := i.journal.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+	err := i.service.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		for id := range i.touched {
 			s, ok, err := project.FindSession(ctx, tx, id) // a purge may have taken it meanwhile
 			if err == nil && ok {
@@ -248,15 +248,15 @@ func (i *Importer) EndFile(ctx context.Context, f ImportedFile, whole bool) (Imp
 	})
 	done := i.counts
 	clear(i.touched)
-	clear(i.tallies.of)
+	clear(i.callCounts.of)
 	i.counts = Imported{ByType: map[string]int{}}
 	return done, err
 }
 
-// ImportedFile is how far a transcript was read before; ok is false if never.
-func FindImportedFile(ctx context.Context, j *observation.Service, path string) (f ImportedFile, ok bool, err error) {
+// FindImportedFile is how far a transcript was read before; ok is false if never.
+func FindImportedFile(ctx context.Context, svc *observation.Service, path string) (f ImportedFile, ok bool, err error) {
 	f.Path = path
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		err := tx.Get(ctx, []any{&f.Size, &f.MTime, &f.Offset}, selectImport, path)
 		ok = err == nil
 		if errors.Is(err, sql.ErrNoRows) {
@@ -269,8 +269,8 @@ func FindImportedFile(ctx context.Context, j *observation.Service, path string) 
 
 // Roots are the folders of the projects that are stored, for transcripts that
 // tell theirs in a form from which it cannot be read back.
-func Roots(ctx context.Context, j *observation.Service) (roots []string, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+func Roots(ctx context.Context, svc *observation.Service) (roots []string, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		list, err := project.List(ctx, tx)
 		for _, p := range list {
 			if p.Root != "" {

@@ -12,11 +12,11 @@ import (
 	"cairn/internal/store"
 )
 
-// sighting is what one transaction of an import knows of a session in one
+// importedSession is what one transaction of an import knows of a session in one
 // working directory: session and project are looked up once, and what later
 // events tell about them is written once at the end. It does not outlive the
 // transaction.
-type sighting struct {
+type importedSession struct {
 	place   project.Location
 	harness string
 	session project.Session
@@ -26,25 +26,25 @@ type sighting struct {
 	ended   int64 // the latest end of a turn that was not told, 0 if none
 }
 
-type sightKey struct{ session, cwd string }
+type importedKey struct{ session, cwd string }
 
-func (k sightKey) compare(l sightKey) int {
+func (k importedKey) compare(l importedKey) int {
 	return cmp.Or(strings.Compare(k.session, l.session), strings.Compare(k.cwd, l.cwd))
 }
 
-// see finds an event's session and project, by an earlier event if that can
+// findSession finds an event's session and project, by an earlier event if that can
 // tell them.
-func (b *importBatch) see(ctx context.Context, tx *store.Tx, w *writing) error {
+func (b *importBatch) findSession(ctx context.Context, tx *store.Tx, w *writing) error {
 	e := &w.event
-	key := sightKey{e.Session, e.Cwd}
-	s := b.seen[key]
+	key := importedKey{e.Session, e.Cwd}
+	s := b.sessions[key]
 	if s == nil || e.Model != "" || e.At.Unix() < s.first {
 		place := w.place
-		if err := w.see(ctx, tx, project.Process{}); err != nil {
+		if err := w.findSession(ctx, tx, project.Process{}); err != nil {
 			return err
 		}
 		if s == nil {
-			b.seen[key] = &sighting{
+			b.sessions[key] = &importedSession{
 				place: place, harness: e.Harness, session: w.session, project: w.project, first: w.at, last: w.at,
 			}
 			return nil
@@ -53,7 +53,7 @@ func (b *importBatch) see(ctx context.Context, tx *store.Tx, w *writing) error {
 		return nil
 	}
 	w.at = e.At.Unix()
-	w.belongs(s.session, s.project)
+	w.setSession(s.session, s.project)
 	s.last = max(s.last, w.at)
 	if e.Kind == observation.SessionEnd || e.TurnEnds {
 		s.ended = max(s.ended, w.at)
@@ -61,10 +61,10 @@ func (b *importBatch) see(ctx context.Context, tx *store.Tx, w *writing) error {
 	return nil
 }
 
-// touch writes what the sightings have to tell about their sessions.
-func (b *importBatch) touch(ctx context.Context, tx *store.Tx) error {
-	for _, key := range slices.SortedFunc(maps.Keys(b.seen), sightKey.compare) {
-		s := b.seen[key]
+// touchSessions writes what the sightings have to tell about their sessions.
+func (b *importBatch) touchSessions(ctx context.Context, tx *store.Tx) error {
+	for _, key := range slices.SortedFunc(maps.Keys(b.sessions), importedKey.compare) {
+		s := b.sessions[key]
 		for _, told := range [...]project.SessionEvent{
 			{At: s.ended, Ends: true}, {At: s.last},
 		} {

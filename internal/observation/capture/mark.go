@@ -28,12 +28,12 @@ type MarkArgs struct {
 // hours, else to a new session mark-<unix time>. Blank text is Invalid, an
 // unknown session or project NotFound. Each call stores a new marker; without a
 // store it only reports whether that would be refused.
-func Mark(ctx context.Context, j *observation.Service, a MarkArgs) (id int64, err error) {
-	text, redacted := j.Config.Filter.Head(strings.TrimSpace(a.Text), 2000)
+func Mark(ctx context.Context, svc *observation.Service, a MarkArgs) (id int64, err error) {
+	text, redacted := svc.Config.Filter.Head(strings.TrimSpace(a.Text), 2000)
 	if strings.TrimSpace(text) == "" {
 		return 0, fault.New(fault.Invalid, "invalid_argument", "the text of a mark must not be blank")
 	}
-	place, err := project.Locate(a.Cwd, j.Config.Home)
+	place, err := project.Locate(a.Cwd, svc.Config.Home)
 	if err != nil {
 		return 0, err
 	}
@@ -41,8 +41,8 @@ func Mark(ctx context.Context, j *observation.Service, a MarkArgs) (id int64, er
 	if redacted {
 		d.Meta = observation.Metadata{"redacted": true}
 	}
-	err = write(ctx, j, func(ctx context.Context, tx *store.Tx) error {
-		w, err := markSession(ctx, j, tx, a, place)
+	err = write(ctx, svc, func(ctx context.Context, tx *store.Tx) error {
+		w, err := markSession(ctx, svc, tx, a, place)
 		if err != nil {
 			return err
 		}
@@ -59,15 +59,15 @@ func Mark(ctx context.Context, j *observation.Service, a MarkArgs) (id int64, er
 }
 
 // write runs fn in a transaction, without a store in one that leaves nothing behind.
-func write(ctx context.Context, j *observation.Service, fn func(ctx context.Context, tx *store.Tx) error) error {
-	if j.Store == nil {
+func write(ctx context.Context, svc *observation.Service, fn func(ctx context.Context, tx *store.Tx) error) error {
+	if svc.Store == nil {
 		return store.Scratch(ctx, time.Unix(0, 0), fn)
 	}
-	return j.Store.Write(ctx, store.Normal, fn)
+	return svc.Store.Write(ctx, store.Normal, fn)
 }
 
 // markSession finds or makes the session that a marker goes to.
-func markSession(ctx context.Context, j *observation.Service, tx *store.Tx, a MarkArgs, place project.Location) (*writing, error) {
+func markSession(ctx context.Context, svc *observation.Service, tx *store.Tx, a MarkArgs, place project.Location) (*writing, error) {
 	now := tx.Now().Unix()
 	w := &writing{event: observation.Event{Source: "Mark"}, at: now, place: place}
 	p, err := markProject(ctx, tx, a.Project, place)
@@ -117,8 +117,8 @@ type PinArgs struct {
 
 // Pin pins or unpins rows and returns how many there now are in that state. An
 // unknown target is NotFound and changes nothing. Repeating it is harmless.
-func Pin(ctx context.Context, j *observation.Service, a PinArgs) (n int64, err error) {
-	place, err := project.Locate(a.Cwd, j.Config.Home)
+func Pin(ctx context.Context, svc *observation.Service, a PinArgs) (n int64, err error) {
+	place, err := project.Locate(a.Cwd, svc.Config.Home)
 	if err != nil {
 		return 0, err
 	}
@@ -126,7 +126,7 @@ func Pin(ctx context.Context, j *observation.Service, a PinArgs) (n int64, err e
 	if a.Unpin {
 		pinned = 0
 	}
-	err = j.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		ids, err := pinTargets(ctx, tx, a, place)
 		if err != nil {
 			return err

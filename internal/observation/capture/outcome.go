@@ -12,30 +12,30 @@ import (
 // Some harnesses tell their hooks what a command printed and not how it ended. What
 // their transcripts say of it later corrects the row.
 const (
-	selectVerdict = `SELECT timestamp, source_event, ifnull(tool_name, ''), ifnull(file_path, ''), metadata ->> '$.failed' IS NOT NULL OR metadata ->> '$.interrupted' IS NOT NULL
+	selectOutcome = `SELECT timestamp, source_event, ifnull(tool_name, ''), ifnull(file_path, ''), metadata ->> '$.failed' IS NOT NULL OR metadata ->> '$.interrupted' IS NOT NULL
 FROM observation_rows WHERE id = ?`
 
 	// What the store knows of the calls of an array of ids: whether each has a row, and
 	// whether that says that it ended badly.
-	selectSettled = `SELECT c.value, EXISTS (SELECT 1 FROM sessions s JOIN observation_rows o ON o.session_key = s.key
+	selectOutcomes = `SELECT c.value, EXISTS (SELECT 1 FROM sessions s JOIN observation_rows o ON o.session_key = s.key
     WHERE s.id = ?1 AND o.tool_use_id = c.value),
 EXISTS (SELECT 1 FROM sessions s JOIN observation_rows o ON o.session_key = s.key
     WHERE s.id = ?1 AND o.tool_use_id = c.value AND (o.metadata ->> '$.failed' IS NOT NULL OR o.metadata ->> '$.interrupted' IS NOT NULL))
 FROM json_each(?2) c`
 
-	updateSettled = `UPDATE observation_rows SET obs_type = ?, content = ?, metadata = ?, checksum = ? WHERE id = ?`
+	updateOutcome = `UPDATE observation_rows SET obs_type = ?, content = ?, metadata = ?, checksum = ? WHERE id = ?`
 )
 
-// settle corrects a row that was stored as a success by what is certain of its call's
+// correctOutcome corrects a row that was stored as a success by what is certain of its call's
 // end: type, content, metadata, words and output. The row keeps its id and time.
-func (w *writing) settle(ctx context.Context, tx *store.Tx, id int64, d draft) error {
+func (w *writing) correctOutcome(ctx context.Context, tx *store.Tx, id int64, d draft) error {
 	if interrupted, _ := d.Meta["interrupted"].(bool); !w.event.Settled || !d.Failed && !interrupted {
 		return nil
 	}
 	var at int64
 	var source, tool, path string
 	var settled bool
-	if err := tx.Get(ctx, []any{&at, &source, &tool, &path, &settled}, selectVerdict, id); err != nil || settled {
+	if err := tx.Get(ctx, []any{&at, &source, &tool, &path, &settled}, selectOutcome, id); err != nil || settled {
 		return err
 	}
 	meta, err := d.Meta.Text()
@@ -43,7 +43,7 @@ func (w *writing) settle(ctx context.Context, tx *store.Tx, id int64, d draft) e
 		return err
 	}
 	row := observation.Text{At: at, ObsType: d.Type, Source: source, Tool: tool, Content: d.Content, Path: path, Meta: meta}
-	if _, err := tx.Exec(ctx, updateSettled, d.Type, d.Content, observation.NullText(meta), row.Checksum(), id); err != nil {
+	if _, err := tx.Exec(ctx, updateOutcome, d.Type, d.Content, observation.NullText(meta), row.Checksum(), id); err != nil {
 		return err
 	}
 	if err := observation.DropWords(ctx, tx, id); err != nil {
@@ -61,24 +61,24 @@ func (w *writing) settle(ctx context.Context, tx *store.Tx, id int64, d draft) e
 	if err := observation.ForgetTurn(ctx, tx, w.session.Key, at, id); err != nil {
 		return err
 	}
-	return w.tell(ctx, tx, id)
+	return w.logRow(ctx, tx, id)
 }
 
-// Unsettled returns those events, in their order, that tell of calls which the store does
+// UnstoredOutcomes returns those events, in their order, that tell of calls which the store does
 // not hold, or holds as successes although they have ended badly. Reads and searches count
 // only in the latter way, since equal ones are stored once. Events without calls that carry
 // an id are left out, but for prompts and answers, which an import stores once. It writes
 // nothing.
-func Unsettled(ctx context.Context, j *observation.Service, session string, events []observation.Event) (out []observation.Event, err error) {
+func UnstoredOutcomes(ctx context.Context, svc *observation.Service, session string, events []observation.Event) (out []observation.Event, err error) {
 	ids := []string{}
 	spoken := false
 	for _, e := range events {
-		if id, _, wanted := unsure(&e); wanted {
+		if id, _, wanted := callOutcome(&e); wanted {
 			ids = append(ids, id)
 		}
 		spoken = spoken || isSpoken(&e)
 	}
-	if len(ids) == 0 && !spoken || j.Store == nil {
+	if len(ids) == 0 && !spoken || svc.Store == nil {
 		return nil, nil
 	}
 	list, err := json.Marshal(ids)
@@ -87,17 +87,17 @@ func Unsettled(ctx context.Context, j *observation.Service, session string, even
 	}
 	type row struct{ known, bad bool }
 	stored := make(map[string]row, len(ids))
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(rows *sql.Rows) error {
 			var id string
 			var r row
 			err := rows.Scan(&id, &r.known, &r.bad)
 			stored[id] = r
 			return err
-		}, selectSettled, session, string(list))
+		}, selectOutcomes, session, string(list))
 	})
 	for _, e := range events {
-		id, bad, wanted := unsure(&e)
+		id, bad, wanted := callOutcome(&e)
 		if r := stored[id]; isSpoken(&e) || wanted && (!r.known || bad && !r.bad) {
 			out = append(out, e)
 		}
@@ -110,9 +110,9 @@ func isSpoken(e *observation.Event) bool {
 	return e.Kind == observation.Prompt || e.Kind == observation.Message
 }
 
-// unsure is the id of an event's calls and whether one of them has ended badly; wanted is
+// callOutcome is the id of an event's calls and whether one of them has ended badly; wanted is
 // false if the store need not be asked about them.
-func unsure(e *observation.Event) (id string, bad, wanted bool) {
+func callOutcome(e *observation.Event) (id string, bad, wanted bool) {
 	repeatable := true
 	for i := range e.Calls {
 		c := &e.Calls[i]

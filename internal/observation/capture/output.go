@@ -25,11 +25,11 @@ func printedBy(c *observation.Call) string {
 
 // keepOutputs makes the outputs of rows out of what their calls printed, as far as the
 // settings keep them. It needs no transaction.
-func keepOutputs(j *observation.Service, rows []draft) {
+func keepOutputs(svc *observation.Service, rows []draft) {
 	for i := range rows {
 		d := &rows[i]
-		if j.Config.Output != observation.OutputOff && (d.Failed || j.Config.Output != observation.OutputErrors) {
-			d.output = observation.NewOutput(d.printed, j.Config.Filter)
+		if svc.Config.Output != observation.OutputOff && (d.Failed || svc.Config.Output != observation.OutputErrors) {
+			d.output = observation.NewOutput(d.printed, svc.Config.Filter)
 		}
 		d.printed = ""
 	}

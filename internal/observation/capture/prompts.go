@@ -87,7 +87,7 @@ func (w *writing) promptOfTurn(ctx context.Context, tx *store.Tx, d draft) (int6
 		return id, err
 	}
 	if id == 0 {
-		purged, err := w.graves.Holds(ctx, tx, w.at, observation.PromptKey(w.event.Session, w.event.PromptID))
+		purged, err := w.tombstones.Holds(ctx, tx, w.at, observation.PromptKey(w.event.Session, w.event.PromptID))
 		if purged {
 			w.event.PromptID = ""
 		}
@@ -120,7 +120,7 @@ func (w *writing) findParent(ctx context.Context, tx *store.Tx) error {
 	if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	if gone, err := w.graves.Holds(ctx, tx, w.at, observation.PromptKey(e.Session, e.PromptID)); gone || err != nil {
+	if gone, err := w.tombstones.Holds(ctx, tx, w.at, observation.PromptKey(e.Session, e.PromptID)); gone || err != nil {
 		return err
 	}
 	if id, err = w.newestPrompt(ctx, tx, false); err != nil || id == 0 {

@@ -9,11 +9,11 @@ import (
 	"cairn/internal/store"
 )
 
-// leaveOut drops what of an event was purged, before anything of it is written;
+// dropPurged drops what of an event was purged, before anything of it is written;
 // gone says that nothing is left to do. Only an imported event can belong to a
 // purged session or project: what a hook tells has happened since.
-func (w *writing) leaveOut(ctx context.Context, tx *store.Tx, rows []draft) (kept []draft, gone bool, err error) {
-	if !w.graves.Any() {
+func (w *writing) dropPurged(ctx context.Context, tx *store.Tx, rows []draft) (kept []draft, gone bool, err error) {
+	if !w.tombstones.Any() {
 		return rows, false, nil
 	}
 	place := w.place
@@ -22,14 +22,14 @@ func (w *writing) leaveOut(ctx context.Context, tx *store.Tx, rows []draft) (kep
 		if err != nil {
 			return nil, false, err
 		}
-		if gone, err := w.isWhollyGone(ctx, tx, ids); gone || err != nil {
+		if gone, err := w.isPurgedWhole(ctx, tx, ids); gone || err != nil {
 			w.done.Purged += len(rows)
 			return nil, true, err
 		}
 		place = place.Within(own)
 	}
 	for _, d := range rows {
-		gone, err := w.graves.Holds(ctx, tx, math.MinInt64, w.keys(d, place)...)
+		gone, err := w.tombstones.Holds(ctx, tx, math.MinInt64, w.keys(d, place)...)
 		switch {
 		case err != nil:
 			return nil, false, err
@@ -42,15 +42,15 @@ func (w *writing) leaveOut(ctx context.Context, tx *store.Tx, rows []draft) (kep
 	return kept, len(rows) > 0 && len(kept) == 0, nil
 }
 
-// isWhollyGone reports whether the event's session or one of the projects, given
+// isPurgedWhole reports whether the event's session or one of the projects, given
 // by their ids, was purged.
-func (w *writing) isWhollyGone(ctx context.Context, tx *store.Tx, projects []string) (bool, error) {
+func (w *writing) isPurgedWhole(ctx context.Context, tx *store.Tx, projects []string) (bool, error) {
 	id := w.event.Session
 	keys := []observation.TombstoneKey{observation.SessionKey(id)}
 	for _, p := range projects {
 		keys = append(keys, observation.ProjectKey(p), observation.SessionInProjectKey(id, p))
 	}
-	gone, err := w.graves.Holds(ctx, tx, w.at, keys...)
+	gone, err := w.tombstones.Holds(ctx, tx, w.at, keys...)
 	if gone && err == nil && len(projects) > 0 && w.absent != nil {
 		w.absent[id] = projects
 	}
@@ -86,7 +86,7 @@ func (w *writing) keys(d draft, place project.Location) (keys []observation.Tomb
 		keys = append(keys, observation.CallKey(e.Session, d.CallID, d.Part))
 		if e.Imported {
 			keys = append(keys, observation.CopyKey(d.CallID, d.Part, d.Content))
-			keys = append(keys, w.likeKeys(d, place)...)
+			keys = append(keys, w.equalCallKeys(d, place)...)
 		}
 		return keys
 	case e.Kind == observation.Prompt && e.PromptID != "" && e.Imported:
@@ -98,17 +98,17 @@ func (w *writing) keys(d draft, place project.Location) (keys []observation.Tomb
 		keys = append(keys, observation.LineKey(e.LineID))
 	}
 	if e.Imported {
-		keys = append(keys, w.toldKeys(d, place)...)
+		keys = append(keys, w.contentKeys(d, place)...)
 	}
 	return keys
 }
 
-// toldKeys are the keys of an imported row without ids by what it tells and when.
-func (w *writing) toldKeys(d draft, place project.Location) []observation.TombstoneKey {
+// contentKeys are the keys of an imported row without ids by what it tells and when.
+func (w *writing) contentKeys(d draft, place project.Location) []observation.TombstoneKey {
 	e := &w.event
 	switch {
 	case observation.IsAction(d.Type):
-		return w.likeKeys(d, place)
+		return w.equalCallKeys(d, place)
 	case e.Match == observation.MatchID || e.Role == observation.RoleSummary || e.Kind != observation.Prompt && e.Kind != observation.Message:
 		return observation.Around(e.Session, d.Type, d.Content, e.Role, w.at)
 	}
@@ -121,8 +121,8 @@ func (w *writing) toldKeys(d draft, place project.Location) []observation.Tombst
 	})
 }
 
-// likeKeys are the keys of a call by what it did.
-func (w *writing) likeKeys(d draft, place project.Location) []observation.TombstoneKey {
+// equalCallKeys are the keys of a call by what it did.
+func (w *writing) equalCallKeys(d draft, place project.Location) []observation.TombstoneKey {
 	if w.event.Match == observation.MatchID && !observation.IsRepeatable(d.Type, d.Failed) {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (w *writing) likeKeys(d draft, place project.Location) []observation.Tombst
 	if d.Path != "" {
 		path = place.PathKey(d.Path)
 	}
-	like := d.likeness(path)
+	like := d.equalityKey(path)
 	return w.steps(observation.EqualCallStep(d.Type, d.Failed), func(step int64) observation.TombstoneKey {
 		return observation.EqualCallKey(w.event.Session, like, step)
 	})

@@ -26,12 +26,12 @@ const selectIsFirst = `SELECT NOT EXISTS (SELECT 1 FROM prompt_rows WHERE sessio
 // adds nothing; one without is never taken for a repeat (observations §5).
 //
 // Errors are those of store.Write; then nothing of the event is stored.
-func Record(ctx context.Context, j *observation.Service, e observation.Event, place project.Location, process project.Process) (done observation.Recorded, err error) {
-	rows := drafts(&e, j.Config.Filter)
-	keepOutputs(j, rows)
-	e.Branch, _ = j.Config.Filter.Head(e.Branch, maxFact)
-	err = j.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
-		w := &writing{event: e, place: place, window: int64(j.Config.DedupWindow.Seconds()), at: tx.Now().Unix()}
+func Record(ctx context.Context, svc *observation.Service, e observation.Event, place project.Location, process project.Process) (done observation.Recorded, err error) {
+	rows := drafts(&e, svc.Config.Filter)
+	keepOutputs(svc, rows)
+	e.Branch, _ = svc.Config.Filter.Head(e.Branch, maxFact)
+	err = svc.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		w := &writing{event: e, place: place, window: int64(svc.Config.DedupWindow.Seconds()), at: tx.Now().Unix()}
 		if err := w.record(ctx, tx, rows, process); err != nil {
 			return err
 		}
@@ -61,11 +61,11 @@ type writing struct {
 	session project.Session
 	project project.Project // of this event's working directory
 	prompt  sql.NullInt64   // the rows' parent
-	tallies tallies         // of the transcript that is imported; zero for a live event
+	counts  sessionCounts   // of the transcript that is imported; zero for a live event
 	done    observation.Recorded
 
-	graves observation.Tombstones // zero if tombstones do not count
-	absent map[string][]string    // ids of the projects of the sessions of which an import has left out events; nil when live
+	tombstones observation.Tombstones // zero if tombstones do not count
+	absent     map[string][]string    // ids of the projects of the sessions of which an import has left out events; nil when live
 }
 
 func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, process project.Process) error {
@@ -73,21 +73,21 @@ func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, proces
 		w.at = w.event.At.Unix()
 	}
 	var err error
-	if w.graves, err = observation.OpenTombstones(ctx, tx); err != nil {
+	if w.tombstones, err = observation.OpenTombstones(ctx, tx); err != nil {
 		return err
 	}
-	rows, gone, err := w.leaveOut(ctx, tx, rows)
+	rows, gone, err := w.dropPurged(ctx, tx, rows)
 	if gone || err != nil {
 		return err
 	}
-	if err := w.see(ctx, tx, process); err != nil {
+	if err := w.findSession(ctx, tx, process); err != nil {
 		return err
 	}
 	return w.store(ctx, tx, rows)
 }
 
-// see finds or makes the event's session and project.
-func (w *writing) see(ctx context.Context, tx *store.Tx, process project.Process) error {
+// findSession finds or makes the event's session and project.
+func (w *writing) findSession(ctx context.Context, tx *store.Tx, process project.Process) error {
 	e := &w.event
 	ses, q, err := project.RecordSession(ctx, tx, project.SessionEvent{
 		ID: e.Session, Place: w.place, Harness: e.Harness, Model: e.Model, At: w.at,
@@ -95,12 +95,12 @@ func (w *writing) see(ctx context.Context, tx *store.Tx, process project.Process
 		Ends: e.Kind == observation.SessionEnd || e.TurnEnds, Closes: e.Kind == observation.SessionEnd, Begins: e.Kind == observation.SessionStart || e.Kind == observation.Prompt,
 		Replaces: e.Kind == observation.SessionStart && observation.IsRecovery(e.Text), Imported: e.Imported,
 	})
-	w.belongs(ses, q)
+	w.setSession(ses, q)
 	return err
 }
 
-// belongs sets the session and the project of the event.
-func (w *writing) belongs(s project.Session, q project.Project) {
+// setSession sets the session and the project of the event.
+func (w *writing) setSession(s project.Session, q project.Project) {
 	w.session, w.project = s, q
 	w.done.Project, w.done.Session = q, s.Key
 	w.place = w.place.Within(q)
@@ -108,7 +108,7 @@ func (w *writing) belongs(s project.Session, q project.Project) {
 
 // store adds the rows of the event.
 func (w *writing) store(ctx context.Context, tx *store.Tx, rows []draft) error {
-	if err := w.seeBranch(ctx, tx); err != nil || len(rows) == 0 {
+	if err := w.keepBranch(ctx, tx); err != nil || len(rows) == 0 {
 		return err
 	}
 	switch w.event.Kind {
@@ -126,8 +126,8 @@ func (w *writing) store(ctx context.Context, tx *store.Tx, rows []draft) error {
 	}
 }
 
-// seeBranch notes the branch of an event that begins or ends a turn.
-func (w *writing) seeBranch(ctx context.Context, tx *store.Tx) error {
+// keepBranch notes the branch of an event that begins or ends a turn.
+func (w *writing) keepBranch(ctx context.Context, tx *store.Tx) error {
 	e := &w.event
 	if e.Branch == "" || !e.KeepsBranch() {
 		return nil
@@ -190,7 +190,7 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 			if err := keepLines(ctx, tx, id, d.lines); err != nil {
 				return false, err
 			}
-			if err := w.settle(ctx, tx, id, d); err != nil {
+			if err := w.correctOutcome(ctx, tx, id, d); err != nil {
 				return false, err
 			}
 			return true, w.fill(ctx, tx, id)
@@ -206,8 +206,8 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 			}
 		}
 	}
-	if n.told > 0 {
-		return w.alike(ctx, tx, d, n)
+	if n.nth > 0 {
+		return w.isEqual(ctx, tx, d, n)
 	}
 	if w.window == 0 || !observation.IsRepeatable(d.Type, d.Failed) {
 		return false, nil
@@ -226,7 +226,7 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 // nothing was purged, for it may be the parent that is missing.
 func (w *writing) fill(ctx context.Context, tx *store.Tx, id int64) error {
 	parent := w.prompt
-	if w.graves.Any() {
+	if w.tombstones.Any() {
 		parent = sql.NullInt64{}
 	}
 	agent, prompt := observation.NullText(w.event.AgentID), observation.NullText(w.event.PromptID)
@@ -276,11 +276,11 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 		return 0, err
 	}
 	w.done.IDs, w.done.Types = append(w.done.IDs, id), append(w.done.Types, d.Type)
-	return id, w.tell(ctx, tx, id)
+	return id, w.logRow(ctx, tx, id)
 }
 
-// tell tells the log of a row that is new or has changed.
-func (w *writing) tell(ctx context.Context, tx *store.Tx, id int64) error {
+// logRow tells the log of a row that is new or has changed.
+func (w *writing) logRow(ctx context.Context, tx *store.Tx, id int64) error {
 	_, err := tx.Append(ctx, store.Change{
 		Project: w.project.ID, Stream: "session/" + w.session.ID, Kind: "observation",
 		ID: strconv.FormatInt(id, 10), Op: store.OpPut,

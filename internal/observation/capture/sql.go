@@ -65,7 +65,7 @@ WHERE o.session_key = ? AND o.obs_type = ? AND o.timestamp BETWEEN ? AND ? AND p
   AND (o.content = ? OR ? AND substr(o.content, -length(?)) = ?)
 ORDER BY abs(o.timestamp - ?), o.id LIMIT 1`
 
-	selectLikenesses = `SELECT obs_type, ifnull(path_key, ''), ifnull(metadata ->> '$.command', content), content
+	selectCallsToCount = `SELECT obs_type, ifnull(path_key, ''), ifnull(metadata ->> '$.command', content), content
 FROM observation_rows WHERE session_key = ? AND timestamp >= ? AND obs_type NOT IN ('user_prompt', 'agent_message')`
 
 	selectSummaryNear = `SELECT prompt_id FROM observation_rows

@@ -78,7 +78,7 @@ func readDoomed(ctx context.Context, tx *store.Tx, ids []int64, unnamed []string
 	}
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var d observation.RowToDelete
-		err := r.Scan(&d.Id, &d.At, &d.SessionKey, &d.Session, &d.Project, &d.Unnamed, &d.ObsType, &d.Content,
+		err := r.Scan(&d.Id, &d.At, &d.SessionKey, &d.Session, &d.Project, &d.UnknownIDs, &d.ObsType, &d.Content,
 			&d.PathKey, &d.Command, &d.Failed, &d.Role, &d.Call, &d.Part, &d.Prompt, &d.PromptID, &d.Line)
 		rows = append(rows, d)
 		return err
@@ -125,8 +125,8 @@ type forgotten struct {
 	ids []int64 // of the observations
 }
 
-// tell appends one change of a project's rows and returns its seq.
-func (f *forgotten) tell(ctx context.Context, tx *store.Tx, project, op string) (int64, error) {
+// log appends one change of a project's rows and returns its seq.
+func (f *forgotten) log(ctx context.Context, tx *store.Tx, project, op string) (int64, error) {
 	f.Observations = idRanges(f.ids)
 	doc, err := json.Marshal(f)
 	if err != nil {
@@ -138,7 +138,7 @@ func (f *forgotten) tell(ctx context.Context, tx *store.Tx, project, op string) 
 }
 
 // MarkUnfinished is for other parts that forget, too: it notes, in the transaction in
-// which rows go, that FinishForgetting has something to do.
+// which rows go, that Finish has something to do.
 func MarkUnfinished(ctx context.Context, tx *store.Tx) error { return setPending(ctx, tx) }
 
 // metaForgetting is the name of the note that bytes of what is gone are still in the files.
@@ -150,43 +150,43 @@ func setPending(ctx context.Context, tx *store.Tx) error {
 	return tx.SetMeta(ctx, metaForgetting, store.NewID())
 }
 
-// IsForgetting reports whether a purge or a rescan was kept from clearing the
-// files: rows are gone, but bytes of theirs remain until FinishForgetting.
-func IsUnfinished(ctx context.Context, j *observation.Service) (bool, error) {
-	value, err := pending(ctx, j)
+// IsUnfinished reports whether a purge or a rescan was kept from clearing the
+// files: rows are gone, but bytes of theirs remain until Finish.
+func IsUnfinished(ctx context.Context, svc *observation.Service) (bool, error) {
+	value, err := pending(ctx, svc)
 	return value != "", err
 }
 
-func pending(ctx context.Context, j *observation.Service) (value string, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+func pending(ctx context.Context, svc *observation.Service) (value string, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		value, _, err = tx.Meta(ctx, metaForgetting)
 		return err
 	})
 	return value, err
 }
 
-// FinishForgetting takes what purges and rescans have forgotten off the disk
+// Finish takes what purges and rescans have forgotten off the disk
 // (observations §11.3): words out of the search index, freed and outdated bytes
 // out of the file, the write-ahead log, and the automatic backups, of which it
 // returns the number. Without anything forgotten it does nothing. Repeating it is
 // safe, also after a kill.
 //
 // Errors are those of store.Rewrite; rows are gone whatever it returns.
-func Finish(ctx context.Context, j *observation.Service) (backups int, err error) {
-	value, err := pending(ctx, j)
+func Finish(ctx context.Context, svc *observation.Service) (backups int, err error) {
+	value, err := pending(ctx, svc)
 	if err != nil || value == "" {
 		return 0, err
 	}
-	if err := dropAllStaleWords(ctx, j); err != nil {
+	if err := dropAllStaleWords(ctx, svc); err != nil {
 		return 0, err
 	}
-	if err := j.Store.Rewrite(ctx); err != nil {
+	if err := svc.Store.Rewrite(ctx); err != nil {
 		return 0, err
 	}
-	if backups, err = j.Store.RemoveBackups(); err != nil {
+	if backups, err = svc.Store.RemoveBackups(); err != nil {
 		return backups, err
 	}
-	return backups, j.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+	return backups, svc.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 		now, _, err := tx.Meta(ctx, metaForgetting)
 		if err != nil || now != value {
 			return err
@@ -199,9 +199,9 @@ func Finish(ctx context.Context, j *observation.Service) (backups int, err error
 const mergePages = 500
 
 // dropAllStaleWords calls dropStaleWords for every index.
-func dropAllStaleWords(ctx context.Context, j *observation.Service) error {
+func dropAllStaleWords(ctx context.Context, svc *observation.Service) error {
 	for _, index := range fullTextIndexes() {
-		if err := dropStaleWords(ctx, j, index); err != nil {
+		if err := dropStaleWords(ctx, svc, index); err != nil {
 			return err
 		}
 	}
@@ -211,11 +211,11 @@ func dropAllStaleWords(ctx context.Context, j *observation.Service) error {
 // dropStaleWords rewrites a search index, a part in each transaction, until it
 // holds no word of a deleted row. Rows that are deleted meanwhile may make it
 // begin again; the third time it does the rest at once.
-func dropStaleWords(ctx context.Context, j *observation.Service, index fullTextIndex) error {
+func dropStaleWords(ctx context.Context, svc *observation.Service, index fullTextIndex) error {
 	for round := 0; ; round++ {
 		stale, pages := false, -mergePages // a first negative number asks for all segments
 		for more := true; more; pages = mergePages {
-			err := j.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
+			err := svc.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
 				if err := tx.Get(ctx, []any{&stale}, index.stale); err != nil || !stale {
 					more = false
 					return err

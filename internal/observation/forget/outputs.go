@@ -19,24 +19,24 @@ const (
 
 // outputsBefore returns the day before which outputs were stored that have expired, 0 if
 // outputs never expire.
-func outputsBefore(j *observation.Service, now int64) int64 {
-	if j.Config.OutputDays <= 0 {
+func outputsBefore(svc *observation.Service, now int64) int64 {
+	if svc.Config.OutputDays <= 0 {
 		return 0
 	}
-	return now/observation.SecondsPerDay - int64(j.Config.OutputDays)
+	return now/observation.SecondsPerDay - int64(svc.Config.OutputDays)
 }
 
 // outputs deletes the outputs that have expired, oldest first.
 func (s *sweeping) outputs(ctx context.Context) error {
 	var before int64
 	more := false
-	err := s.journal.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		before = outputsBefore(s.journal, tx.Now().Unix())
+	err := s.service.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		before = outputsBefore(s.service, tx.Now().Unix())
 		return tx.Get(ctx, []any{&more}, selectOldOutput, before)
 	})
 	for err == nil && more && !s.isOver() {
 		var n int64
-		err = s.journal.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		err = s.service.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 			res, err := tx.Exec(ctx, deleteOldOutputs, forgetStep, before)
 			if err == nil {
 				n, err = res.RowsAffected()
@@ -51,10 +51,10 @@ func (s *sweeping) outputs(ctx context.Context) error {
 
 // outputs redacts the digests of outputs.
 func (r *rescanning) outputs(ctx context.Context) error {
-	rules := observation.Redaction{Filter: r.journal.Config.Filter, Rules: r.done.Rules}
+	rules := observation.Redaction{Filter: r.service.Config.Filter, Rules: r.done.Rules}
 	for last := int64(0); ; {
 		var batch []observation.OutputRow
-		err := r.journal.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		err := r.service.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			batch, err = observation.OutputsAfter(ctx, tx, last)
 			return err
 		})
@@ -75,8 +75,8 @@ func (r *rescanning) outputs(ctx context.Context) error {
 			if r.DryRun {
 				continue
 			}
-			err = r.journal.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-				if err := o.Rewrite(ctx, tx, digest, r.journal.Config.Filter); err != nil {
+			err = r.service.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+				if err := o.Rewrite(ctx, tx, digest, r.service.Config.Filter); err != nil {
 					return err
 				}
 				return setPending(ctx, tx)

@@ -79,7 +79,7 @@ WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last
 // Purge forgets the rows that match every filter, permanently (observations
 // §11.3): with the prompts that they are, what the ledger says of them and the
 // sessions that they leave empty; digests are made again from what remains. It
-// then takes their bytes off the disk, see FinishForgetting. Tombstones keep
+// then takes their bytes off the disk, see Finish. Tombstones keep
 // them from coming back by an import or a late hook, and a change tells archive
 // and replicas what to blank.
 //
@@ -87,26 +87,26 @@ WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last
 // project is NotFound; an unknown id, session or file matches nothing. Killed in
 // between it has forgotten a part; repeating it then comes to the same end. After
 // CodeHeld and other errors PurgeResult still reports what is gone.
-func Purge(ctx context.Context, j *observation.Service, a PurgeArgs) (PurgeResult, error) {
+func Purge(ctx context.Context, svc *observation.Service, a PurgeArgs) (PurgeResult, error) {
 	done := PurgeResult{Counts: []PurgeCount{}, Behind: []store.Behind{}}
-	p := purging{PurgeArgs: a, journal: j, done: &done}
+	p := purging{PurgeArgs: a, service: svc, done: &done}
 	if err := p.check(); err != nil {
 		return done, err
 	}
-	err := j.Read(ctx, p.find)
+	err := svc.Read(ctx, p.find)
 	done.Rows = len(p.ids)
-	if err != nil || !a.Confirm || j.Store == nil {
+	if err != nil || !a.Confirm || svc.Store == nil {
 		return done, err
 	}
 	done.Rows = 0
 	if err := p.run(ctx); err != nil {
 		return done, err
 	}
-	done.Backups, err = Finish(ctx, j)
+	done.Backups, err = Finish(ctx, svc)
 	if err != nil {
 		return done, err
 	}
-	behind, err := j.Store.Behind(ctx, p.seq)
+	behind, err := svc.Store.Behind(ctx, p.seq)
 	done.Behind = append(done.Behind, behind...)
 	return done, err
 }
@@ -114,15 +114,15 @@ func Purge(ctx context.Context, j *observation.Service, a PurgeArgs) (PurgeResul
 // purging is one purge under way.
 type purging struct {
 	PurgeArgs
-	journal *observation.Service
+	service *observation.Service
 	done    *PurgeResult
 
-	query   string // Search in FTS5's words
-	before  *int64 // the earlier of the two bounds
-	project project.Project
-	ids     []int64 // what matches
-	seq     int64   // of the last change
-	graves  observation.Tombstones
+	query      string // Search in FTS5's words
+	before     *int64 // the earlier of the two bounds
+	project    project.Project
+	ids        []int64 // what matches
+	seq        int64   // of the last change
+	tombstones observation.Tombstones
 }
 
 func (p *purging) check() (err error) {
@@ -225,11 +225,11 @@ func (p *purging) setBefore(now int64) {
 // file is the file that is meant: the first of its readings that has rows. What
 // was recorded in a folder that is gone is found by its absolute path alone.
 func (p *purging) file(ctx context.Context, tx *store.Tx) (f observation.FileKey, path string, err error) {
-	place, err := project.Locate(p.Cwd, p.journal.Config.Home)
+	place, err := project.Locate(p.Cwd, p.service.Config.Home)
 	if err != nil {
 		return f, "", err
 	}
-	keys, err := observation.FileReadings(ctx, tx, place, p.File, p.journal.Config.Home)
+	keys, err := observation.FileReadings(ctx, tx, place, p.File, p.service.Config.Home)
 	for _, k := range keys {
 		var has bool
 		if err == nil {
@@ -248,13 +248,13 @@ func (p *purging) run(ctx context.Context) error {
 	if len(p.ids) == 0 && !p.wholeNames() {
 		return nil
 	}
-	err := p.journal.Store.Write(ctx, store.Full, p.buryNames)
+	err := p.service.Store.Write(ctx, store.Full, p.addNameTombstones)
 	if err == nil && p.wholeNames() { // what an import has added until then has to go as well
-		err = p.journal.Read(ctx, p.find)
+		err = p.service.Read(ctx, p.find)
 	}
 	for rest := p.ids; err == nil && len(rest) > 0; {
 		var batch purgeBatch
-		err = p.journal.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		err = p.service.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 			batch = purgeBatch{purging: p, touched: map[int64]string{}, byProject: map[string]*forgotten{}}
 			return batch.run(ctx, tx, rest)
 		})
@@ -274,7 +274,7 @@ func (p *purging) run(ctx context.Context) error {
 	if err != nil || !p.wholeNames() {
 		return err
 	}
-	return p.journal.Store.Write(ctx, store.Full, p.dropEmpty)
+	return p.service.Store.Write(ctx, store.Full, p.dropEmpty)
 }
 
 // wholeNames reports whether a session or project is purged as it stands, up to
@@ -284,13 +284,13 @@ func (p *purging) wholeNames() bool {
 		len(p.IDs) == 0 && p.File == "" && p.Type == "" && p.Search == ""
 }
 
-// buryNames notes that bytes are about to be left behind, and keeps the session
+// addNameTombstones notes that bytes are about to be left behind, and keeps the session
 // or project that is purged from coming back with what was never imported.
-func (p *purging) buryNames(ctx context.Context, tx *store.Tx) (err error) {
+func (p *purging) addNameTombstones(ctx context.Context, tx *store.Tx) (err error) {
 	if err := setPending(ctx, tx); err != nil {
 		return err
 	}
-	if p.graves, err = observation.MakeTombstones(ctx, tx); err != nil || !p.wholeNames() {
+	if p.tombstones, err = observation.MakeTombstones(ctx, tx); err != nil || !p.wholeNames() {
 		return err
 	}
 	until := tx.Now().Unix()
@@ -304,7 +304,7 @@ func (p *purging) buryNames(ctx context.Context, tx *store.Tx) (err error) {
 	case p.Session == "":
 		key = observation.ProjectKey(p.project.ID)
 	}
-	return p.graves.Add(ctx, tx, until, key)
+	return p.tombstones.Add(ctx, tx, until, key)
 }
 
 // dropEmpty deletes the sessions that were purged and hold nothing, also those
@@ -328,7 +328,7 @@ func (p *purging) dropEmpty(ctx context.Context, tx *store.Tx) error {
 	for i, s := range empty {
 		keys[i] = s.Key
 	}
-	kept, err := neededSessions(ctx, p.journal, tx, keys)
+	kept, err := neededSessions(ctx, p.service, tx, keys)
 	if err != nil {
 		return err
 	}
@@ -343,7 +343,7 @@ func (p *purging) dropEmpty(ctx context.Context, tx *store.Tx) error {
 	}
 	p.done.Sessions += batch.sessions
 	p.done.Ledger += batch.ledger
-	return batch.tell(ctx, tx)
+	return batch.log(ctx, tx)
 }
 
 // purgeBatch is one transaction of a purge; it counts only if it is committed.
@@ -362,7 +362,7 @@ func (b *purgeBatch) run(ctx context.Context, tx *store.Tx, ids []int64) error {
 	for b.taken < min(len(ids), maxForgetRows) && time.Since(began) < maxForgetTime {
 		step := ids[b.taken:min(b.taken+forgetStep, len(ids))]
 		b.taken += len(step)
-		rows, err := readDoomed(ctx, tx, step, b.journal.Config.Unnamed)
+		rows, err := readDoomed(ctx, tx, step, b.service.Config.Unnamed)
 		if err != nil {
 			return err
 		}
@@ -386,18 +386,18 @@ func (b *purgeBatch) run(ctx context.Context, tx *store.Tx, ids []int64) error {
 	}
 	b.ledger = int(n)
 	for key, id := range b.touched {
-		if err := b.settle(ctx, tx, key, id); err != nil {
+		if err := b.updateSession(ctx, tx, key, id); err != nil {
 			return err
 		}
 	}
-	if err := b.tell(ctx, tx); err != nil {
+	if err := b.log(ctx, tx); err != nil {
 		return err
 	}
 	return setPending(ctx, tx)
 }
 
 func (b *purgeBatch) forget(ctx context.Context, tx *store.Tx, d *observation.RowToDelete) error {
-	if err := b.graves.Add(ctx, tx, nil, d.Keys()...); err != nil {
+	if err := b.tombstones.Add(ctx, tx, nil, d.Keys()...); err != nil {
 		return err
 	}
 	b.touched[d.SessionKey] = d.Session
@@ -419,9 +419,9 @@ func (b *purgeBatch) of(project string) *forgotten {
 	return f
 }
 
-// settle brings a session from which rows were taken up to date: its digest is
+// updateSession brings a session from which rows were taken up to date: its digest is
 // made from what remains; without anything it goes, unless records name it.
-func (b *purgeBatch) settle(ctx context.Context, tx *store.Tx, key int64, id string) error {
+func (b *purgeBatch) updateSession(ctx context.Context, tx *store.Tx, key int64, id string) error {
 	var empty bool
 	if err := tx.Get(ctx, []any{&empty}, selectIsEmpty, key); err != nil {
 		return err
@@ -429,7 +429,7 @@ func (b *purgeBatch) settle(ctx context.Context, tx *store.Tx, key int64, id str
 	kept := map[int64]bool{}
 	if empty {
 		var err error
-		if kept, err = neededSessions(ctx, b.journal, tx, []int64{key}); err != nil {
+		if kept, err = neededSessions(ctx, b.service, tx, []int64{key}); err != nil {
 			return err
 		}
 	}
@@ -470,9 +470,9 @@ func (b *purgeBatch) dropSession(ctx context.Context, tx *store.Tx, key int64, i
 }
 
 // neededSessions returns which of the sessions other parts need.
-func neededSessions(ctx context.Context, j *observation.Service, tx *store.Tx, sessions []int64) (map[int64]bool, error) {
+func neededSessions(ctx context.Context, svc *observation.Service, tx *store.Tx, sessions []int64) (map[int64]bool, error) {
 	kept := map[int64]bool{}
-	for _, part := range j.Config.Kept {
+	for _, part := range svc.Config.Kept {
 		keys, err := part(ctx, tx, sessions)
 		if err != nil {
 			return nil, err
@@ -484,10 +484,10 @@ func neededSessions(ctx context.Context, j *observation.Service, tx *store.Tx, s
 	return kept, nil
 }
 
-// tell appends the changes of the batch: one for each project.
-func (b *purgeBatch) tell(ctx context.Context, tx *store.Tx) (err error) {
+// log appends the changes of the batch: one for each project.
+func (b *purgeBatch) log(ctx context.Context, tx *store.Tx) (err error) {
 	for _, project := range slices.Sorted(maps.Keys(b.byProject)) {
-		if b.seq, err = b.byProject[project].tell(ctx, tx, project, store.OpPurge); err != nil {
+		if b.seq, err = b.byProject[project].log(ctx, tx, project, store.OpPurge); err != nil {
 			return err
 		}
 	}

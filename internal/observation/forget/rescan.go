@@ -52,14 +52,14 @@ WHERE key > ? ORDER BY key LIMIT +?`
 // lines of its digest are found afterwards. What it rewrites is as gone as after a purge. A second run
 // finds nothing; killed in between, the next one does the rest.
 //
-// Errors are those of store.Write and FinishForgetting; Rescanned then reports what
+// Errors are those of store.Write and Finish; Rescanned then reports what
 // was rewritten until then.
-func Rescan(ctx context.Context, j *observation.Service, a RescanArgs) (Rescanned, error) {
+func Rescan(ctx context.Context, svc *observation.Service, a RescanArgs) (Rescanned, error) {
 	done := Rescanned{ByType: map[string]int{}, Rules: map[string]int{}}
-	if j.Store == nil {
+	if svc.Store == nil {
 		return done, nil
 	}
-	r := rescanning{RescanArgs: a, journal: j, done: &done}
+	r := rescanning{RescanArgs: a, service: svc, done: &done}
 	if err := r.sessions(ctx, done.Rules); err != nil {
 		return done, err
 	}
@@ -75,14 +75,14 @@ func Rescan(ctx context.Context, j *observation.Service, a RescanArgs) (Rescanne
 		return done, err
 	}
 	done.Sessions = found
-	_, err = Finish(ctx, j)
+	_, err = Finish(ctx, svc)
 	return done, err
 }
 
 // rescanning is one rescan under way.
 type rescanning struct {
 	RescanArgs
-	journal *observation.Service
+	service *observation.Service
 	done    *Rescanned
 }
 
@@ -103,7 +103,7 @@ func (r *rescanning) rows(ctx context.Context) error {
 	var seen, total int
 	for {
 		var batch, changed []observation.StoredRow
-		err := r.journal.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		err := r.service.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			if err := tx.Get(ctx, []any{&total}, countRows); err != nil {
 				return err
 			}
@@ -114,7 +114,7 @@ func (r *rescanning) rows(ctx context.Context) error {
 			return err
 		}
 		last = batch[len(batch)-1].Id
-		rules := observation.Redaction{Filter: r.journal.Config.Filter, Rules: r.done.Rules}
+		rules := observation.Redaction{Filter: r.service.Config.Filter, Rules: r.done.Rules}
 		for _, s := range batch {
 			found, err := rules.Row(&s)
 			if err != nil {
@@ -141,7 +141,7 @@ func (r *rescanning) rewrite(ctx context.Context, rows []observation.StoredRow) 
 	}
 	for !r.DryRun && len(rows) > 0 {
 		var taken int
-		err := r.journal.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) (err error) {
+		err := r.service.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) (err error) {
 			taken, err = rewriteSome(ctx, tx, rows)
 			return err
 		})
@@ -176,7 +176,7 @@ func rewriteSome(ctx context.Context, tx *store.Tx, rows []observation.StoredRow
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(changes)) {
-		if _, err := changes[p].tell(ctx, tx, p, opRedact); err != nil {
+		if _, err := changes[p].log(ctx, tx, p, opRedact); err != nil {
 			return 0, err
 		}
 	}
@@ -248,10 +248,10 @@ func redactSession(c *observation.Redaction, s *storedSession) (found bool, err 
 
 // sessions redacts models, branches and digests.
 func (r *rescanning) sessions(ctx context.Context, counts map[string]int) error {
-	rules := observation.Redaction{Filter: r.journal.Config.Filter, Rules: counts}
+	rules := observation.Redaction{Filter: r.service.Config.Filter, Rules: counts}
 	for last := int64(0); ; {
 		var batch []storedSession
-		err := r.journal.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		err := r.service.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			batch, err = readSessions(ctx, tx, last)
 			return err
 		})
@@ -271,7 +271,7 @@ func (r *rescanning) sessions(ctx context.Context, counts map[string]int) error 
 			if r.DryRun {
 				continue
 			}
-			if err := r.journal.Store.Write(ctx, store.Full, s.store); err != nil {
+			if err := r.service.Store.Write(ctx, store.Full, s.store); err != nil {
 				return err
 			}
 		}

@@ -96,16 +96,16 @@ func (s *SweepResult) Add(o SweepResult) {
 // Where nothing has expired it only reads, one look into an index for each type
 // and project. Time that runs out is no error. Errors are those of store.Write;
 // what was committed until then stays.
-func Sweep(ctx context.Context, j *observation.Service, a SweepArgs) (SweepResult, error) {
+func Sweep(ctx context.Context, svc *observation.Service, a SweepArgs) (SweepResult, error) {
 	done := SweepResult{ByType: map[string]int{}}
-	s := sweeping{SweepArgs: a, journal: j, done: &done}
+	s := sweeping{SweepArgs: a, service: svc, done: &done}
 	if a.Budget > 0 {
 		s.until = time.Now().Add(a.Budget / 2) // the commit, in which FTS5 merges, takes as long again
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, a.Budget)
 		defer cancel()
 	}
-	if j.Store == nil {
+	if svc.Store == nil {
 		return done, nil
 	}
 	if a.DryRun {
@@ -121,7 +121,7 @@ func Sweep(ctx context.Context, j *observation.Service, a SweepArgs) (SweepResul
 // sweeping is one sweep under way.
 type sweeping struct {
 	SweepArgs
-	journal *observation.Service
+	service *observation.Service
 	until   time.Time // zero for no limit
 	done    *SweepResult
 }
@@ -141,8 +141,8 @@ func (s *sweeping) run(ctx context.Context) error {
 	var due []expiring
 	var ledgerBefore int64
 	oldLedger := false
-	err := s.journal.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		cutoffs, err := cutoffs(s.journal.Config.Retention, tx.Now().Unix())
+	err := s.service.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		cutoffs, err := cutoffs(s.service.Config.Retention, tx.Now().Unix())
 		if err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (s *sweeping) run(ctx context.Context) error {
 	}
 	for more := oldLedger; more && !s.isOver(); {
 		var n int64
-		err := s.journal.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		err := s.service.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 			res, err := tx.Exec(ctx, ledger.DeleteOld, ledgerBefore, maxForgetRows)
 			if err == nil {
 				n, err = res.RowsAffected()
@@ -204,7 +204,7 @@ func nextExpired(due []expiring) func(ctx context.Context, tx *store.Tx, n int) 
 func (s *sweeping) batches(ctx context.Context, next func(ctx context.Context, tx *store.Tx, n int) ([]int64, error)) error {
 	for more := true; more && !s.isOver(); {
 		var gone []observation.RowToDelete
-		err := s.journal.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
+		err := s.service.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
 			gone, more, err = s.batch(ctx, tx, next)
 			return err
 		})
@@ -254,16 +254,16 @@ func (s *sweeping) batch(ctx context.Context, tx *store.Tx,
 }
 
 func (s *sweeping) count(ctx context.Context) error {
-	return s.journal.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	return s.service.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		now := tx.Now().Unix()
-		cutoffs, err := cutoffs(s.journal.Config.Retention, now)
+		cutoffs, err := cutoffs(s.service.Config.Retention, now)
 		if err != nil {
 			return err
 		}
 		if err := tx.Get(ctx, []any{&s.done.Ledger}, countOldLedger, now-ledger.KeptDays*observation.SecondsPerDay); err != nil {
 			return err
 		}
-		if err := tx.Get(ctx, []any{&s.done.Outputs}, countOldOutputs, outputsBefore(s.journal, now)); err != nil {
+		if err := tx.Get(ctx, []any{&s.done.Outputs}, countOldOutputs, outputsBefore(s.service, now)); err != nil {
 			return err
 		}
 		return tx.Each(ctx, func(r *sql.Rows) error {
@@ -283,23 +283,23 @@ func (s *sweeping) count(ctx context.Context) error {
 // until nothing unpinned is left. Below the bound, or without one, it does
 // nothing. With DryRun it estimates from the average row; Limit and Budget do
 // not apply. Errors are those of store.Write and store.Shrink.
-func EnforceSizeLimit(ctx context.Context, j *observation.Service, a SweepArgs) (SweepResult, error) {
+func EnforceSizeLimit(ctx context.Context, svc *observation.Service, a SweepArgs) (SweepResult, error) {
 	done := SweepResult{ByType: map[string]int{}}
-	bound := j.Config.MaxBytes
-	if j.Store == nil || bound <= 0 {
+	bound := svc.Config.MaxBytes
+	if svc.Store == nil || bound <= 0 {
 		return done, nil
 	}
 	for {
-		excess, ids, err := oldest(ctx, j, bound)
+		excess, ids, err := oldest(ctx, svc, bound)
 		if err != nil || excess <= 0 {
 			return done, err
 		}
-		bound = j.Config.MaxBytes / 10 * 9
+		bound = svc.Config.MaxBytes / 10 * 9
 		if a.DryRun {
 			done.Rows, done.ForRoom = len(ids), len(ids)
 			return done, nil
 		}
-		s := sweeping{SweepArgs: SweepArgs{Progress: a.Progress}, journal: j, done: &done}
+		s := sweeping{SweepArgs: SweepArgs{Progress: a.Progress}, service: svc, done: &done}
 		before := done.Rows
 		err = s.batches(ctx, func(_ context.Context, _ *store.Tx, n int) ([]int64, error) {
 			batch := ids[:min(n, len(ids))]
@@ -307,10 +307,10 @@ func EnforceSizeLimit(ctx context.Context, j *observation.Service, a SweepArgs) 
 			return batch, nil
 		})
 		if err == nil {
-			err = dropAllStaleWords(ctx, j)
+			err = dropAllStaleWords(ctx, svc)
 		}
 		if err == nil {
-			err = j.Store.Shrink(ctx)
+			err = svc.Store.Shrink(ctx)
 		}
 		done.ForRoom = done.Rows
 		if err != nil || done.Rows == before {
@@ -321,12 +321,12 @@ func EnforceSizeLimit(ctx context.Context, j *observation.Service, a SweepArgs) 
 
 // oldest tells by how many bytes the store is over a bound and which rows should
 // go to bring it to 90 % of Config.MaxBytes, judged by the average row.
-func oldest(ctx context.Context, j *observation.Service, bound int64) (excess int64, ids []int64, err error) {
-	ranks, err := ranks(j.Config.Retention)
+func oldest(ctx context.Context, svc *observation.Service, bound int64) (excess int64, ids []int64, err error) {
+	ranks, err := ranks(svc.Config.Retention)
 	if err != nil {
 		return 0, nil, err
 	}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		used, err := tx.Used(ctx)
 		if excess = used - bound; err != nil || excess <= 0 {
 			return err
@@ -335,7 +335,7 @@ func oldest(ctx context.Context, j *observation.Service, bound int64) (excess in
 		if err := tx.Get(ctx, []any{&rows}, countRows); err != nil {
 			return err
 		}
-		tooMuch := used - j.Config.MaxBytes/10*9
+		tooMuch := used - svc.Config.MaxBytes/10*9
 		ids, err = tx.Keys(ctx, selectOldest, ranks, rows*tooMuch/used+1)
 		return err
 	})

@@ -225,7 +225,7 @@ func TestWhatAnImportAddsWhileAPurgeWaitsGoesToo(t *testing.T) {
 	}
 	b.Imported(at("u1"))
 	done := PurgeResult{}
-	p := purging{PurgeArgs: PurgeArgs{Session: "s1", Cwd: b.Repo, Confirm: true}, journal: b.Service, done: &done}
+	p := purging{PurgeArgs: PurgeArgs{Session: "s1", Cwd: b.Repo, Confirm: true}, service: b.Service, done: &done}
 	if err := p.check(); err != nil {
 		t.Fatal(err)
 	}

@@ -44,8 +44,8 @@ func invariants() [][2]string {
 
 // Check reports rows that break an invariant of this part; none in a sound
 // store. It changes nothing.
-func Check(ctx context.Context, j *observation.Service) (findings []string, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+func Check(ctx context.Context, svc *observation.Service) (findings []string, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for _, rule := range invariants() {
 			err := tx.Each(ctx, func(r *sql.Rows) error {
 				var id int64

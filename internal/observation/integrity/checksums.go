@@ -85,11 +85,11 @@ func eachSummed(ctx context.Context, tx *store.Tx, fn func(*summed) error) error
 // newest first, and returns how many there were; 0 when none is left. Hooks do not call
 // it. It is safe to retry and to run in several processes. Errors are those of
 // store.Write.
-func FillChecksums(ctx context.Context, j *observation.Service, limit int) (filled int, err error) {
+func FillChecksums(ctx context.Context, svc *observation.Service, limit int) (filled int, err error) {
 	for filled < limit {
 		n := 0
 		var unsummed int64
-		err := j.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			unsummed, err = readUnsummed(ctx, tx)
 			return err
 		})
@@ -97,7 +97,7 @@ func FillChecksums(ctx context.Context, j *observation.Service, limit int) (fill
 			return filled, nil
 		}
 		if err == nil {
-			err = j.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
+			err = svc.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
 				n, err = fillChecksums(ctx, tx)
 				return err
 			})
@@ -136,9 +136,9 @@ func fillChecksums(ctx context.Context, tx *store.Tx) (int, error) {
 	return len(batch), err
 }
 
-// mendChecksums gives every row the checksum of what it says now. A row that is not what
+// repairChecksums gives every row the checksum of what it says now. A row that is not what
 // was written is kept and marked: its metadata says "damaged": true.
-func mendChecksums(ctx context.Context, tx *store.Tx, altered func(id int64)) error {
+func repairChecksums(ctx context.Context, tx *store.Tx, altered func(id int64)) error {
 	var all []summed
 	err := eachSummed(ctx, tx, func(r *summed) error {
 		if !r.stored.Valid || r.isAltered() {

@@ -23,8 +23,8 @@ const reindexBatch = 5000
 // (observations §8.1). Until it has returned, rows may be missing from searches;
 // repeating it is safe. progress, if set, is told after each batch how many rows
 // are done.
-func Reindex(ctx context.Context, j *observation.Service, progress func(rows int)) error {
-	err := j.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+func Reindex(ctx context.Context, svc *observation.Service, progress func(rows int)) error {
+	err := svc.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		for _, query := range []string{deleteAllWords, observation.DeleteAllTurnWords, observation.DeleteAllTurns, observation.MarkAllStale} {
 			if _, err := tx.Exec(ctx, query); err != nil {
 				return err
@@ -34,7 +34,7 @@ func Reindex(ctx context.Context, j *observation.Service, progress func(rows int
 	})
 	for last, done := int64(0), 0; err == nil; {
 		n := 0
-		err = j.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
+		err = svc.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
 			last, n, err = indexAfter(ctx, tx, last)
 			return err
 		})
@@ -46,7 +46,7 @@ func Reindex(ctx context.Context, j *observation.Service, progress func(rows int
 		}
 	}
 	if err == nil {
-		_, err = j.IndexTurns(ctx, math.MaxInt)
+		_, err = svc.IndexTurns(ctx, math.MaxInt)
 	}
 	return err
 }

@@ -13,15 +13,15 @@ import (
 // Statements that make rows whole which a salvage has kept.
 const (
 	// Of a lost prompt everything but its line stands in the row next to it.
-	remakePrompts = `INSERT OR IGNORE INTO prompt_rows (id, session_key, timestamp, source, harness_prompt_id, agent_id)
+	insertLostPrompts = `INSERT OR IGNORE INTO prompt_rows (id, session_key, timestamp, source, harness_prompt_id, agent_id)
 SELECT prompt_id, session_key, timestamp, iif(obs_type = 'user_prompt', 'user', 'agent'), harness_prompt_id, agent_id
 FROM observation_rows WHERE obs_type IN ('user_prompt', 'agent_message') AND prompt_id IS NOT NULL`
 
-	dropTombs = `DELETE FROM tombstones`
+	deleteTombstones = `DELETE FROM tombstones`
 
 	selectPromptless = `SELECT id FROM observation_rows WHERE obs_type IN ('user_prompt', 'agent_message') AND prompt_id IS NULL`
 
-	makePrompt = `INSERT INTO prompt_rows (session_key, timestamp, source, harness_prompt_id, agent_id)
+	insertPrompt = `INSERT INTO prompt_rows (session_key, timestamp, source, harness_prompt_id, agent_id)
 SELECT session_key, timestamp, iif(obs_type = 'user_prompt', 'user', 'agent'), harness_prompt_id, agent_id
 FROM observation_rows WHERE id = ?`
 	linkPrompt = `UPDATE observation_rows SET prompt_id = ? WHERE id = ?`
@@ -45,9 +45,9 @@ WHERE o.id IN (SELECT id FROM observation_rows EXCEPT
 // searchable words, which are built again. It calls altered for a row whose text is not
 // what was written; such a row is kept and marked as damaged in its metadata. It is this
 // part's share of store.Salvage; on a sound store it changes no row.
-func Repair(ctx context.Context, j *observation.Service, altered func(table string, id int64)) error {
-	err := j.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-		for _, query := range []string{remakePrompts, dropHalfUsed, dropBadMetadata} {
+func Repair(ctx context.Context, svc *observation.Service, altered func(table string, id int64)) error {
+	err := svc.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		for _, query := range []string{insertLostPrompts, dropHalfUsed, dropBadMetadata} {
 			if _, err := tx.Exec(ctx, query); err != nil {
 				return err
 			}
@@ -58,24 +58,24 @@ func Repair(ctx context.Context, j *observation.Service, altered func(table stri
 		if err := dateSessions(ctx, tx); err != nil {
 			return err
 		}
-		if err := mendChecksums(ctx, tx, func(id int64) { altered("observation_rows", id) }); err != nil {
+		if err := repairChecksums(ctx, tx, func(id int64) { altered("observation_rows", id) }); err != nil {
 			return err
 		}
 		if err := repairOutputs(ctx, tx); err != nil {
 			return err
 		}
-		if err := givePrompts(ctx, tx); err != nil {
+		if err := addMissingPrompts(ctx, tx); err != nil {
 			return err
 		}
-		if err := dropOrphanedTombs(ctx, tx); err != nil {
+		if err := dropUnsaltedTombstones(ctx, tx); err != nil {
 			return err
 		}
-		return relog(ctx, tx)
+		return addMissingChanges(ctx, tx)
 	})
 	if err != nil {
 		return err
 	}
-	return Reindex(ctx, j, nil)
+	return Reindex(ctx, svc, nil)
 }
 
 // dateSessions gives sessions that a salvage made up the times of their rows.
@@ -95,17 +95,17 @@ func dateSessions(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// dropOrphanedTombs deletes the tombstones whose salt is lost: they match nothing.
-func dropOrphanedTombs(ctx context.Context, tx *store.Tx) error {
+// dropUnsaltedTombstones deletes the tombstones whose salt is lost: they match nothing.
+func dropUnsaltedTombstones(ctx context.Context, tx *store.Tx) error {
 	g, err := observation.OpenTombstones(ctx, tx)
 	if err == nil && !g.Any() {
-		_, err = tx.Exec(ctx, dropTombs)
+		_, err = tx.Exec(ctx, deleteTombstones)
 	}
 	return err
 }
 
-// givePrompts makes a prompt for each text that has none.
-func givePrompts(ctx context.Context, tx *store.Tx) error {
+// addMissingPrompts makes a prompt for each text that has none.
+func addMissingPrompts(ctx context.Context, tx *store.Tx) error {
 	var rows []int64
 	err := tx.Each(ctx, func(r *sql.Rows) error {
 		var row int64
@@ -119,7 +119,7 @@ func givePrompts(ctx context.Context, tx *store.Tx) error {
 		}
 		var made sql.Result
 		var id int64
-		if made, err = tx.Exec(ctx, makePrompt, row); err == nil {
+		if made, err = tx.Exec(ctx, insertPrompt, row); err == nil {
 			id, err = made.LastInsertId()
 		}
 		if err == nil {
@@ -129,8 +129,8 @@ func givePrompts(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// relog appends a change for each row that the log does not know.
-func relog(ctx context.Context, tx *store.Tx) error {
+// addMissingChanges appends a change for each row that the log does not know.
+func addMissingChanges(ctx context.Context, tx *store.Tx) error {
 	return tx.Each(ctx, func(r *sql.Rows) error {
 		var id int64
 		var project, session string

@@ -20,11 +20,11 @@ const selectLedgerDays = `SELECT (i.timestamp + ?3) / 86400, sum(i.tokens), sum(
 FROM injection_rows i JOIN sessions s ON s.key = i.session_key
 WHERE i.timestamp >= ?1 AND (?2 = '' OR s.project_id = ?2) GROUP BY 1`
 
-// LedgerDays sums up what the sessions of a project, or of all (""), were told on each of the
+// Days sums up what the sessions of a project, or of all (""), were told on each of the
 // last days, the oldest first, and how much of it they used. An unknown project is NotFound.
-func Days(ctx context.Context, j *observation.Service, projectName string, days int) (list []DayStats, err error) {
+func Days(ctx context.Context, svc *observation.Service, projectName string, days int) (list []DayStats, err error) {
 	list = make([]DayStats, max(days, 0))
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		id, err := observation.ProjectID(ctx, tx, projectName)
 		if err != nil {
 			return err

@@ -30,15 +30,15 @@ type Injected struct {
 
 // InjectedInto lists what a session was told, in that order; of more than n items, kept
 // within 1 to 1000, the last n. It is empty for sessions that are unknown, were told nothing
-// or began more than LedgerDays ago.
+// or began more than KeptDays ago.
 //
 // Errors: those of reading.
-func InjectedInto(ctx context.Context, j *observation.Service, session string, n int) ([]Injected, error) {
+func InjectedInto(ctx context.Context, svc *observation.Service, session string, n int) ([]Injected, error) {
 	list := []Injected{}
-	if j.Store == nil {
+	if svc.Store == nil {
 		return list, nil
 	}
-	err := j.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err := svc.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var id int64
 			var row sql.NullInt64

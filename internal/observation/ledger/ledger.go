@@ -75,7 +75,7 @@ GROUP BY i.trigger, i.section ORDER BY i.trigger = 'tool', i.trigger = 'prompt',
 // Inject enters in the ledger what a session, given by its key, is told on an event;
 // without a session it enters nothing. It waits half a second for the lock at most. Each call adds
 // its items again. Errors are those of store.Write; then none is entered.
-func Inject(ctx context.Context, j *observation.Service, e observation.Event, session int64, items []Item) error {
+func Inject(ctx context.Context, svc *observation.Service, e observation.Event, session int64, items []Item) error {
 	if len(items) == 0 || session == 0 {
 		return nil
 	}
@@ -89,7 +89,7 @@ func Inject(ctx context.Context, j *observation.Service, e observation.Event, se
 	}
 	ctx, stop := context.WithTimeout(ctx, ledgerWait)
 	defer stop()
-	return j.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+	return svc.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, insertInjections, tx.Now().Unix(), session, e.Trigger(), string(list))
 		return err
 	})
@@ -100,7 +100,7 @@ func Inject(ctx context.Context, j *observation.Service, e observation.Event, se
 // get_observations, the anchor of timeline. The end of a turn or session marks those
 // whose file was read or changed since, or whose command ran again; the call before
 // which an item was told does not count. The end of a session also forgets some of
-// what is older than LedgerDays. Repeating it changes nothing (observations §9.3).
+// what is older than KeptDays. Repeating it changes nothing (observations §9.3).
 func NoteUse(ctx context.Context, tx *store.Tx, e *observation.Event, session int64) error {
 	if e.Kind == observation.Touch && !e.Announces() {
 		var ids []int64
@@ -121,7 +121,7 @@ func NoteUse(ctx context.Context, tx *store.Tx, e *observation.Event, session in
 	if _, err := tx.Exec(ctx, updateFileUsed, session); err != nil {
 		return err
 	}
-	if err := settleCommands(ctx, tx, session); err != nil || e.Kind != observation.SessionEnd {
+	if err := markUsedCommands(ctx, tx, session); err != nil || e.Kind != observation.SessionEnd {
 		return err
 	}
 	_, err := tx.Exec(ctx, DeleteOld, tx.Now().Add(-KeptDays*24*time.Hour).Unix(), ledgerSweep)
@@ -155,8 +155,8 @@ type openCommand struct {
 	used          int64 // when it ran
 }
 
-// settleCommands marks the items of a session whose command ran since.
-func settleCommands(ctx context.Context, tx *store.Tx, session int64) error {
+// markUsedCommands marks the items of a session whose command ran since.
+func markUsedCommands(ctx context.Context, tx *store.Tx, session int64) error {
 	var open []openCommand
 	err := tx.Each(ctx, func(r *sql.Rows) error {
 		var c openCommand
@@ -222,12 +222,12 @@ type Report struct {
 	Total    Stats          `json:"total"`
 }
 
-// Ledger sums up what the sessions of a project, or of all, were told in the last
+// Summarize sums up what the sessions of a project, or of all, were told in the last
 // days, and how much of it they used; nothing told gives no sections. An unknown
 // project is NotFound (observations §9.3).
-func Summarize(ctx context.Context, j *observation.Service, s observation.Scope, days int) (Report, error) {
+func Summarize(ctx context.Context, svc *observation.Service, s observation.Scope, days int) (Report, error) {
 	l := Report{Days: days, Sections: []SectionStats{}}
-	err := j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var of any
 		if s.Project != "" {
 			p, ok, err := project.Find(ctx, tx, s.Project)

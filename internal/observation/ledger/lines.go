@@ -47,7 +47,7 @@ type Line struct {
 	Also []int64 // further rows that the line tells of
 }
 
-// items are the rows of a line for the ledger; they share its tokens.
+// Items are the rows of a line for the ledger; they share its tokens.
 func (r Line) Items(section string, cost int) []Item {
 	ids := append([]int64{r.ID}, r.Also...)
 	items := make([]Item, len(ids))

@@ -43,8 +43,8 @@ type File struct {
 //
 // The score of a file is the sum of weight·ln(1+x) over what speaks for it, which the
 // weights below name.
-func Files(ctx context.Context, j *observation.Service, a Args) (files []File, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+func Files(ctx context.Context, svc *observation.Service, a Args) (files []File, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var words *WordSearch
 		if a.Prompt != "" {
 			words = &WordSearch{Project: a.Project.Key}
@@ -52,7 +52,7 @@ func Files(ctx context.Context, j *observation.Service, a Args) (files []File, e
 				return err
 			}
 		}
-		files, err = Rank(ctx, tx, a, j.Config.Retention, words)
+		files, err = Rank(ctx, tx, a, svc.Config.Retention, words)
 		return err
 	})
 	return files, err

@@ -46,7 +46,7 @@ FROM (SELECT rowid AS id FROM observations_fts WHERE observations_fts MATCH ? LI
 // rare reports whether n rows are under 1 % of the project's.
 func (s *WordSearch) rare(n int) bool { return 100*n < s.size }
 
-// find looks the words of a prompt up.
+// Find looks the words of a prompt up.
 func (s *WordSearch) Find(ctx context.Context, tx *store.Tx, text string) error {
 	if err := tx.Get(ctx, []any{&s.size}, selectProjectSize, s.Project, maxSized+1); err != nil {
 		return err

@@ -62,7 +62,7 @@ func New(t testing.TB) Bench {
 	return b
 }
 
-// repository makes a folder with an empty .git folder in it.
+// Repository makes a folder with an empty .git folder in it.
 func (b Bench) Repository(dir string) string {
 	b.T.Helper()
 	if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o755); err != nil {
@@ -71,7 +71,7 @@ func (b Bench) Repository(dir string) string {
 	return dir
 }
 
-// record stores an event of session s1 in the repository, one second after the
+// Record stores an event of session s1 in the repository, one second after the
 // last one, unless the event says otherwise.
 func (b Bench) Record(e observation.Event) observation.Recorded {
 	b.T.Helper()
@@ -107,7 +107,7 @@ func (b Bench) Call(c observation.Call, prompt string) observation.Recorded {
 	return b.Record(observation.Event{Kind: observation.Tool, PromptID: prompt, Calls: []observation.Call{c}})
 }
 
-// imported stores events as an import would.
+// Imported stores events as an import would.
 func (b Bench) Imported(events ...observation.Event) capture.Imported {
 	b.T.Helper()
 	i := capture.NewImporter(b.Service, capture.ImportOptions{})
@@ -140,7 +140,7 @@ func (b Bench) Imported(events ...observation.Event) capture.Imported {
 	return done
 }
 
-// query gives the rows of a query as texts joined by |.
+// Query gives the rows of a query as texts joined by |.
 func (b Bench) Query(q string, args ...any) (out []string) {
 	b.T.Helper()
 	err := b.Store.Read(b.T.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -175,7 +175,7 @@ func (b Bench) Want(what string, got, want []string) {
 	}
 }
 
-// fill adds n rows to a project that share no rare word with anything.
+// Fill adds n rows to a project that share no rare word with anything.
 func (b Bench) Fill(cwd string, n int) {
 	b.T.Helper()
 	events := make([]observation.Event, n)
@@ -199,7 +199,7 @@ func Bash(command string) observation.Call {
 	return observation.Call{Tool: "Bash", Action: observation.Shell, Command: command}
 }
 
-// matched stores events of a transcript whose ids hooks do not know.
+// Matched stores events of a transcript whose ids hooks do not know.
 func (b Bench) Matched(m observation.Match, events ...observation.Event) capture.Imported {
 	b.T.Helper()
 	for i := range events {
@@ -219,7 +219,7 @@ func Tool(id string, c observation.Call) observation.Event {
 	return observation.Event{Kind: observation.Tool, Calls: []observation.Call{c}}
 }
 
-// with changes the settings of a bench.
+// With changes the settings of a bench.
 func (b Bench) With(change func(*observation.Config)) Bench {
 	c := b.Config
 	change(&c)
@@ -232,7 +232,7 @@ func Printing(command, printed string) observation.Call {
 	return observation.Call{Tool: "Bash", Action: observation.Shell, Command: command, Stdout: printed}
 }
 
-// worked stores a session that starts on a branch, edits some files and reads
+// Worked stores a session that starts on a branch, edits some files and reads
 // others.
 func (b Bench) Worked(session, branch, prompt string, edited, read []string) {
 	b.T.Helper()

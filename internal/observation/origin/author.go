@@ -25,7 +25,7 @@ type AuthorArgs struct {
 	Elsewhere bool // also look in other files of the project, from which the line may have been moved
 }
 
-// Author is the result of Service.Author.
+// Author is the result of FindAuthor.
 type Author struct {
 	State  AuthorState
 	Origin        // the row that wrote the line; zero unless State is AuthorFound
@@ -84,18 +84,18 @@ ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
 //
 // A blank line belongs to the edit that wrote the lines above and below it. A store
 // without the file's project knows no edits. Errors are those of the store.
-func FindAuthor(ctx context.Context, j *observation.Service, a AuthorArgs) (out Author, err error) {
-	place, err := project.Locate(a.Cwd, j.Config.Home)
+func FindAuthor(ctx context.Context, svc *observation.Service, a AuthorArgs) (out Author, err error) {
+	place, err := project.Locate(a.Cwd, svc.Config.Home)
 	if err != nil || a.At < 0 || a.At >= len(a.Lines) {
 		return out, err
 	}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		salt, _, err := observation.FindLineSalt(ctx, tx)
 		if err != nil {
 			return err
 		}
 		s := authorSearch{AuthorArgs: a, file: foldFile(a.Lines, uint64(salt))}
-		if err := s.load(ctx, tx, place, j.Config.Home); err != nil {
+		if err := s.load(ctx, tx, place, svc.Config.Home); err != nil {
 			return err
 		}
 		state, row := s.author(a.At)

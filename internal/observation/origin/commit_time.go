@@ -31,12 +31,12 @@ const (
 // is a commit of the project of cwd at the commit's time, with its subject. A command
 // without a subject counts if it is the only one at that time, or if its session pushed
 // the commit later. ok is false if there is no such row.
-func CommitMaker(ctx context.Context, j *observation.Service, cwd string, c CommitTime) (made Origin, ok bool, err error) {
-	place, err := project.Locate(cwd, j.Config.Home)
+func CommitMaker(ctx context.Context, svc *observation.Service, cwd string, c CommitTime) (made Origin, ok bool, err error) {
+	place, err := project.Locate(cwd, svc.Config.Home)
 	if err != nil {
 		return made, false, err
 	}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		own, known, err := project.Current(ctx, tx, place)
 		if err != nil || !known {
 			return err

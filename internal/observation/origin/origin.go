@@ -78,17 +78,17 @@ ORDER BY o.timestamp, o.id LIMIT 1`
 // CommitOrigins tells for whole commit hashes which rows made them: of each the
 // first, that of the project of cwd before others. Hashes that no session is
 // known to have made are absent (contract records §4.2).
-func CommitOrigins(ctx context.Context, j *observation.Service, cwd string, hashes []string) (map[string]Origin, error) {
+func CommitOrigins(ctx context.Context, svc *observation.Service, cwd string, hashes []string) (map[string]Origin, error) {
 	out := map[string]Origin{}
 	list, err := json.Marshal(hashes)
 	if err != nil || len(hashes) == 0 {
 		return out, err
 	}
-	place, err := project.Locate(cwd, j.Config.Home)
+	place, err := project.Locate(cwd, svc.Config.Home)
 	if err != nil {
 		return out, err
 	}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		own, _, err := project.Current(ctx, tx, place)
 		if err != nil {
 			return err
@@ -119,15 +119,15 @@ type EditsArgs struct {
 // newest first: those of the first of its names that has any, of its own project
 // before others, whose sessions may have edited it too. Equal paths in other
 // repositories say nothing about it.
-func EditOrigins(ctx context.Context, j *observation.Service, a EditsArgs) (out []Origin, err error) {
-	place, err := project.Locate(a.Cwd, j.Config.Home)
+func EditOrigins(ctx context.Context, svc *observation.Service, a EditsArgs) (out []Origin, err error) {
+	place, err := project.Locate(a.Cwd, svc.Config.Home)
 	if err != nil {
 		return nil, err
 	}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var tried []observation.FileKey
 		for _, name := range a.Files {
-			keys, err := observation.FileKeys(ctx, tx, place, name, j.Config.Home)
+			keys, err := observation.FileKeys(ctx, tx, place, name, svc.Config.Home)
 			if err != nil {
 				return err
 			}

@@ -35,7 +35,7 @@ type pastedRow struct {
 // and, if no row printed that, with its numbers masked. project is the key of a project,
 // 0 for all. A query without a line of minLine characters that was printed returns nil.
 // The query may hold what the output's redaction replaced: it is redacted the same way.
-func pastedLines(ctx context.Context, j *observation.Service, tx *store.Tx, query string, project int64) ([]pastedRow, error) {
+func pastedLines(ctx context.Context, svc *observation.Service, tx *store.Tx, query string, project int64) ([]pastedRow, error) {
 	salt, ok, err := observation.FindLineSalt(ctx, tx)
 	if err != nil || !ok {
 		return nil, err
@@ -43,7 +43,7 @@ func pastedLines(ctx context.Context, j *observation.Service, tx *store.Tx, quer
 	if len(query) > maxPastedText {
 		query = query[:maxPastedText]
 	}
-	text, _ := j.Config.Filter.Text(tooloutput.StripEscapes(observation.Clean(query)))
+	text, _ := svc.Config.Filter.Text(tooloutput.StripEscapes(observation.Clean(query)))
 	found := map[int64]*pastedRow{}
 	for _, line := range pastedParts(text) {
 		hits, err := rowsThatPrinted(ctx, tx, salt, line.Plain, project)

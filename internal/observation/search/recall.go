@@ -94,14 +94,14 @@ const maxExcerpt = 160
 // returned, and Matched says so; an unknown project and an empty store give none. A
 // question without a letter or digit is answered in the same way. Errors are those of
 // store.Read.
-func Recall(ctx context.Context, j *observation.Service, a RecallArgs) (out Recalled, err error) {
+func Recall(ctx context.Context, svc *observation.Service, a RecallArgs) (out Recalled, err error) {
 	out = Recalled{Sessions: []RecalledSession{}, Words: []string{}, Matched: MatchedNewest}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		key, ok, err := observation.ScopeKey(ctx, tx, a.Scope)
 		if err != nil || !ok {
 			return err
 		}
-		r := newRecalling(ctx, j, tx, &a, key)
+		r := newRecalling(ctx, svc, tx, &a, key)
 		out, err = r.sessions()
 		return err
 	})
@@ -118,14 +118,14 @@ type RecalledRows struct {
 // words of the question, best first, then those of the next. A row that holds none is
 // not among them, so there may be none. A question that has a time and no other word that
 // is known gives the prompts of that time, newest first. Errors are those of store.Read.
-func RecallRows(ctx context.Context, j *observation.Service, a RecallArgs) (out RecalledRows, err error) {
+func RecallRows(ctx context.Context, svc *observation.Service, a RecallArgs) (out RecalledRows, err error) {
 	out.Rows = []RecalledItem{}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		key, ok, err := observation.ScopeKey(ctx, tx, a.Scope)
 		if err != nil || !ok {
 			return err
 		}
-		r := newRecalling(ctx, j, tx, &a, key)
+		r := newRecalling(ctx, svc, tx, &a, key)
 		out, err = r.rows()
 		return err
 	})
@@ -134,7 +134,7 @@ func RecallRows(ctx context.Context, j *observation.Service, a RecallArgs) (out 
 
 // recalling is one question under way.
 type recalling struct {
-	journal     *observation.Service
+	service     *observation.Service
 	rowSessions int             // sessions whose rows are weighed
 	ctx         context.Context //nolint:containedctx // it lives as long as one call
 	tx          *store.Tx
@@ -164,8 +164,8 @@ type askedTerm struct {
 	pair   bool    // it is two words of the question in one
 }
 
-func newRecalling(ctx context.Context, j *observation.Service, tx *store.Tx, a *RecallArgs, project int64) *recalling {
-	r := &recalling{journal: j, rowSessions: maxRankRows, ctx: ctx, tx: tx, args: a, project: project, corrected: map[string]string{}, found: map[int64]*foundTurn{}}
+func newRecalling(ctx context.Context, svc *observation.Service, tx *store.Tx, a *RecallArgs, project int64) *recalling {
+	r := &recalling{service: svc, rowSessions: maxRankRows, ctx: ctx, tx: tx, args: a, project: project, corrected: map[string]string{}, found: map[int64]*foundTurn{}}
 	rest := a.Query
 	if cut, p, ok := words.CutPeriod(a.Query, tx.Now().In(time.Local)); ok {
 		rest, r.period = cut, &p
@@ -225,7 +225,7 @@ func (r *recalling) sessions() (out Recalled, err error) {
 		}
 	}
 	for _, s := range ranked[:min(limit, len(ranked))] {
-		told, err := r.tell(s, items)
+		told, err := r.describe(s, items)
 		if err != nil {
 			return out, err
 		}
@@ -326,8 +326,8 @@ func (r *recalling) bounds() (from, to int64, ok bool) {
 	return from, r.period.To.Unix(), true
 }
 
-// tell describes a session and its best rows.
-func (r *recalling) tell(s *foundSession, items int) (out RecalledSession, err error) {
+// describe describes a session and its best rows.
+func (r *recalling) describe(s *foundSession, items int) (out RecalledSession, err error) {
 	var seen int64
 	var intent string
 	err = r.tx.Get(r.ctx, []any{&out.SessionID, &out.Project, &out.Harness, &out.Branch, &intent, &seen}, selectRecalled, s.key)

@@ -393,7 +393,7 @@ func (r *recalling) known(most, tries int) (turns []*foundTurn, err error) {
 	for len(turns) < most && len(all) > 0 {
 		some := all[:min(len(all), most)]
 		all = all[len(some):]
-		if err := r.learn(some); err != nil {
+		if err := r.readTurns(some); err != nil {
 			return nil, err
 		}
 		for _, t := range some {
@@ -459,8 +459,8 @@ func (r *recalling) within() (map[int64]bool, error) {
 	return ids, err
 }
 
-// learn reads what the index knows of turns.
-func (r *recalling) learn(turns []*foundTurn) error {
+// readTurns reads what the index knows of turns.
+func (r *recalling) readTurns(turns []*foundTurn) error {
 	ids := []int64{}
 	for _, t := range turns {
 		ids = append(ids, t.id)

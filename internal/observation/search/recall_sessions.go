@@ -45,11 +45,11 @@ func (r *recalling) group(turns []*foundTurn) ([]*foundSession, error) {
 	if err := r.weighSessions(all, byKey); err != nil {
 		return nil, err
 	}
-	r.settle(all)
+	r.order(all)
 	if err := r.weighRows(r.contenders(all)); err != nil {
 		return nil, err
 	}
-	r.settle(all)
+	r.order(all)
 	return all, nil
 }
 
@@ -115,8 +115,8 @@ func (r *recalling) weighSessions(all []*foundSession, byKey map[int64]*foundSes
 	return nil
 }
 
-// settle adds up what sessions weigh and puts them into their order.
-func (r *recalling) settle(all []*foundSession) {
+// order adds up what sessions weigh and puts them into their order.
+func (r *recalling) order(all []*foundSession) {
 	sum, whole, row := 1e-9, 1e-9, 1e-9
 	for _, s := range all {
 		sum, whole = max(sum, s.sum), max(whole, s.whole)

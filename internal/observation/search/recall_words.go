@@ -250,7 +250,7 @@ func (r *recalling) addPasted(all []*foundSession, byKey map[int64]*foundSession
 	if r.args.ObsType != "" {
 		return all, nil
 	}
-	rows, err := pastedLines(r.ctx, r.journal, r.tx, r.args.Query, r.project)
+	rows, err := pastedLines(r.ctx, r.service, r.tx, r.args.Query, r.project)
 	for _, row := range rows {
 		if err != nil {
 			return nil, err

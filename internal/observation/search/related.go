@@ -64,18 +64,18 @@ type relating struct {
 	*recalling
 }
 
-// related returns up to five rows of the best sessions in the order in which Recall ranks
+// Related returns up to five rows of the best sessions in the order in which Recall ranks
 // them: one row of each, of the first ones two where there are fewer than five. The session
 // that asks is not among them, nor are rows that it was shown, rows that only name a file,
 // and a harness's own words. evidence says when nothing is returned.
-func Related(ctx context.Context, j *observation.Service, tx *store.Tx, a RelatedArgs) (out []RelatedRow, err error) {
-	r := newRelating(ctx, j, tx, a)
+func Related(ctx context.Context, svc *observation.Service, tx *store.Tx, a RelatedArgs) (out []RelatedRow, err error) {
+	r := newRelating(ctx, svc, tx, a)
 	sessions, err := r.rankInTime(ctx)
 	if err != nil || len(sessions) == 0 {
 		return nil, err
 	}
 	rows := r.helpRows(sessions)
-	r.settle(sessions)
+	r.order(sessions)
 	r.preferOwn(sessions)
 	spare := maxRelated - len(rows)
 	for _, s := range sessions {
@@ -87,9 +87,9 @@ func Related(ctx context.Context, j *observation.Service, tx *store.Tx, a Relate
 	return out, nil
 }
 
-func newRelating(ctx context.Context, j *observation.Service, tx *store.Tx, a RelatedArgs) *relating {
+func newRelating(ctx context.Context, svc *observation.Service, tx *store.Tx, a RelatedArgs) *relating {
 	args := RecallArgs{Query: oneline.Cut(a.Prompt, maxPromptText), Session: a.Session}
-	r := &relating{a, newRecalling(ctx, j, tx, &args, a.Project.Key)}
+	r := &relating{a, newRecalling(ctx, svc, tx, &args, a.Project.Key)}
 	if len(a.Near) > 1 {
 		r.project = 0
 	}
@@ -187,7 +187,7 @@ func (r *recalling) groupInHaste(turns []*foundTurn) (ranked []*foundSession) {
 		s.inside = s.inside || bounded && t.at >= from && t.at < to
 		s.turns = append(s.turns, t)
 	}
-	r.settle(ranked)
+	r.order(ranked)
 	return ranked
 }
 

@@ -77,7 +77,7 @@ const (
 // first. An unknown project, no match and an offset past the end give none. A bad
 // query or order is Invalid with a message that says why, and so is an unknown type,
 // whose hint lists the types (observations §8.1, amendments §F).
-func Search(ctx context.Context, j *observation.Service, a SearchArgs) (hits []Hit, err error) {
+func Search(ctx context.Context, svc *observation.Service, a SearchArgs) (hits []Hit, err error) {
 	query, err := observation.ParseQuery(a.Query)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func Search(ctx context.Context, j *observation.Service, a SearchArgs) (hits []H
 		return nil, err
 	}
 	hits = []Hit{}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		key, ok, err := observation.ScopeKey(ctx, tx, a.Scope)
 		if err != nil || !ok {
 			return err

@@ -49,7 +49,7 @@ WHERE o.id = ?`
 //
 // Rows of one type with equal texts are one row with a count, the first of them. Rows of
 // the session that asks come after all others. Errors are those of Search.
-func Find(ctx context.Context, j *observation.Service, a FindArgs) (rows []FoundRow, err error) {
+func Find(ctx context.Context, svc *observation.Service, a FindArgs) (rows []FoundRow, err error) {
 	if err := checkSearch(a.SearchArgs); err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func Find(ctx context.Context, j *observation.Service, a FindArgs) (rows []Found
 	if f.query, err = observation.ParseQuery(f.args.Query); err != nil {
 		return nil, err
 	}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		key, ok, err := observation.ScopeKey(ctx, tx, a.Scope)
 		if err != nil || !ok {
 			return err
@@ -70,7 +70,7 @@ func Find(ctx context.Context, j *observation.Service, a FindArgs) (rows []Found
 		return f.exact(ctx, tx, key)
 	})
 	if err == nil && len(f.rows) < f.need {
-		err = f.some(ctx, j, plain)
+		err = f.some(ctx, svc, plain)
 	}
 	rows = append(f.rows, f.own...)
 	return rows[min(f.offset, len(rows)):min(f.need, len(rows))], err
@@ -143,8 +143,8 @@ func (f *finding) add(row FoundRow, text string) {
 }
 
 // some finds tier 2.
-func (f *finding) some(ctx context.Context, j *observation.Service, plain bool) error {
-	found, err := RecallRows(ctx, j, RecallArgs{
+func (f *finding) some(ctx context.Context, svc *observation.Service, plain bool) error {
+	found, err := RecallRows(ctx, svc, RecallArgs{
 		Query: f.asked, Scope: f.args.Scope, ObsType: f.args.ObsType, Before: f.args.Before, After: f.args.After,
 		Limit: f.need, Session: f.args.Asker,
 	})
@@ -169,8 +169,8 @@ func (f *finding) some(ctx context.Context, j *observation.Service, plain bool) 
 
 // DescribeSessions describes sessions in the order of their ids, as Recall does but without
 // items and score; When is when the session began. Sessions without rows are left out.
-func DescribeSessions(ctx context.Context, j *observation.Service, ids []string) (list []RecalledSession, err error) {
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+func DescribeSessions(ctx context.Context, svc *observation.Service, ids []string) (list []RecalledSession, err error) {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		r := recalling{ctx: ctx, tx: tx, args: &RecallArgs{}}
 		for _, id := range ids {
 			s, ok, err := project.FindSession(ctx, tx, id)
@@ -180,7 +180,7 @@ func DescribeSessions(ctx context.Context, j *observation.Service, ids []string)
 			if !ok {
 				continue
 			}
-			told, err := r.tell(&foundSession{key: s.Key, at: s.StartedAt}, 0)
+			told, err := r.describe(&foundSession{key: s.Key, at: s.StartedAt}, 0)
 			if errors.Is(err, sql.ErrNoRows) { // it has no rows
 				continue
 			}

@@ -34,13 +34,13 @@ type Args struct {
 	Branch  string // that is checked out, "" if unknown
 }
 
-// Context is SessionContext for the newest session of a project. It serves questions
+// BuildForProject is Build for the newest session of a project. It serves questions
 // from outside a session.
-func BuildForProject(ctx context.Context, j *observation.Service, p project.Project, source, branch string, others ...Section) (ledger.Injection, error) {
-	return Build(ctx, j, Args{Project: p, Source: source, Branch: branch}, others...)
+func BuildForProject(ctx context.Context, svc *observation.Service, p project.Project, source, branch string, others ...Section) (ledger.Injection, error) {
+	return Build(ctx, svc, Args{Project: p, Source: source, Branch: branch}, others...)
 }
 
-// SessionContext builds the text for a session that starts (amendments §A.5). Its sections,
+// Build returns the text for a session that starts (amendments §A.5). Its sections,
 // each left out when empty: sections of other parts with First, pinned rows, the last
 // session of the branch, the user's standing wishes, the other sections of other
 // parts, recent intents, commands that check the project, the project's best rows,
@@ -52,8 +52,8 @@ func BuildForProject(ctx context.Context, j *observation.Service, p project.Proj
 //
 // The text is the same for the same store, arguments, sections and second. Building
 // it changes nothing.
-func Build(ctx context.Context, j *observation.Service, a Args, others ...Section) (c ledger.Injection, err error) {
-	l := j.Config.Limits
+func Build(ctx context.Context, svc *observation.Service, a Args, others ...Section) (c ledger.Injection, err error) {
+	l := svc.Config.Limits
 	if l.Off {
 		return c, nil
 	}
@@ -62,10 +62,10 @@ func Build(ctx context.Context, j *observation.Service, a Args, others ...Sectio
 		l.MaxTokens = plainTokens(recovery)
 	}
 	b := &contextBuilder{
-		project: a.Project, branch: a.Branch, limits: l.Or(observation.DefaultLimits(recovery)), keep: j.Config.Retention,
+		project: a.Project, branch: a.Branch, limits: l.Or(observation.DefaultLimits(recovery)), keep: svc.Config.Retention,
 		others: slices.Clone(others),
 	}
-	err = j.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		b.now = tx.Now().Unix()
 		if err := b.findSession(ctx, tx, a); err != nil {
 			return err

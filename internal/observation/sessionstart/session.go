@@ -395,7 +395,7 @@ func meaningfulWords(text string) (n int) {
 	return n
 }
 
-// isConsent reports whether a word, as wordSet gives it, only lets the work go on.
+// isConsent reports whether a word, as likely.WordSet returns it, only lets the work go on.
 func isConsent(w string) bool {
 	const consent = " yes yeah yep no ok okay sur sure plea continu go ahead do it again next try more thank thanks good great" +
 		" perfect nice fine right sound done stop proceed pleas hmm oh well make mak "

@@ -17,11 +17,11 @@ import (
 // one goroutine; its methods are called in one transaction after the other, and
 // after an error or a transaction that was not committed no more.
 type Importer struct {
-	journal       *observation.Service
+	service       *observation.Service
 	includePurged bool
 	floor         HighestIDs // that the store had given before: those below are not given again
 	note          string     // the name of the floor in store.Meta, while the import goes on
-	graves        observation.Tombstones
+	tombstones    observation.Tombstones
 	counts        ImportedRows
 
 	given   project.ExportedSession // the session that the next rows belong to
@@ -85,14 +85,14 @@ ORDER BY id LIMIT 1 OFFSET ?`
 	countSessionRows = `SELECT count(*) FROM observation_rows WHERE session_key = ?`
 )
 
-// ExportImporter returns what stores the rows of the export that is known by id, its
+// NewImporter returns what stores the rows of the export that is known by id, its
 // hash. Rows that were purged here stay out, unless includePurged. If an import of
 // the same export was killed, its rows get the ids that they would have got then;
 // Done ends that. Rows whose id was given here before get one above highest, which
 // is the export's, so that the others can keep theirs.
-func NewImporter(ctx context.Context, j *observation.Service, id string, highest HighestIDs, includePurged bool) (*Importer, error) {
-	r := &Importer{journal: j, note: "restoring/" + id, includePurged: includePurged, keys: map[string]project.Project{}}
-	err := j.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+func NewImporter(ctx context.Context, svc *observation.Service, id string, highest HighestIDs, includePurged bool) (*Importer, error) {
+	r := &Importer{service: svc, note: "restoring/" + id, includePurged: includePurged, keys: map[string]project.Project{}}
+	err := svc.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 		text, found, err := tx.Meta(ctx, r.note)
 		if err != nil {
 			return err
@@ -136,11 +136,11 @@ func (r *Importer) Session(ctx context.Context, tx *store.Tx, e project.Exported
 		return err
 	}
 	*r = Importer{
-		journal: r.journal, floor: r.floor, note: r.note, includePurged: r.includePurged, counts: r.counts, keys: r.keys,
+		service: r.service, floor: r.floor, note: r.note, includePurged: r.includePurged, counts: r.counts, keys: r.keys,
 		given: e, prompts: map[int64]int64{}, equals: map[rowKey]int{},
 	}
 	if !r.includePurged {
-		r.graves, err = observation.OpenTombstones(ctx, tx)
+		r.tombstones, err = observation.OpenTombstones(ctx, tx)
 	}
 	return err
 }
@@ -181,7 +181,7 @@ func (r *Importer) digest(ctx context.Context, tx *store.Tx) error {
 	case others:
 		return observation.WriteDigest(ctx, tx, s)
 	}
-	rules := observation.Redaction{Filter: r.journal.Config.Filter, Rules: map[string]int{}}
+	rules := observation.Redaction{Filter: r.service.Config.Filter, Rules: map[string]int{}}
 	digest, _, err := rules.Document(string(given))
 	if err == nil && digest != s.Summary {
 		err = project.SetSummary(ctx, tx, s.Key, digest)
@@ -192,7 +192,7 @@ func (r *Importer) digest(ctx context.Context, tx *store.Tx) error {
 // open finds or makes the session's row.
 func (r *Importer) open(ctx context.Context, tx *store.Tx) error {
 	e := r.given
-	e.Model, _ = r.journal.Config.Filter.Text(e.Model)
+	e.Model, _ = r.service.Config.Filter.Text(e.Model)
 	s, added, err := project.ImportSession(ctx, tx, e)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (r *Importer) open(ctx context.Context, tx *store.Tx) error {
 		r.counts.Sessions++
 	}
 	for _, b := range e.Branches {
-		b, _ = r.journal.Config.Filter.Text(b)
+		b, _ = r.service.Config.Filter.Text(b)
 		if err := observation.AddBranch(ctx, tx, b, s.Key); err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (r *Importer) open(ctx context.Context, tx *store.Tx) error {
 // happened up to a time.
 func (r *Importer) isBuried(ctx context.Context, tx *store.Tx, at int64, own string) (bool, error) {
 	id := r.given.ID
-	return r.graves.Holds(ctx, tx, at, observation.SessionKey(id), observation.ProjectKey(own), observation.SessionInProjectKey(id, own))
+	return r.tombstones.Holds(ctx, tx, at, observation.SessionKey(id), observation.ProjectKey(own), observation.SessionInProjectKey(id, own))
 }
 
 // Row stores one row of the session, under its own id if that is free. A row that
@@ -265,7 +265,7 @@ func (r *Importer) redact(e *Exported) (observation.StoredRow, error) {
 		At: e.Timestamp, Source: e.SourceEvent, ObsType: e.ObsType, Content: e.Content, Tool: maybe(e.ToolName), Path: maybe(e.FilePath), Key: maybe(e.PathKey),
 		Meta: maybe(string(e.Metadata)),
 	}
-	rules := observation.Redaction{Filter: r.journal.Config.Filter, Rules: map[string]int{}}
+	rules := observation.Redaction{Filter: r.service.Config.Filter, Rules: map[string]int{}}
 	found, err := rules.Row(&row)
 	if found {
 		r.counts.Redacted++
@@ -309,7 +309,7 @@ func (r *Importer) find(ctx context.Context, tx *store.Tx, e *Exported) (bool, e
 
 // isGone reports whether a row was purged here.
 func (r *Importer) isGone(ctx context.Context, tx *store.Tx, e *Exported) (bool, error) {
-	if !r.graves.Any() {
+	if !r.tombstones.Any() {
 		return false, nil
 	}
 	if gone, err := r.isBuried(ctx, tx, e.Timestamp, e.Project); gone || err != nil {
@@ -322,7 +322,7 @@ func (r *Importer) isGone(ctx context.Context, tx *store.Tx, e *Exported) (bool,
 	if e.Prompt != nil {
 		d.PromptID, d.Line = e.Prompt.HarnessPromptID, e.Prompt.SourceUUID
 	}
-	return r.graves.Holds(ctx, tx, e.Timestamp, d.Keys()...)
+	return r.tombstones.Holds(ctx, tx, e.Timestamp, d.Keys()...)
 }
 
 // insert stores a row, its prompt, its words and its change.
@@ -364,7 +364,7 @@ func (r *Importer) insert(ctx context.Context, tx *store.Tx, e *Exported, row ob
 	if err != nil {
 		return err
 	}
-	if config := &r.journal.Config; config.Output != observation.OutputOff {
+	if config := &r.service.Config; config.Output != observation.OutputOff {
 		if err := observation.StoredOutput(e.Output, e.OutputSize, config.Filter).Insert(ctx, tx, id); err != nil {
 			return err
 		}
