@@ -84,8 +84,9 @@ func MoveRows(ctx context.Context, tx *store.Tx, from, into int64) error {
 	return err
 }
 
-// Mend deletes what is known of projects that a salvage has lost. It is idempotent.
-func Mend(ctx context.Context, tx *store.Tx) error {
+// Repair deletes the archive's rows of projects that a salvage has lost. It is
+// idempotent.
+func Repair(ctx context.Context, tx *store.Tx) error {
 	kept, err := tx.Texts(ctx, `SELECT id FROM projects`)
 	if err == nil {
 		err = tx.KeepLanes(ctx, FollowerName, kept)

@@ -281,15 +281,16 @@ func (l *line) open(ctx context.Context, head string) (err error) {
 	return err
 }
 
-// write writes files to the work tree, three times if it must.
+// writeBackoff separates the tries to write files.
+var writeBackoff = store.Backoff{First: 100 * time.Millisecond, Max: time.Second}
+
+// write writes files to the work tree, and tries that three times.
 func (l *line) write(ctx context.Context, files []File) error {
-	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
 		_, err := l.repo.WriteFiles(ctx, files)
-		if err == nil || try == 3 || l.repo.pause(ctx, pause) != nil {
+		if err == nil || try == 3 || l.repo.pause(ctx, writeBackoff.Delay(try)) != nil {
 			return err
 		}
-		pause *= 2
 	}
 }
 

@@ -8,22 +8,22 @@ import (
 	"unicode/utf8"
 )
 
-// Max is how many citations of one text count; further ones are plain prose.
+// Max is the maximum number of citations in a text; further ones are treated as prose.
 const Max = 100
 
 const (
-	maxPath = 1024       // bytes of a cited path
+	maxPath = 1024       // maximum bytes of a cited path
 	maxLine = 10_000_000 // the largest line number
 )
 
-// Citation names lines of a file: Path is relative to the repository's root, in
-// slashes, clean, and leads nowhere outside; 1 ≤ First ≤ Last.
+// Citation identifies lines of a file. Path is relative to the root of the repository,
+// clean, with slashes, and never leads outside. 1 ≤ First ≤ Last.
 type Citation struct {
 	Path        string
 	First, Last int
 }
 
-// Lines is how the lines are written: L12, or L12-L20.
+// Lines returns the lines as written in a citation: L12, or L12-L20.
 func (c Citation) Lines() string {
 	if c.First == c.Last {
 		return "L" + strconv.Itoa(c.First)
@@ -31,7 +31,7 @@ func (c Citation) Lines() string {
 	return "L" + strconv.Itoa(c.First) + "-L" + strconv.Itoa(c.Last)
 }
 
-// ParseLines reads what Lines writes; ok is false for anything else.
+// ParseLines parses the output of Lines. ok is false for other text.
 func ParseLines(s string) (first, last int, ok bool) {
 	numbers, ok := strings.CutPrefix(s, "L")
 	if !ok {
@@ -41,15 +41,14 @@ func ParseLines(s string) (first, last int, ok bool) {
 	return first, last, ok && end == len(numbers)
 }
 
-// Parse finds the citations of a text, in its order, equal ones once, at most
-// Max. One is written PATH#L12, PATH#L12-L20 or PATH#L12-20. A path ends where
-// prose goes on (white space, quotes, brackets around it); one with spaces in it
-// stands whole between backticks or angle brackets. URLs, absolute paths and
-// paths with .. in them are no citations.
+// Parse returns the citations in a text, in text order, without duplicates and at most
+// Max. A citation is written as PATH#L12, PATH#L12-L20 or PATH#L12-20. A path ends at
+// white space, quotes or brackets around it. A path with spaces must be in backticks or
+// angle brackets. URLs, absolute paths and paths with .. are not citations.
 func Parse(text string) []Citation {
 	var out []Citation
 	seen := map[Citation]bool{}
-	from := 0 // where the path of the next one may begin
+	from := 0 // earliest offset of the next citation's path
 	for at := 0; len(out) < Max; {
 		i := strings.Index(text[at:], "#L")
 		if i < 0 {
@@ -71,8 +70,9 @@ func Parse(text string) []Citation {
 	return out
 }
 
-// readLines reads 12, 12-L20 or 12-20 at an offset, and where it ends. A range
-// without an end is its first line; what goes on as a word is none.
+// readLines parses 12, 12-L20 or 12-20 at an offset and returns the offset after it. A
+// range without an end is its first line. A number that continues as a word is not a
+// line.
 func readLines(text string, at int) (first, last, end int, ok bool) {
 	first, end, ok = readNumber(text, at)
 	if !ok {
@@ -98,8 +98,8 @@ func readNumber(text string, at int) (n, end int, ok bool) {
 	return n, end, err == nil && 1 <= n && n <= maxLine
 }
 
-// pathBefore is the path at the end of what stands before a citation's #L: what
-// the quotes that close right after it opened, else the last word.
+// pathBefore returns the path before a citation's #L: the text since the opening quote if
+// the quote closes after the citation, else the last word.
 func pathBefore(before, after string) string {
 	before = before[strings.LastIndexByte(before, '\n')+1:]
 	for _, q := range [...]struct{ open, close string }{{"`", "`"}, {"<", ">"}} {
@@ -118,8 +118,8 @@ func pathBefore(before, after string) string {
 	return trimOpening(before)
 }
 
-// trimOpening drops punctuation that opens before a word, but not brackets that
-// close within it: (group)/page.tsx and [id].tsx are paths.
+// trimOpening drops opening punctuation before a word, but not brackets that close within
+// it: (group)/page.tsx and [id].tsx are paths.
 func trimOpening(word string) string {
 	for word != "" {
 		closing, bracket := map[byte]string{'(': ")", '[': "]", '{': "}"}[word[0]]
@@ -140,7 +140,7 @@ func firstRune(s string) rune {
 	return r
 }
 
-// cleanPath is a cited path as Citation holds it; ok is false for what is none.
+// cleanPath returns a path in the form of Citation.Path. ok is false if it is invalid.
 func cleanPath(p string) (clean string, ok bool) {
 	p = strings.ReplaceAll(p, `\`, "/")
 	switch {

@@ -93,7 +93,7 @@ func FuzzParse(f *testing.F) {
 				c.Path == "." || c.Path == ".." || strings.HasPrefix(c.Path, "../") || strings.ContainsAny(c.Path, "\\\x00\n") {
 				t.Fatalf("%q gives %+v", text, c)
 			}
-			// What was found is found again when it is written in the plainest form.
+			// Each citation is found again when written in its plainest form.
 			again := Parse("<" + c.Path + "#L" + strconv.Itoa(c.First) + "-L" + strconv.Itoa(c.Last) + ">")
 			if !strings.ContainsAny(c.Path, "<#") && !slices.Equal(again, []Citation{c}) {
 				t.Fatalf("%+v is found again as %+v", c, again)

@@ -18,34 +18,34 @@ import (
 )
 
 const (
-	// MaxFile is how many bytes a cited file may have.
+	// MaxFile is the maximum size of a cited file in bytes.
 	MaxFile = 8 << 20
-	// MaxRead is how many bytes of files one call reads.
+	// MaxRead is the maximum number of bytes that one call reads from files.
 	MaxRead = 128 << 20
 )
 
-// Cited is a citation with the hash of what its lines said: their SHA-256 in hex,
-// line ends aside, a dash and, in hex too, a fingerprint by which they are found
-// elsewhere. Without a hash, or with one that is none, nothing was kept.
+// Cited is a citation with a hash of the text of its lines: their SHA-256 in hex, with
+// line ends normalised, a dash, and a fingerprint in hex. The fingerprint finds the lines
+// elsewhere in a file. An empty or invalid hash means that no text was stored.
 type Cited struct {
 	Citation
 	Hash string
 }
 
-// kept is a hash as it is compared.
-type kept struct {
+// lineHash is a parsed Cited.Hash.
+type lineHash struct {
 	sum   [sha256.Size]byte
 	print uint64
 }
 
-func (k kept) String() string {
+func (k lineHash) String() string {
 	return hex.EncodeToString(k.sum[:]) + "-" + strconv.FormatUint(k.print, 16)
 }
 
-func readKept(hash string) (k kept, ok bool) {
+func parseLineHash(hash string) (k lineHash, ok bool) {
 	sum, print, _ := strings.Cut(hash, "-")
 	if len(sum) != 2*sha256.Size {
-		return kept{}, false
+		return lineHash{}, false
 	}
 	_, err1 := hex.Decode(k.sum[:], []byte(sum))
 	var err2 error
@@ -53,17 +53,18 @@ func readKept(hash string) (k kept, ok bool) {
 	return k, err1 == nil && err2 == nil
 }
 
-// DriftResult is how a citation stands in a working tree.
+// DriftResult reports whether a cited text is still in a working tree.
 type DriftResult struct {
-	Judged  bool // false: nothing was kept, or the file cannot be looked at
-	Drifted bool // the cited text is gone from the file, or the file is
-	// Where the cited text stands now if no longer at the cited lines; zero
-	// otherwise. Of several places the one nearest to the cited lines.
+	Checked bool // false if there is no hash, or if the file cannot be read
+	Drifted bool // the file or the cited text in it no longer exists
+	// First and Last are the present lines of the cited text if it has moved, else zero.
+	// If the file contains it several times, they are the lines nearest to the cited
+	// ones.
 	First, Last int
 }
 
-// Tree is the working tree in a folder. A path that leads out of it, also over a
-// symbolic link, names a file that is not there.
+// Tree is the working tree in a folder. Paths that lead outside it, also through symbolic
+// links, count as missing files.
 type Tree struct{ root string }
 
 // Open returns the working tree in a folder; ok is false if there is no such
@@ -73,11 +74,10 @@ func Open(root string) (t Tree, ok bool) {
 	return Tree{root}, root != "" && filepath.IsAbs(root) && err == nil && info.IsDir()
 }
 
-// Take keeps what the cited lines say now. A citation of lines that are not
-// there, of a file above MaxFile or a binary one comes back without a hash, like
-// all once MaxRead is reached. The order is that of the citations. The error is
-// that of ctx.
-func (t Tree) Take(ctx context.Context, citations []Citation) ([]Cited, error) {
+// HashLines hashes the present text of the cited lines. The result is in the order of the
+// citations. The hash is empty for missing lines, for binary files, for files larger than
+// MaxFile, and after MaxRead bytes were read. The error is that of ctx.
+func (t Tree) HashLines(ctx context.Context, citations []Citation) ([]Cited, error) {
 	out := make([]Cited, len(citations))
 	for i, c := range citations {
 		out[i].Citation = c
@@ -85,40 +85,41 @@ func (t Tree) Take(ctx context.Context, citations []Citation) ([]Cited, error) {
 	err := t.eachFile(ctx, out, func(f *file, _ fileState, i int) {
 		if f != nil && out[i].Last <= len(f.prints) {
 			c := &out[i]
-			c.Hash = kept{f.sum(c.First, c.Last), f.print(c.First, c.Last)}.String()
+			c.Hash = lineHash{f.sum(c.First, c.Last), f.print(c.First, c.Last)}.String()
 		}
 	})
 	return out, err
 }
 
-// Judge reports how citations stand now; the verdicts are in their order. The
-// error is that of ctx (contract records §7, "drift").
-func (t Tree) Judge(ctx context.Context, cited []Cited) ([]DriftResult, error) {
+// CheckDrift checks whether the working tree still contains the cited texts. The results
+// are in the order of the citations. The error is that of ctx (contract records §7,
+// "drift").
+func (t Tree) CheckDrift(ctx context.Context, cited []Cited) ([]DriftResult, error) {
 	out := make([]DriftResult, len(cited))
 	err := t.eachFile(ctx, cited, func(f *file, state fileState, i int) {
-		k, ok := readKept(cited[i].Hash)
+		k, ok := parseLineHash(cited[i].Hash)
 		switch {
 		case !ok || state == unreadable:
 		case f == nil:
-			out[i] = DriftResult{Judged: true, Drifted: true}
+			out[i] = DriftResult{Checked: true, Drifted: true}
 		default:
-			out[i] = f.judge(cited[i].Citation, k)
+			out[i] = f.checkDrift(cited[i].Citation, k)
 		}
 	})
 	return out, err
 }
 
-// fileState says why there are no lines to be had.
+// fileState is the reason why the lines of a file cannot be read.
 type fileState uint8
 
 const (
 	present    fileState = iota
-	absent               // not there, or not a text file of this tree
-	unreadable           // too much to read, or it cannot be read at present
+	absent               // missing, or not a text file of this tree
+	unreadable           // over a limit, or temporarily unreadable
 )
 
-// eachFile reads every cited file once and calls seen for each of its citations,
-// by index.
+// eachFile reads every cited file once and calls seen for each of its citations, by
+// index.
 func (t Tree) eachFile(ctx context.Context, cited []Cited, seen func(f *file, state fileState, i int)) error {
 	if len(cited) == 0 {
 		return nil
@@ -149,7 +150,7 @@ func (t Tree) eachFile(ctx context.Context, cited []Cited, seen func(f *file, st
 	return nil
 }
 
-// readFile reads a text file of a tree. Pipes and devices are not opened.
+// readFile reads a text file of a tree. It does not open pipes or devices.
 func readFile(root *os.Root, path string, budget int) (*file, fileState) {
 	name := filepath.FromSlash(path)
 	info, err := root.Stat(name)
@@ -176,20 +177,21 @@ func readFile(root *os.Root, path string, budget int) (*file, fileState) {
 	return newFile(data), present
 }
 
-// binaryHead is how far Git looks for a zero byte that makes a file binary.
+// binaryHead is the number of bytes that Git searches for a zero byte, which makes a file
+// binary.
 const binaryHead = 8000
 
-// file is a text file, line by line.
+// file is the content of a text file, split into lines.
 type file struct {
 	data   []byte
-	ends   []int    // where each line ends, its line end excluded
-	starts []int    // where each line begins
-	prints []uint64 // sums of the lines' fingerprints up to and with each line
-	powers []uint64 // of radix, as far as they were needed
+	ends   []int    // end offset of each line, without its line end
+	starts []int    // start offset of each line
+	prints []uint64 // sums of the lines' fingerprints, up to and including each line
+	powers []uint64 // powers of radix, as far as needed
 }
 
-// The fingerprint of lines is that of their hashes as digits of a number modulo
-// a prime, so that all windows of a file cost one pass.
+// The fingerprint of lines treats their hashes as digits of a number modulo a prime. So
+// the fingerprints of all windows of a file cost one pass.
 const (
 	prime = 1<<61 - 1
 	radix = 0x1f3d5b79a2c4e681 % prime
@@ -219,7 +221,7 @@ func times(a, b uint64) uint64 {
 	return rest
 }
 
-// print is the fingerprint of the lines first to last, counted from 1.
+// print returns the fingerprint of the lines first to last, counted from 1.
 func (f *file) print(first, last int) uint64 {
 	n := last - first + 1
 	for len(f.powers) <= n {
@@ -232,7 +234,7 @@ func (f *file) print(first, last int) uint64 {
 	return (f.prints[last-1] + prime - before) % prime
 }
 
-// sum is the SHA-256 of the lines first to last, each ended by a line feed.
+// sum returns the SHA-256 of the lines first to last, each ended by a line feed.
 func (f *file) sum(first, last int) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for i := first - 1; i < last; i++ {
@@ -243,23 +245,24 @@ func (f *file) sum(first, last int) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// judge looks for the kept text at its lines and then further and further away.
-func (f *file) judge(c Citation, k kept) DriftResult {
+// checkDrift searches for the hashed text at its lines, then at growing distance from
+// them.
+func (f *file) checkDrift(c Citation, k lineHash) DriftResult {
 	n := c.Last - c.First + 1
-	end := len(f.prints) - n + 1 // the last line at which it can begin
+	end := len(f.prints) - n + 1 // the last line at which the text can begin
 	there := func(first int) bool {
 		last := first + n - 1
 		return 1 <= first && first <= end && f.print(first, last) == k.print && f.sum(first, last) == k.sum
 	}
 	if there(c.First) {
-		return DriftResult{Judged: true}
+		return DriftResult{Checked: true}
 	}
 	for away := max(1, c.First-end); c.First-away >= 1 || c.First+away <= end; away++ {
 		for _, first := range [...]int{c.First - away, c.First + away} {
 			if there(first) {
-				return DriftResult{Judged: true, First: first, Last: first + n - 1}
+				return DriftResult{Checked: true, First: first, Last: first + n - 1}
 			}
 		}
 	}
-	return DriftResult{Judged: true, Drifted: true}
+	return DriftResult{Checked: true, Drifted: true}
 }

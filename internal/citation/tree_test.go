@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// tree makes a folder of files.
+// tree creates a folder of files.
 func tree(t *testing.T, files map[string]string) (string, Tree) {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,16 +35,16 @@ func put(t *testing.T, dir, name, text string) {
 
 func take(t *testing.T, tr Tree, c ...Citation) []Cited {
 	t.Helper()
-	cited, err := tr.Take(t.Context(), c)
+	cited, err := tr.HashLines(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return cited
 }
 
-func judge(t *testing.T, tr Tree, c []Cited) []DriftResult {
+func checkDrift(t *testing.T, tr Tree, c []Cited) []DriftResult {
 	t.Helper()
-	v, err := tr.Judge(t.Context(), c)
+	v, err := tr.CheckDrift(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +54,9 @@ func judge(t *testing.T, tr Tree, c []Cited) []DriftResult {
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	const before = "one\ntwo\nthree\nfour\nfive\n"
-	still := DriftResult{Judged: true}
-	gone := DriftResult{Judged: true, Drifted: true}
-	at := func(first, last int) DriftResult { return DriftResult{Judged: true, First: first, Last: last} }
+	still := DriftResult{Checked: true}
+	gone := DriftResult{Checked: true, Drifted: true}
+	at := func(first, last int) DriftResult { return DriftResult{Checked: true, First: first, Last: last} }
 	for name, c := range map[string]struct {
 		first, last int
 		after       string
@@ -85,7 +85,7 @@ func TestDrift(t *testing.T) {
 			dir, tr := tree(t, map[string]string{"a b/c.go": before})
 			cited := take(t, tr, Citation{"a b/c.go", c.first, c.last})
 			put(t, dir, "a b/c.go", c.after)
-			if got := judge(t, tr, cited)[0]; got != c.want {
+			if got := checkDrift(t, tr, cited)[0]; got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
@@ -99,13 +99,13 @@ func TestAFileThatIsGoneHasDrifted(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "a.go")); err != nil {
 		t.Fatal(err)
 	}
-	if got := judge(t, tr, cited)[0]; !got.Judged || !got.Drifted {
+	if got := checkDrift(t, tr, cited)[0]; !got.Checked || !got.Drifted {
 		t.Errorf("deleted: %+v", got)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "a.go"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got := judge(t, tr, cited)[0]; !got.Judged || !got.Drifted {
+	if got := checkDrift(t, tr, cited)[0]; !got.Checked || !got.Drifted {
 		t.Errorf("a folder now: %+v", got)
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -114,12 +114,12 @@ func TestAFileThatIsGoneHasDrifted(t *testing.T) {
 	if _, ok := Open(dir); ok {
 		t.Error("a tree that is gone opens")
 	}
-	if got := judge(t, tr, cited)[0]; got.Judged {
-		t.Errorf("no working tree, and it is judged: %+v", got)
+	if got := checkDrift(t, tr, cited)[0]; got.Checked {
+		t.Errorf("no working tree, and it is checked: %+v", got)
 	}
 }
 
-func TestWhatIsNotThereIsNotKept(t *testing.T) {
+func TestMissingLinesHaveNoHash(t *testing.T) {
 	t.Parallel()
 	dir, tr := tree(t, map[string]string{"a.go": "one\ntwo", "binary": "a\x00b\n", "huge": strings.Repeat("x\n", MaxFile/2+1)})
 	outside := t.TempDir()
@@ -131,7 +131,7 @@ func TestWhatIsNotThereIsNotKept(t *testing.T) {
 		}
 	}
 	cited := take(t, tr,
-		Citation{"in", 1, 1}, Citation{"a.go", 1, 2}, // kept
+		Citation{"in", 1, 1}, Citation{"a.go", 1, 2}, // has a hash
 		Citation{"a.go", 3, 3}, Citation{"a.go", 2, 10_000_000}, Citation{"none.go", 1, 1}, Citation{"binary", 1, 1},
 		Citation{"huge", 1, 1}, Citation{"out", 1, 1}, Citation{"outdir/secret", 1, 1}, Citation{"sub", 1, 1}, Citation{"../x", 1, 1},
 		Citation{"a.go/b", 1, 1})
@@ -140,8 +140,8 @@ func TestWhatIsNotThereIsNotKept(t *testing.T) {
 			t.Errorf("%v kept: %v", c.Citation, kept)
 		}
 	}
-	for i, v := range judge(t, tr, cited) {
-		if v.Judged != (i < 2) || v.Drifted {
+	for i, v := range checkDrift(t, tr, cited) {
+		if v.Checked != (i < 2) || v.Drifted {
 			t.Errorf("%v: %+v", cited[i].Citation, v)
 		}
 	}
@@ -158,20 +158,20 @@ func TestALinkThatLeadsOutLaterHasDrifted(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "a.go")); err != nil {
 		t.Skip("no symbolic links here")
 	}
-	if got := judge(t, tr, cited)[0]; !got.Drifted {
+	if got := checkDrift(t, tr, cited)[0]; !got.Drifted {
 		t.Errorf("a file outside counts: %+v", got)
 	}
 }
 
-// Far more lines than any search that compares texts could look at.
+// A search that compares texts could not handle that many lines.
 func TestManyEqualLinesAreSearchedInOnePass(t *testing.T) {
 	t.Parallel()
 	lines := strings.Repeat("same\n", 200_000)
 	dir, tr := tree(t, map[string]string{"a": lines + "last\n"})
 	cited := take(t, tr, Citation{"a", 1, 100_000}, Citation{"a", 100_001, 200_001}, Citation{"a", 150_000, 200_001})
 	put(t, dir, "a", "first\n"+lines+"other\n")
-	got := judge(t, tr, cited)
-	want := []DriftResult{{Judged: true, First: 2, Last: 100_001}, {Judged: true, Drifted: true}, {Judged: true, Drifted: true}}
+	got := checkDrift(t, tr, cited)
+	want := []DriftResult{{Checked: true, First: 2, Last: 100_001}, {Checked: true, Drifted: true}, {Checked: true, Drifted: true}}
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("%d: %+v, want %+v", i, got[i], want[i])
@@ -179,17 +179,17 @@ func TestManyEqualLinesAreSearchedInOnePass(t *testing.T) {
 	}
 }
 
-func TestEndOfContextEndsTheReading(t *testing.T) {
+func TestACancelledContextStopsReading(t *testing.T) {
 	t.Parallel()
 	_, tr := tree(t, map[string]string{"a": "one\n"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := tr.Take(ctx, []Citation{{"a", 1, 1}}); err == nil {
+	if _, err := tr.HashLines(ctx, []Citation{{"a", 1, 1}}); err == nil {
 		t.Error("no error")
 	}
 }
 
-func FuzzJudge(f *testing.F) {
+func FuzzCheckDrift(f *testing.F) {
 	f.Add("one\ntwo\nthree\n", "zero\none\ntwo\n", uint8(1), uint8(2))
 	f.Add("a\r\nb", "b\na", uint8(2), uint8(0))
 	f.Add("x\nx\nx\n", "x\nx\n", uint8(2), uint8(1))
@@ -199,19 +199,19 @@ func FuzzJudge(f *testing.F) {
 		if c.Last > len(old.prints) {
 			return
 		}
-		k, ok := readKept(kept{old.sum(c.First, c.Last), old.print(c.First, c.Last)}.String())
-		if v := old.judge(c, k); !ok || v != (DriftResult{Judged: true}) {
+		k, ok := parseLineHash(lineHash{old.sum(c.First, c.Last), old.print(c.First, c.Last)}.String())
+		if v := old.checkDrift(c, k); !ok || v != (DriftResult{Checked: true}) {
 			t.Fatalf("unchanged, and %+v", v)
 		}
-		v := now.judge(c, k)
+		v := now.checkDrift(c, k)
 		n := c.Last - c.First + 1
-		best := 0 // the nearest place by looking at each
+		best := 0 // the nearest place, found by trying each
 		for i := 1; i+n-1 <= len(now.prints); i++ {
 			if now.sum(i, i+n-1) == k.sum && (best == 0 || distance(i, c.First) < distance(best, c.First)) {
 				best = i
 			}
 		}
-		want := DriftResult{Judged: true, Drifted: best == 0}
+		want := DriftResult{Checked: true, Drifted: best == 0}
 		if best != 0 && best != c.First {
 			want.First, want.Last = best, best+n-1
 		}
@@ -223,13 +223,13 @@ func FuzzJudge(f *testing.F) {
 
 func distance(a, b int) int { return max(a-b, b-a) }
 
-func TestAHashThatIsNoneIsNotJudged(t *testing.T) {
+func TestAnInvalidHashIsNotChecked(t *testing.T) {
 	t.Parallel()
 	_, tr := tree(t, map[string]string{"a": "one\n"})
 	good := take(t, tr, Citation{"a", 1, 1})[0].Hash
 	for _, hash := range []string{"", "x", "-1", good + "x", "z" + good[1:], good[:64], good[:64] + "-"} {
-		if v := judge(t, tr, []Cited{{Citation{"a", 1, 1}, hash}})[0]; v.Judged {
-			t.Errorf("%q is judged", hash)
+		if v := checkDrift(t, tr, []Cited{{Citation{"a", 1, 1}, hash}})[0]; v.Checked {
+			t.Errorf("%q is checked", hash)
 		}
 	}
 }

@@ -20,11 +20,11 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// CodeBackup marks a file that is no backup, or a damaged one (Invalid).
+// CodeBackup marks a file that is damaged or not a backup (Invalid).
 const CodeBackup = "backup_damaged"
 
-// Names of the members of a backup, in their order. The bundles of the repositories
-// follow, by name.
+// Names of the members of a backup, in order. The bundles of the repositories follow,
+// sorted by name.
 const (
 	metadataMember = "metadata.json"
 	databaseMember = "cairn.db"
@@ -40,20 +40,20 @@ const (
 	archiveFolder = "archive"
 )
 
-// Stamp is the layout of the time in the name of a backup.
+// Stamp is the layout of the time in a backup's file name.
 const Stamp = "20060102T150405.000Z"
 
-// Info is metadata.json of a backup. It says nothing that does not follow from
-// what is backed up, so that equal states make equal files.
+// Info is metadata.json of a backup. It contains only data that follows from the
+// backed-up state, so equal states produce equal files.
 type Info struct {
 	Format    int              `json:"cairn_backup"`
-	Cairn     string           `json:"cairn"` // the version of the program
+	Cairn     string           `json:"cairn"` // version of the program
 	Schema    int              `json:"schema"`
 	Encrypted bool             `json:"encrypted"`
-	Changes   int64            `json:"changes"` // up to which place of the change log
-	As        *time.Time       `json:"as_of"`   // when the last of them was made; null without any
+	Changes   int64            `json:"changes"` // last position in the change log
+	As        *time.Time       `json:"as_of"`   // time of the last change; null if there is none
 	Counts    map[string]int64 `json:"counts"`  // rows by table
-	Highest   map[string]int64 `json:"highest"` // the highest numbers that were given, by table
+	Highest   map[string]int64 `json:"highest"` // highest assigned ids, by table
 	Members   []Member         `json:"members"` // all other members, in order
 }
 
@@ -64,46 +64,47 @@ type Member struct {
 	SHA256 string `json:"sha256"`
 }
 
-// BackupArgs say how to back up.
+// BackupArgs describes a backup to create.
 type BackupArgs struct {
-	File     string // "" for one in the folder of backups, named after the time
+	File     string // "" for a file in the backup folder, named after the time
 	Version  string // of this program
 	Progress func(what string)
 }
 
-// BackupReport is a backup that was made or looked at.
+// BackupReport describes a backup that was created or read.
 type BackupReport struct {
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 	Info
 }
 
-// Keeper makes backups of a store with its archive, and puts them back.
+// Keeper creates and restores backups of a store with its archive.
 type Keeper struct {
 	DB    string // the database file
-	Dir   string // the data directory, in which the archive lies
+	Dir   string // the data directory, which contains the archive
 	Wait  time.Duration
 	Clock func() time.Time
 
-	// Key returns the key of the user. Errors: Unavailable, store.CodeKey without one.
+	// Key returns the key of the user. Without a key the error is Unavailable,
+	// store.CodeKey.
 	Key func() ([]byte, error)
 }
 
 func (k Keeper) archive() string { return filepath.Join(k.Dir, archiveFolder) }
 
-// Folder is where backups lie that got no name: beside the database.
+// Folder returns the folder of backups without a given name: next to the database.
 func (k Keeper) Folder() string { return filepath.Join(filepath.Dir(k.DB), store.BackupFolder) }
 
-// Backup writes one file with a consistent copy of a store and of the archive's
-// repositories: a tar file, compressed with gzip, that is the same byte for byte as
-// long as nothing has changed (mail §10.6). That of an encrypted store is encrypted
-// with its key, which is not in it; the repositories are not. key is that of the store,
-// nil for a plain one. The file appears when it is complete and has been read back, and
-// only its owner may read it. Writers are not held up. What is there at that path is
-// replaced.
+// Backup writes a consistent copy of a store and of the archive's repositories into one
+// file, a tar file compressed with gzip (mail §10.6). The file is identical byte for byte
+// as long as nothing has changed. The store in it is encrypted if the original is, with
+// the same key. The key is not in the file, and the repositories are not encrypted. key
+// is the key of the store, nil for a plain one. The file appears when it is complete and
+// has been read back. It replaces an existing file, and only its owner may read it.
+// Backup does not block writers.
 //
-// Errors: those of git, CodeBackup if what was written cannot be read back, and of the
-// file system.
+// Errors: those of git and of the file system; CodeBackup if the written file cannot be
+// read back.
 func (k Keeper) Backup(ctx context.Context, s *store.Store, key []byte, a BackupArgs) (r BackupReport, err error) {
 	if a.Progress == nil {
 		a.Progress = func(string) {}
@@ -122,7 +123,7 @@ func (k Keeper) Backup(ctx context.Context, s *store.Store, key []byte, a Backup
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := backingUp{keeper: k, key: key, dir: dir, BackupArgs: a}
+	b := backupJob{keeper: k, key: key, dir: dir, BackupArgs: a}
 	if err := b.collect(ctx, s); err != nil {
 		return r, err
 	}
@@ -132,16 +133,16 @@ func (k Keeper) Backup(ctx context.Context, s *store.Store, key []byte, a Backup
 	return b.report()
 }
 
-// backingUp is one backup under way.
-type backingUp struct {
+// backupJob is one running backup.
+type backupJob struct {
 	BackupArgs
 	keeper Keeper
 	key    []byte // of the store
-	dir    string // where the members are put together
+	dir    string // temporary folder for the members
 	info   Info
 }
 
-func (b *backingUp) collect(ctx context.Context, s *store.Store) error {
+func (b *backupJob) collect(ctx context.Context, s *store.Store) error {
 	b.Progress("copying the store")
 	db := filepath.Join(b.dir, databaseMember)
 	if err := s.CopyTo(ctx, db); err != nil {
@@ -152,7 +153,7 @@ func (b *backingUp) collect(ctx context.Context, s *store.Store) error {
 		return err
 	}
 	names := []string{databaseMember}
-	if s.Encrypted() { // the copy's own has a salt that is new each time
+	if s.Encrypted() { // the copy's own metadata has a new salt each time
 		names = append(names, keyCheckMember)
 		if err := os.Remove(filepath.Join(b.dir, keyCheckMember)); err != nil {
 			return err
@@ -175,8 +176,8 @@ func (b *backingUp) collect(ctx context.Context, s *store.Store) error {
 	return nil
 }
 
-// describe reports what the copy of the store holds.
-func (b *backingUp) describe(ctx context.Context, db string) (err error) {
+// describe counts the content of the copied store.
+func (b *backupJob) describe(ctx context.Context, db string) (err error) {
 	if b.info.Schema, _, err = store.Schema(db, b.key); err != nil {
 		return err
 	}
@@ -204,9 +205,9 @@ func (b *backingUp) describe(ctx context.Context, db string) (err error) {
 	return errors.Join(err, s.Close())
 }
 
-// repositories bundles the archive's repositories, after the store was copied: they
-// may be further than it, never behind what it says of them.
-func (b *backingUp) repositories(ctx context.Context) (names []string, err error) {
+// repositories bundles the archive's repositories. It runs after the store was copied, so
+// that the repositories may be ahead of the store's copy but never behind it.
+func (b *backupJob) repositories(ctx context.Context) (names []string, err error) {
 	from := b.keeper.archive()
 	to := filepath.Join(b.dir, archiveFolder)
 	entries, err := os.ReadDir(from)
@@ -243,7 +244,7 @@ func (b *backingUp) repositories(ctx context.Context) (names []string, err error
 	return names, nil
 }
 
-// isMember reports whether a backup can have a member of a name.
+// isMember reports whether a backup can have a member with that name.
 func isMember(name string) bool {
 	switch name {
 	case databaseMember, keyCheckMember, numbersMember:
@@ -254,8 +255,8 @@ func isMember(name string) bool {
 	return ok && bundle && slug != "" && len(slug) <= 200 && strings.Trim(slug, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// write makes the file and reads it back.
-func (b *backingUp) write(ctx context.Context) error {
+// write creates the file and reads it back.
+func (b *backupJob) write(ctx context.Context) error {
 	b.Progress("writing " + b.File)
 	f, err := wholefile.Create(b.File, 0o600)
 	if err != nil {
@@ -272,8 +273,8 @@ func (b *backingUp) write(ctx context.Context) error {
 	return f.Commit()
 }
 
-func (b *backingUp) pack(ctx context.Context, w io.Writer) error {
-	zip := gzip.NewWriter(w) // without name and time
+func (b *backupJob) pack(ctx context.Context, w io.Writer) error {
+	zip := gzip.NewWriter(w) // no file name or time in its header
 	out := tar.NewWriter(zip)
 	head, err := json.MarshalIndent(b.info, "", "  ")
 	if err != nil {
@@ -306,7 +307,7 @@ func member(out *tar.Writer, name string, size int64, from io.Reader) error {
 	return err
 }
 
-func (b *backingUp) report() (BackupReport, error) {
+func (b *backupJob) report() (BackupReport, error) {
 	info, err := os.Stat(b.File)
 	if err != nil {
 		return BackupReport{}, err
@@ -314,7 +315,7 @@ func (b *backingUp) report() (BackupReport, error) {
 	return BackupReport{File: b.File, Bytes: info.Size(), Info: b.info}, nil
 }
 
-// measure is a file as the metadata list it.
+// measure returns a file's entry for the metadata.
 func measure(file, name string) (Member, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -325,13 +326,13 @@ func measure(file, name string) (Member, error) {
 	return Member{name, n, hex.EncodeToString(sum.Sum(nil))}, errors.Join(err, f.Close())
 }
 
-// copyWhole copies a file to one that must not exist yet.
+// copyWhole copies a file. The target must not exist.
 func copyWhole(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // it is only read
+	defer in.Close() //nolint:errcheck // read-only
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

@@ -25,8 +25,8 @@ import (
 	"cairn/internal/store"
 )
 
-// List lists the backups in the folder of backups, the newest first; such as
-// cannot be read have Format 0 and no further fields.
+// List returns the backups in the backup folder, newest first. A backup that cannot be
+// read has Format 0 and no other fields.
 func (k Keeper) List(ctx context.Context) ([]BackupReport, error) {
 	out := []BackupReport{}
 	files, err := filepath.Glob(filepath.Join(escapeGlob(k.Folder()), store.BackupPrefix+"*"+store.BackupSuffix))
@@ -37,7 +37,7 @@ func (k Keeper) List(ctx context.Context) ([]BackupReport, error) {
 			r.Bytes = info.Size()
 		}
 		if f, oerr := os.Open(file); oerr == nil {
-			if u, uerr := newUnpacking(f); uerr == nil {
+			if u, uerr := newUnpacker(f); uerr == nil {
 				r.Info = u.info
 			}
 			err = errors.Join(err, f.Close())
@@ -47,7 +47,7 @@ func (k Keeper) List(ctx context.Context) ([]BackupReport, error) {
 	return out, errors.Join(err, ctx.Err())
 }
 
-// escapeGlob makes a path a pattern for itself.
+// escapeGlob returns a glob pattern that matches only the path itself.
 func escapeGlob(path string) string {
 	if os.PathSeparator == '\\' {
 		return path
@@ -55,18 +55,18 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// Verification is what was found out about a backup.
+// Verification is the result of verifying a backup.
 type Verification struct {
 	BackupReport
 	OK      bool   `json:"ok"`
-	Problem string `json:"problem"` // "" for a sound one
-	Content bool   `json:"content"` // the store in it was read, too; not without the key of an encrypted one
+	Problem string `json:"problem"` // "" for an intact backup
+	Content bool   `json:"content"` // the store in it was checked too; an encrypted one only with its key
 }
 
-// Verify reads a backup to its end: its frame, the hash of each member, the
-// pages of the store, every object of the repositories.
+// Verify reads a complete backup: its frame, the hash of each member, the pages of the
+// store, and every object of the repositories.
 //
-// Errors: those of the file, when it cannot be opened.
+// It returns an error only if the file cannot be opened.
 func (k Keeper) Verify(ctx context.Context, file string) (v Verification, err error) {
 	v.File = file
 	info, err := os.Stat(file)
@@ -89,7 +89,7 @@ type readBackup struct {
 	content bool
 }
 
-// readBack unpacks a backup into a temporary folder and looks at everything.
+// readBack unpacks a backup into a temporary folder and checks everything.
 func (k Keeper) readBack(ctx context.Context, file string) (r readBackup, err error) {
 	dir, err := os.MkdirTemp("", "cairn-backup-")
 	if err != nil {
@@ -119,7 +119,7 @@ func (k Keeper) readBack(ctx context.Context, file string) (r readBackup, err er
 	return r, nil
 }
 
-// checkCopy refuses a store that is damaged.
+// checkCopy returns an error if the store is damaged.
 func checkCopy(ctx context.Context, db string, key []byte) error {
 	s, err := store.Examine(ctx, store.Config{Path: db, Key: key})
 	if err != nil {
@@ -132,16 +132,16 @@ func checkCopy(ctx context.Context, db string, key []byte) error {
 	return err
 }
 
-// keyOf is the key that fits an encrypted backup, nil for a plain one.
+// keyOf returns the key of an encrypted backup, nil for a plain one.
 //
-// Errors: Unavailable, store.CodeKey without a key that fits.
+// The error is Unavailable, store.CodeKey if no key fits.
 func (k Keeper) keyOf(dir string, info Info) ([]byte, error) {
 	if !info.Encrypted {
 		return nil, nil
 	}
 	key, err := k.Key()
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, store.CodeKey, "the backup is encrypted, and there is no key that fits").WithHint(store.KeyPlaces)
+		return nil, fault.Wrap(err, fault.Unavailable, store.CodeKey, "the backup is encrypted, and no key fits").WithHint(store.KeyPlaces)
 	}
 	fits, err := store.KeyFits(filepath.Join(dir, databaseMember), key)
 	if err == nil && !fits {
@@ -154,34 +154,34 @@ func damagedBackup(why string) error {
 	return fault.New(fault.Invalid, CodeBackup, "this is not an intact backup: "+why).WithHint("`cairn backup list` shows others")
 }
 
-// unpacking reads a backup member by member.
-type unpacking struct {
+// unpacker reads a backup member by member.
+type unpacker struct {
 	file *bufio.Reader
 	zip  *gzip.Reader
 	in   *tar.Reader
 	info Info
 }
 
-// newUnpacking reads the metadata. Errors: CodeBackup; store.CodeNewer for a backup
-// that a newer cairn made.
-func newUnpacking(r io.Reader) (*unpacking, error) {
+// newUnpacker reads the metadata. Errors: CodeBackup; store.CodeNewer for a backup of a
+// newer cairn.
+func newUnpacker(r io.Reader) (*unpacker, error) {
 	file := bufio.NewReader(r)
 	zip, err := gzip.NewReader(file)
 	if err != nil {
 		return nil, damagedBackup("it is not compressed with gzip")
 	}
 	zip.Multistream(false)
-	u := &unpacking{file: file, zip: zip, in: tar.NewReader(zip)}
+	u := &unpacker{file: file, zip: zip, in: tar.NewReader(zip)}
 	h, err := u.in.Next()
 	if err != nil || h.Name != metadataMember || h.Size > maxMetadata {
-		return nil, damagedBackup("it does not begin with " + metadataMember)
+		return nil, damagedBackup("it does not start with " + metadataMember)
 	}
 	text, err := io.ReadAll(u.in)
 	if err != nil {
-		return nil, damagedBackup("it is torn")
+		return nil, damagedBackup("it is truncated")
 	}
 	if err := json.Unmarshal(text, &u.info); err != nil || u.info.Format < 1 {
-		return nil, damagedBackup("its metadata cannot be read")
+		return nil, damagedBackup("its metadata are not readable")
 	}
 	if u.info.Format > backupFormat {
 		return nil, fault.Newf(fault.Unavailable, store.CodeNewer, "the backup has format %d, this cairn reads %d", u.info.Format, backupFormat).WithHint("upgrade cairn")
@@ -189,25 +189,24 @@ func newUnpacking(r io.Reader) (*unpacking, error) {
 	seen := map[string]bool{}
 	for _, m := range u.info.Members {
 		if !isMember(m.Name) || seen[m.Name] {
-			return nil, damagedBackup("its metadata name a member that cannot be one")
+			return nil, damagedBackup("its metadata contain an invalid member name")
 		}
 		seen[m.Name] = true
 	}
 	if !seen[databaseMember] || seen[keyCheckMember] != u.info.Encrypted {
-		return nil, damagedBackup("its metadata name no store")
+		return nil, damagedBackup("its metadata contain no store")
 	}
 	return u, nil
 }
 
-// unpack writes the members of a backup, which must be as its metadata say, below a
-// folder.
+// unpack extracts the members of a backup into a folder. They must match the metadata.
 func unpack(ctx context.Context, file, dir string) (Info, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return Info{}, fault.Wrap(err, fault.NotFound, "file_missing", "there is no backup "+file)
 	}
-	defer f.Close() //nolint:errcheck // it is only read
-	u, err := newUnpacking(f)
+	defer f.Close() //nolint:errcheck // read-only
+	u, err := newUnpacker(f)
 	if err != nil {
 		return Info{}, err
 	}
@@ -225,24 +224,24 @@ func unpack(ctx context.Context, file, dir string) (Info, error) {
 	return u.info, nil
 }
 
-// end judges what follows the last member: nothing, up to the sum of the compression.
-func (u *unpacking) end() error {
+// end checks that nothing follows the last member except the checksum of the compression.
+func (u *unpacker) end() error {
 	if _, err := u.in.Next(); err != io.EOF {
-		return damagedBackup("something follows its last member, or it is torn")
+		return damagedBackup("it is truncated, or there is data after its last member")
 	}
 	if n, err := io.Copy(io.Discard, u.zip); err != nil || n > 0 {
-		return damagedBackup("it is torn at its end")
+		return damagedBackup("its end is missing")
 	}
 	if _, err := u.file.ReadByte(); err != io.EOF {
-		return damagedBackup("something follows its end")
+		return damagedBackup("there is data after its end")
 	}
 	return nil
 }
 
-func (u *unpacking) member(m Member, dir string) error {
+func (u *unpacker) member(m Member, dir string) error {
 	h, err := u.in.Next()
 	if err != nil || h.Name != m.Name || h.Size != m.Bytes || h.Typeflag != tar.TypeReg {
-		return damagedBackup("the member " + m.Name + " is not where it belongs, or it is torn")
+		return damagedBackup("the member " + m.Name + " is not where it belongs, or the file is truncated")
 	}
 	to := filepath.Join(dir, filepath.FromSlash(m.Name))
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
@@ -257,13 +256,14 @@ func (u *unpacking) member(m Member, dir string) error {
 	return errors.Join(torn(m, err, sum), out.Close())
 }
 
-// torn tells a backup that cannot be read from a disk that cannot be written.
+// torn returns CodeBackup for a backup that cannot be read. Other errors, such as a full
+// disk, are returned unchanged.
 func torn(m Member, err error, sum hash.Hash) error {
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return err
 	}
 	if err != nil || hex.EncodeToString(sum.Sum(nil)) != m.SHA256 {
-		return damagedBackup(fmt.Sprintf("the member %s is not as it was written", m.Name))
+		return damagedBackup(fmt.Sprintf("the member %s has changed since it was written", m.Name))
 	}
 	return nil
 }

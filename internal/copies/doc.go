@@ -1,4 +1,4 @@
-// Package copies writes and reads the two kinds of copies: exports, which hold projects as
-// readable lines for people and other stores, and backups, which hold the whole store and
-// its archive.
+// Package copies writes and reads the two kinds of copies of a store. An export contains
+// projects as JSON lines, for people and for other stores. A backup contains the whole
+// store and its archive.
 package copies

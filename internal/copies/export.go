@@ -18,17 +18,17 @@ import (
 	"cairn/internal/store"
 )
 
-// ExportArgs say what to export.
+// ExportArgs selects what to export.
 type ExportArgs struct {
 	Project string // id or alias; "" for the project of the working directory
-	All     bool   // every project instead
+	All     bool   // all projects
 	Version string // of this program, for the header
 
-	// Progress, if set, is told how many lines of how many are written.
+	// Progress, if set, is called with the number of written lines and of all lines.
 	Progress func(done, lines int)
 }
 
-// ExportReport is what an export holds.
+// ExportReport describes an export.
 type ExportReport struct {
 	Projects []string       `json:"projects"`
 	Lines    int            `json:"lines"`  // without header and trailer
@@ -36,18 +36,17 @@ type ExportReport struct {
 	Seconds  float64        `json:"seconds"`
 }
 
-// Export writes projects with everything that cairn knows of them, as they are at
-// one moment, in the format of internal/exchange/FORMAT.md. here is the working
-// directory. What belongs to this machine stays out: how far transcripts were read, what
-// sessions were told, processes, keys. Writers are not held up; one line at a time is in
-// memory.
+// Export writes projects with all their data, as of one moment, in the format of
+// internal/exchange/FORMAT.md. here is the working directory. It omits data of this
+// machine: progress of transcripts, the ledger of injections, processes, keys. It does
+// not block writers and holds one line at a time in memory.
 //
-// Errors: NotFound for an unknown project and for a working directory without one; those
-// of w and of reading. Then what w has got is no export.
+// Errors: NotFound for an unknown project, or if the working directory has none; those of
+// w and of reading. After an error the output is not a valid export.
 func Export(ctx context.Context, s *store.Store, here project.Location, w io.Writer, a ExportArgs) (r ExportReport, err error) {
 	began := time.Now()
 	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		x := exporting{ExportArgs: a, report: &r}
+		x := exporter{ExportArgs: a, report: &r}
 		if x.scope, err = scopeOf(ctx, tx, here, a); err != nil {
 			return err
 		}
@@ -57,9 +56,9 @@ func Export(ctx context.Context, s *store.Store, here project.Location, w io.Wri
 	return r, err
 }
 
-// ExportTo is Export into a file, which nobody but its owner may read and which
-// is there as a whole or not at all. A file at that path is replaced. Errors are
-// those of Export, exchange.Create and the system.
+// ExportTo is Export into a file that only its owner may read. It writes the file
+// atomically and replaces an existing one. Errors are those of Export, exchange.Create
+// and the system.
 func ExportTo(ctx context.Context, s *store.Store, here project.Location, path string, a ExportArgs) (ExportReport, error) {
 	f, err := exchange.Create(path)
 	if err != nil {
@@ -72,7 +71,7 @@ func ExportTo(ctx context.Context, s *store.Store, here project.Location, path s
 	return r, f.Commit()
 }
 
-// scopeOf finds the projects that are asked for.
+// scopeOf returns the projects to export.
 func scopeOf(ctx context.Context, tx *store.Tx, here project.Location, a ExportArgs) (project.Scope, error) {
 	if a.All {
 		return project.Scope{}, nil
@@ -80,8 +79,8 @@ func scopeOf(ctx context.Context, tx *store.Tx, here project.Location, a ExportA
 	if a.Project == "" {
 		q, ok, err := project.Current(ctx, tx, here)
 		if err == nil && !ok {
-			err = fault.New(fault.NotFound, project.CodeNotFound, "nothing is known of a project here").
-				WithHint("name one with --project, or say --all")
+			err = fault.New(fault.NotFound, project.CodeNotFound, "the working directory has no project").
+				WithHint("use --project or --all")
 		}
 		return project.ScopeOf(q), err
 	}
@@ -92,11 +91,11 @@ func scopeOf(ctx context.Context, tx *store.Tx, here project.Location, a ExportA
 	return project.ScopeOf(q), err
 }
 
-// kindProject are the lines of project.Exported.
+// kindProject is the kind of lines that contain a project.Exported.
 const kindProject = "project"
 
-// exporting is one export under way.
-type exporting struct {
+// exporter is one running export.
+type exporter struct {
 	ExportArgs
 	scope  project.Scope
 	report *ExportReport
@@ -105,7 +104,7 @@ type exporting struct {
 	total  int
 }
 
-func (x *exporting) run(ctx context.Context, tx *store.Tx, w io.Writer) (err error) {
+func (x *exporter) run(ctx context.Context, tx *store.Tx, w io.Writer) (err error) {
 	h, err := x.header(ctx, tx)
 	if err != nil {
 		return err
@@ -132,7 +131,7 @@ func (x *exporting) run(ctx context.Context, tx *store.Tx, w io.Writer) (err err
 	return nil
 }
 
-func (x *exporting) put(kind string, v any) error {
+func (x *exporter) put(kind string, v any) error {
 	if err := x.out.Put(kind, v); err != nil {
 		return err
 	}
@@ -142,8 +141,8 @@ func (x *exporting) put(kind string, v any) error {
 	return nil
 }
 
-// header counts what is to be written.
-func (x *exporting) header(ctx context.Context, tx *store.Tx) (exchange.Header, error) {
+// header counts the lines to be written.
+func (x *exporter) header(ctx context.Context, tx *store.Tx) (exchange.Header, error) {
 	h := exchange.Header{Cairn: x.Version, At: tx.Now().UTC().Truncate(time.Second), All: x.All, Projects: []string{}}
 	rows, err := transfer.SessionKeys(ctx, tx, x.scope)
 	if err != nil {

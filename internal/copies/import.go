@@ -18,11 +18,11 @@ import (
 	"cairn/internal/store"
 )
 
-// Imported is what became of an export that was imported.
+// Imported is the result of importRun an export.
 type Imported struct {
 	File     string                  `json:"file"`
-	Projects []string                `json:"projects"` // that it holds
-	New      int                     `json:"new"`      // projects that were not here
+	Projects []string                `json:"projects"` // in the export
+	New      int                     `json:"new"`      // projects that were new here
 	Left     int                     `json:"aliases_left"`
 	Rows     transfer.ImportedRows   `json:"observations"`
 	Records  record.Counts           `json:"records"`
@@ -31,12 +31,12 @@ type Imported struct {
 	Lines    int                     `json:"lines"`
 }
 
-// An import's transactions end after so many lines or so much time, so that a
-// live hook never waits on it.
+// A transaction of an import ends after this many lines or this much time, so that a live
+// hook never waits for it.
 const (
 	maxImportLines = 500
 	maxImportTime  = 50 * time.Millisecond
-	maxImportBytes = 16 << 20 // of attachments that wait for their transaction
+	maxImportBytes = 16 << 20 // of queued attachments
 )
 
 // IsExport reports whether a file is an export of cairn.
@@ -49,44 +49,44 @@ func IsExport(path string) bool {
 	return exchange.IsExport(f)
 }
 
-// Importer takes exports over into a store.
+// Importer imports exports into a store.
 type Importer struct {
 	Store    *store.Store
 	Journal  *observation.Service
 	Memories *memory.Service
-	Filter   *redact.Filter // the present rules of redaction
+	Filter   *redact.Filter // the current redaction rules
 	Archive  mail.Archive
 
-	IncludePurged bool // store also what was purged
-	Merge         bool // take records of another history over, beside those that are here
+	IncludePurged bool // also import what was purged here
+	Merge         bool // add records of another history after the existing ones
 
-	Progress func(done, lines int) // if set, is told how many lines of how many are done
+	Progress func(done, lines int) // if set, is called with the number of processed lines and of all lines
 }
 
-// Import takes an export over: projects, sessions, rows, records, mail, memories and
-// what must not come back. Before anything is stored the whole file is read and judged, against
-// the store too, so that a torn, altered or foreign one leaves no trace. Ids stay as
-// they are where they are free. What is here already is left as it is, so that
-// repeating it adds nothing, also after a kill. Records that both have changed are
-// refused, or with Merge put behind those that are here.
+// Import imports an export: projects, sessions, rows, records, mail, memories and hashes
+// of forgotten data. It reads and checks the whole file, also against the store, before
+// it stores anything. So a truncated, altered or incompatible file changes nothing. Ids
+// stay where they are free. Existing data stays unchanged, so Import is idempotent and
+// safe to retry after a kill. If both stores have changed the records, it fails, or with
+// Merge it adds the file's records after the existing ones.
 //
 // Errors: exchange.CodeDamaged (Invalid), exchange.CodeNewer (Unavailable),
 // record.CodeOtherHistory and project.CodeOtherOrigin (Conflict), those of the file
 // and of store.Write.
 func (i Importer) Import(ctx context.Context, path string) (Imported, error) {
-	r := importing{Importer: i, records: record.NewDocuments(i.Filter), report: Imported{File: path}}
+	r := importRun{Importer: i, records: record.NewDocuments(i.Filter), report: Imported{File: path}}
 	if i.Merge {
 		r.records = record.NewMerging(i.Filter)
 	}
-	r.judged = mail.NewReferences(i.Store.Now())
-	r.mail = mail.NewExportImporter(i.Filter, i.Archive, r.judged.Highest())
-	r.memories = i.Memories.NewExportImporter()
+	r.mailRefs = mail.NewReferences(i.Store.Now())
+	r.mail = mail.NewExportImporter(i.Filter, i.Archive, r.mailRefs.Highest())
+	r.memories = i.Memories.NewDocuments()
 	file, err := regular.Open(path)
 	if err != nil {
 		return r.report, err
 	}
 	defer file.Close()
-	if err := i.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return r.judge(ctx, tx, file) }); err != nil {
+	if err := i.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return r.check(ctx, tx, file) }); err != nil {
 		return r.report, err
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
@@ -100,25 +100,25 @@ func (i Importer) Import(ctx context.Context, path string) (Imported, error) {
 	return r.report, err
 }
 
-// importing is one export on its way into the store.
-type importing struct {
+// importRun is one running import.
+type importRun struct {
 	Importer
-	id       string // the export's hash
+	id       string // hash of the export
 	highest  transfer.HighestIDs
 	rows     *transfer.Importer
 	records  *record.Documents
-	judged   *mail.References
+	mailRefs *mail.References
 	mail     *mail.ExportImporter
-	memories *memory.ExportImporter
+	memories *memory.Documents
 	queue    []any
-	waiting  int // bytes of attachments in queue
+	waiting  int // bytes of queued attachments
 	done     int
-	lines    int // judged
+	lines    int // checked lines
 	report   Imported
 }
 
-// eachLine reads an export and hands its lines on, decoded and sound by themselves.
-func (r *importing) eachLine(ctx context.Context, file io.Reader, do func(l exchange.Line, v any) error) (*exchange.Reader, error) {
+// eachLine reads an export and calls do with each line, decoded and validated.
+func (r *importRun) eachLine(ctx context.Context, file io.Reader, do func(l exchange.Line, v any) error) (*exchange.Reader, error) {
 	x, err := exchange.NewReader(file)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (r *importing) eachLine(ctx context.Context, file io.Reader, do func(l exch
 	}
 }
 
-// decodeLine reads a line into the type of its kind.
+// decodeLine decodes a line into the type of its kind.
 func decodeLine(l exchange.Line) (any, error) {
 	var v interface{ Check() error }
 	switch l.Kind {
@@ -158,7 +158,7 @@ func decodeLine(l exchange.Line) (any, error) {
 	case mail.KindProject, mail.KindAgent, mail.KindMessage, mail.KindDelivery, mail.KindContact, mail.KindReservation, mail.KindBlob:
 		v = &mail.Exported{}
 	case memory.LineVault, memory.LineMemory, memory.LineEntry, memory.LineContext, memory.LineTombstone:
-		v = &memory.Line{}
+		v = &memory.Item{}
 	default:
 		return nil, l.Unknown()
 	}
@@ -171,10 +171,10 @@ func decodeLine(l exchange.Line) (any, error) {
 	return v, nil
 }
 
-// judge reads the whole file without storing anything: its frame, its lines, what
-// they refer to, and whether its records go together with the store's.
-func (r *importing) judge(ctx context.Context, tx *store.Tx, file io.Reader) error {
-	refs := references{projects: map[string]bool{}, aliases: map[string]bool{}, sessions: map[string]bool{}, mail: r.judged}
+// check reads the whole file without storing anything. It checks the frame, the lines,
+// their references, and whether the records fit those of the store.
+func (r *importRun) check(ctx context.Context, tx *store.Tx, file io.Reader) error {
+	refs := references{projects: map[string]bool{}, aliases: map[string]bool{}, sessions: map[string]bool{}, mail: r.mailRefs}
 	x, err := r.eachLine(ctx, file, func(l exchange.Line, v any) error {
 		r.lines = l.Number
 		if why := refs.check(v); why != "" {
@@ -199,7 +199,7 @@ func (r *importing) judge(ctx context.Context, tx *store.Tx, file io.Reader) err
 	if err != nil {
 		return err
 	}
-	if why := r.judged.End(); why != "" {
+	if why := r.mailRefs.End(); why != "" {
 		return exchange.Damaged(r.lines, why)
 	}
 	r.id, r.report.Projects = x.SHA256(), x.Header.Projects
@@ -209,19 +209,19 @@ func (r *importing) judge(ctx context.Context, tx *store.Tx, file io.Reader) err
 	return nil
 }
 
-// references knows what lines may refer to.
+// references tracks which objects a line may refer to.
 type references struct {
 	stage    int
-	projects map[string]bool // false for one that is merged into another
+	projects map[string]bool // false for a project that is merged into another
 	aliases  map[string]bool
 	sessions map[string]bool
-	session  string // whose rows come
+	session  string // whose rows follow
 	prompts  map[int64]bool
 	mail     *mail.References
 	memories memory.References
 }
 
-// The order of the lines.
+// Positions in the order of the lines.
 const (
 	stageProjects = iota
 	stageSessions
@@ -231,7 +231,7 @@ const (
 	stageForgotten
 )
 
-// check reports what is wrong with a line where it stands, "" if nothing.
+// check returns what is wrong with a line at its position, or "".
 func (f *references) check(v any) string {
 	switch v := v.(type) {
 	case *project.Exported:
@@ -242,7 +242,7 @@ func (f *references) check(v any) string {
 	case *project.ExportedSession:
 		switch {
 		case f.sessions[v.ID]:
-			return "this session stands here for the second time"
+			return "this session occurs twice"
 		case !f.hasProject(v.Project):
 			return noProjectLine
 		}
@@ -256,7 +256,7 @@ func (f *references) check(v any) string {
 		case !known:
 			return noProjectLine
 		case !standing:
-			return "its project is merged into another, which has its records"
+			return "its project is merged into another project, which has its records"
 		}
 		return f.enter(stageRecords)
 	case *mail.Exported:
@@ -264,7 +264,7 @@ func (f *references) check(v any) string {
 			return why
 		}
 		return f.enter(stageMail)
-	case *memory.Line:
+	case *memory.Item:
 		if why := f.memories.Check(v, func(id string) bool { return f.projects[id] }); why != "" {
 			return why
 		}
@@ -274,18 +274,18 @@ func (f *references) check(v any) string {
 	}
 }
 
-// project reports what is wrong with a project after those before it. No name may
-// stand for two of them: what belongs to the one would go to the other.
+// project returns what is wrong with a project, given the projects before it, or "". A
+// name must not mean two projects: data of one would go to the other.
 func (f *references) project(e *project.Exported) string {
 	_, twice := f.projects[e.ID]
 	into, known := f.projects[e.MergedInto]
 	switch {
 	case twice:
-		return "this project stands here for the second time"
+		return "this project occurs twice"
 	case e.MergedInto != "" && !(known && into):
-		return "it is merged into a project that the file does not have before it"
+		return "it is merged into a project that is not before it in the file"
 	case f.aliases[e.ID]:
-		return "its id is an alias of a project before it"
+		return "its id is an alias of an earlier project"
 	}
 	f.projects[e.ID] = e.MergedInto == ""
 	for _, alias := range e.Aliases {
@@ -293,7 +293,7 @@ func (f *references) project(e *project.Exported) string {
 			continue
 		}
 		if _, other := f.projects[alias]; other {
-			return "one of its aliases is a project before it"
+			return "one of its aliases is the id of an earlier project"
 		}
 		f.aliases[alias] = true
 	}
@@ -310,13 +310,13 @@ func (f *references) hasProject(id string) bool {
 func (f *references) row(e *transfer.Exported) string {
 	switch {
 	case f.stage != stageSessions || e.Session != f.session:
-		return "it is a row of another session than the one before it"
+		return "its session is not the session before it"
 	case !f.hasProject(e.Project):
 		return noProjectLine
 	case e.PromptID != 0 && !f.prompts[e.PromptID]:
-		return "it refers to a prompt that its session does not have before it"
+		return "it refers to a prompt that is not before it in its session"
 	case e.Prompt != nil && f.prompts[e.Prompt.ID]:
-		return "another row has its prompt"
+		return "another row has the same prompt"
 	}
 	if e.Prompt != nil {
 		f.prompts[e.Prompt.ID] = true
@@ -326,14 +326,14 @@ func (f *references) row(e *transfer.Exported) string {
 
 func (f *references) enter(stage int) string {
 	if stage < f.stage {
-		return "it does not stand where lines of its kind belong"
+		return "lines of its kind must not be at this position"
 	}
 	f.stage = stage
 	return ""
 }
 
 // take stores the file's lines, a few hundred in each transaction.
-func (r *importing) take(ctx context.Context, file io.Reader) error {
+func (r *importRun) take(ctx context.Context, file io.Reader) error {
 	x, err := r.eachLine(ctx, file, func(_ exchange.Line, v any) error {
 		r.queue = append(r.queue, v)
 		if m, ok := v.(*mail.Exported); ok {
@@ -357,7 +357,7 @@ func (r *importing) take(ctx context.Context, file io.Reader) error {
 	return r.Store.Write(ctx, store.Full, r.rows.Done)
 }
 
-func (r *importing) flush(ctx context.Context) error {
+func (r *importRun) flush(ctx context.Context) error {
 	for len(r.queue) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -384,18 +384,18 @@ func (r *importing) flush(ctx context.Context) error {
 	return nil
 }
 
-// durability is what the queued lines need; the last transaction makes all of them
-// safe.
-func (r *importing) durability() store.Sync {
+// durability returns the durability that the queued lines need. The last transaction
+// makes all of them durable.
+func (r *importRun) durability() store.Sync {
 	switch r.queue[0].(type) {
-	case *record.Exported, *mail.Exported, *memory.Line:
+	case *record.Exported, *mail.Exported, *memory.Item:
 		return store.Full
 	}
 	return store.Normal
 }
 
-// apply stores what one line says.
-func (r *importing) apply(ctx context.Context, tx *store.Tx, v any) error {
+// apply stores the content of one line.
+func (r *importRun) apply(ctx context.Context, tx *store.Tx, v any) error {
 	switch v := v.(type) {
 	case *project.Exported:
 		p, err := project.Import(ctx, tx, *v)
@@ -409,17 +409,17 @@ func (r *importing) apply(ctx context.Context, tx *store.Tx, v any) error {
 	case *transfer.Exported:
 		return r.rows.Row(ctx, tx, *v)
 	case *record.Exported:
-		if err := r.rows.End(ctx, tx); err != nil { // its session, before records make it up
+		if err := r.rows.End(ctx, tx); err != nil { // its session, before records create a substitute
 			return err
 		}
 		return r.records.Apply(ctx, tx, record.Document{Exported: *v})
 	case *mail.Exported:
-		if err := r.rows.End(ctx, tx); err != nil { // its session, before a reservation refers to it
+		if err := r.rows.End(ctx, tx); err != nil { // the session that a reservation refers to
 			return err
 		}
 		return r.mail.Line(ctx, tx, v)
-	case *memory.Line:
-		return r.memories.Line(ctx, tx, v)
+	case *memory.Item:
+		return r.memories.Apply(ctx, tx, v)
 	case *transfer.ExportedForgotten:
 		return r.rows.Forgotten(ctx, tx, *v)
 	}

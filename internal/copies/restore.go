@@ -18,42 +18,42 @@ import (
 	"cairn/internal/store"
 )
 
-// RestoreArgs say what to restore.
+// RestoreArgs describes a restore.
 type RestoreArgs struct {
 	File     string
-	DryRun   bool // look only
-	Force    bool // also over a store with changes that the backup does not have
+	DryRun   bool // check only
+	Force    bool // replace a store that has changes after the backup
 	Progress func(what string)
 }
 
-// Restored is what a restore did, or would do.
+// Restored is the result of a restore or of a dry run.
 type Restored struct {
 	BackupReport
 	DryRun   bool     `json:"dry_run"`
-	Later    int64    `json:"changes_left"` // changes of the present store after the backup, which are moved away with it
-	Moved    []string `json:"moved"`        // where the present data lies now
+	Later    int64    `json:"changes_left"` // changes of the present store after the backup; they are moved away with it
+	Moved    []string `json:"moved"`        // paths of the moved data
 	Archives int      `json:"archives"`     // repositories
 }
 
-// CodeLater marks a restore over a store that has gone on since the backup (Conflict).
+// CodeLater marks a restore over a store that has changed since the backup (Conflict).
 const CodeLater = "store_newer"
 
-// What follows the archive's folder in the names of those that a restore makes.
+// Suffixes of archive folders that a restore creates.
 const (
 	archiveComing = ".restore-"
 	archiveAside  = ".backup-"
 )
 
-// Restore puts a backup in the place of the present data (mail §10.6): it looks at
-// all of it, then moves the store and the archive away, beside themselves, under
-// names that end in .backup-TIME. Numbers go on 100,000 above those of the backup.
-// Whenever it is interrupted, there is the present store or the restored one;
-// repeating it is safe. The archive follows its store, at once or with the next
-// command that uses it. It works with broken settings, as a salvage does.
+// Restore replaces the present data with a backup (mail §10.6). It first checks the whole
+// backup. Then it renames the store and the archive to names that end in .backup-TIME.
+// New ids start 100,000 above those of the backup. Restore is atomic: after an
+// interruption the store is either the present or the restored one, and it is safe to
+// retry. The archive follows its store, immediately or with the next command that uses
+// it. Restore works with broken settings, like salvage.
 //
-// Errors, on which everything is as it was: CodeBackup; CodeLater (Conflict)
-// without Force; store.CodeBusy while a process has the store open; store.CodeKey;
-// store.CodeNewer; Conflict where one of the two is encrypted and the other is not.
+// After an error nothing has changed. Errors: CodeBackup; CodeLater (Conflict) without
+// Force; store.CodeBusy while a process has the store open; store.CodeKey;
+// store.CodeNewer; Conflict if only one of the store and the backup is encrypted.
 func (k Keeper) Restore(ctx context.Context, a RestoreArgs) (r Restored, err error) {
 	if a.Progress == nil {
 		a.Progress = func(string) {}
@@ -63,12 +63,12 @@ func (k Keeper) Restore(ctx context.Context, a RestoreArgs) (r Restored, err err
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	x := &restoring{RestoreArgs: a, keeper: k, dir: dir, stamp: k.Clock().UTC().Format("20060102T150405.000000000Z")}
+	x := &restorer{RestoreArgs: a, keeper: k, dir: dir, stamp: k.Clock().UTC().Format("20060102T150405.000000000Z")}
 	r.File, r.DryRun, r.Moved = a.File, a.DryRun, []string{}
 	if info, serr := os.Stat(a.File); serr == nil {
 		r.Bytes = info.Size()
 	}
-	if err := x.judge(ctx); err != nil {
+	if err := x.check(ctx); err != nil {
 		return r, err
 	}
 	r.Info, r.Later, r.Archives = x.info, x.later, len(x.slugs)
@@ -77,29 +77,29 @@ func (k Keeper) Restore(ctx context.Context, a RestoreArgs) (r Restored, err err
 	}
 	if x.later > 0 && !a.Force {
 		return r, fault.Newf(fault.Conflict, CodeLater, "the store has %d changes that the backup does not have", x.later).
-			WithHint("with --force they are moved away with the present store")
+			WithHint("--force moves them away with the present store")
 	}
 	r.Moved, err = x.swap(ctx)
 	return r, err
 }
 
-// restoring is one restore under way.
-type restoring struct {
+// restorer is one running restore.
+type restorer struct {
 	RestoreArgs
 	keeper Keeper
-	dir    string // where the backup is unpacked
+	dir    string // folder of the unpacked backup
 	stamp  string
 	info   Info
 	key    []byte
-	slugs  []string // of the repositories in it
+	slugs  []string // repositories in the backup
 
-	later int64            // changes that only the present store has
-	above map[string]int64 // numbers that it gave
-	ids   map[string]int64 // numbers that the archives saw
+	later int64            // changes after the backup in the present store
+	above map[string]int64 // highest ids assigned by the present store
+	ids   map[string]int64 // highest ids seen by the archives
 }
 
-// judge looks at the backup and at what it would replace.
-func (x *restoring) judge(ctx context.Context) (err error) {
+// check reads the backup and the data that it would replace.
+func (x *restorer) check(ctx context.Context) (err error) {
 	x.Progress("reading the backup")
 	if x.info, err = unpack(ctx, x.File, x.dir); err != nil {
 		return err
@@ -129,11 +129,11 @@ func (x *restoring) judge(ctx context.Context) (err error) {
 	return x.present(ctx)
 }
 
-func (x *restoring) archive() string { return x.keeper.archive() }
+func (x *restorer) archive() string { return x.keeper.archive() }
 
-// readNumbers takes in the highest numbers that an archive ever saw; one that cannot
-// be read tells nothing.
-func (x *restoring) readNumbers(file string) {
+// readNumbers reads the highest ids that an archive has seen. It skips an archive that
+// cannot be read.
+func (x *restorer) readNumbers(file string) {
 	text, err := regular.Read(file, regular.MaxForeign)
 	var ids map[string]int64
 	if err != nil || json.Unmarshal(text, &ids) != nil {
@@ -144,9 +144,9 @@ func (x *restoring) readNumbers(file string) {
 	}
 }
 
-// present looks at the store that is there. One that cannot be read is replaced
-// without further questions: that is what backups are for.
-func (x *restoring) present(ctx context.Context) error {
+// present reads the present store. A store that cannot be read is replaced without
+// confirmation, because backups exist for that case.
+func (x *restorer) present(ctx context.Context) error {
 	db := x.keeper.DB
 	if info, err := os.Stat(db); err != nil || info.Size() == 0 {
 		return nil
@@ -157,11 +157,11 @@ func (x *restoring) present(ctx context.Context) error {
 	}
 	if encrypted != x.info.Encrypted {
 		return fault.New(fault.Conflict, "store_differs", "one of the store and the backup is encrypted, the other is not").
-			WithHint("move the present store away by hand, with the files beside it, then restore")
+			WithHint("move the present store away by hand, with the files next to it, then restore")
 	}
 	if fits, err := store.KeyFits(db, x.key); encrypted && (err != nil || !fits) {
 		return errors.Join(err, fault.New(fault.Conflict, "store_differs", "the present store has another key than the backup").
-			WithHint("move the present store away by hand, with the files beside it, then restore"))
+			WithHint("move the present store away by hand, with the files next to it, then restore"))
 	}
 	s, err := store.Examine(ctx, store.Config{Path: db, Key: x.key, Wait: x.keeper.Wait})
 	if err != nil {
@@ -186,11 +186,11 @@ func ignoreDamage(err error) error {
 	return err
 }
 
-// swap puts the backup in place of the present data.
-func (x *restoring) swap(ctx context.Context) (moved []string, err error) {
+// swap replaces the present data with the backup.
+func (x *restorer) swap(ctx context.Context) (moved []string, err error) {
 	config := store.ReplaceConfig{Path: x.keeper.DB, Key: x.key, Wait: x.keeper.Wait, Clock: x.keeper.Clock, Progress: x.Progress}
 	moved = []string{}
-	if err := x.keeper.finishRestore(ctx, x.key); err != nil { // an earlier one's
+	if err := x.keeper.finishRestore(ctx, x.key); err != nil { // of an earlier restore
 		return moved, err
 	}
 	aside, err := store.Replace(ctx, config, x.stamp, x.build)
@@ -200,15 +200,15 @@ func (x *restoring) swap(ctx context.Context) (moved []string, err error) {
 	if aside != "" {
 		moved = append(moved, aside)
 	}
-	folder, err := settleArchive(x.archive(), x.stamp)
+	folder, err := finishArchive(x.archive(), x.stamp)
 	if folder != "" {
 		moved = append(moved, folder)
 	}
 	return moved, err
 }
 
-// build makes the new store, and the folder of its archive beside the present one.
-func (x *restoring) build(ctx context.Context, fresh string) error {
+// build creates the new store, and the folder of its archive next to the present one.
+func (x *restorer) build(ctx context.Context, fresh string) error {
 	if err := x.dropAbandoned(); err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (x *restoring) build(ctx context.Context, fresh string) error {
 		return mail.RaiseNumbers(ctx, tx, x.ids)
 	})
 	if err == nil {
-		err = x.sound(ctx, s)
+		err = x.checkStore(ctx, s)
 	}
 	if err := errors.Join(err, s.Close()); err != nil {
 		return err
@@ -255,8 +255,8 @@ func (x *restoring) build(ctx context.Context, fresh string) error {
 	return err
 }
 
-// sound looks through the whole store.
-func (x *restoring) sound(ctx context.Context, s *store.Store) error {
+// checkStore checks the whole store.
+func (x *restorer) checkStore(ctx context.Context, s *store.Store) error {
 	x.Progress("checking the store")
 	found, err := repair.Check(ctx, s)
 	if err == nil && len(found) > 0 {
@@ -265,8 +265,8 @@ func (x *restoring) sound(ctx context.Context, s *store.Store) error {
 	return err
 }
 
-// dropAbandoned removes what killed restores have unpacked.
-func (x *restoring) dropAbandoned() error {
+// dropAbandoned deletes data unpacked by killed restores.
+func (x *restorer) dropAbandoned() error {
 	left, err := x.keeper.RestoresUnderWay()
 	for _, dir := range left {
 		err = errors.Join(err, os.RemoveAll(dir))
@@ -274,19 +274,18 @@ func (x *restoring) dropAbandoned() error {
 	return err
 }
 
-// FinishRestore completes a restore that was killed after it had replaced the store
-// and before it had replaced the archive. Whoever uses the archive calls it first;
-// it costs next to nothing where there is nothing to do. Without a store, nil, it does
-// nothing.
+// FinishRestore completes a restore that was killed after it replaced the store and
+// before it replaced the archive. Every user of the archive must call it first. It costs
+// almost nothing if there is nothing to do. Without a store, nil, it does nothing.
 func (k Keeper) FinishRestore(ctx context.Context, s *store.Store) error {
 	coming, err := k.RestoresUnderWay()
 	if err != nil || len(coming) == 0 || s == nil {
 		return err
 	}
-	return settleRestored(ctx, s, k.archive(), coming)
+	return finishRestored(ctx, s, k.archive(), coming)
 }
 
-// finishRestore is FinishRestore for a store that is not open, and may be damaged.
+// finishRestore is FinishRestore for a store that is closed and may be damaged.
 func (k Keeper) finishRestore(ctx context.Context, key []byte) error {
 	coming, err := k.RestoresUnderWay()
 	if err != nil || len(coming) == 0 {
@@ -299,16 +298,16 @@ func (k Keeper) finishRestore(ctx context.Context, key []byte) error {
 		}
 		return ignoreDamage(err)
 	}
-	return errors.Join(ignoreDamage(settleRestored(ctx, s, k.archive(), coming)), s.Close())
+	return errors.Join(ignoreDamage(finishRestored(ctx, s, k.archive(), coming)), s.Close())
 }
 
-// RestoresUnderWay are the folders of archives that restores have unpacked and not put in
-// place yet.
+// RestoresUnderWay returns the archive folders that restores have unpacked but not yet
+// put in place.
 func (k Keeper) RestoresUnderWay() ([]string, error) {
 	return filepath.Glob(escapeGlob(k.archive()) + archiveComing + "*")
 }
 
-func settleRestored(ctx context.Context, s *store.Store, place string, coming []string) error {
+func finishRestored(ctx context.Context, s *store.Store, place string, coming []string) error {
 	return s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		stamp, err := tx.Restored(ctx)
 		if err != nil {
@@ -316,17 +315,16 @@ func settleRestored(ctx context.Context, s *store.Store, place string, coming []
 		}
 		for _, folder := range coming {
 			if strings.HasSuffix(folder, archiveComing+stamp) && stamp != "" {
-				_, err = settleArchive(place, stamp)
+				_, err = finishArchive(place, stamp)
 			}
 		}
 		return err
 	})
 }
 
-// settleArchive puts the archive that belongs to the restored store in place and
-// tells where the former one lies, "" if there was none. Each step is one rename;
-// repeating it goes on where it stopped.
-func settleArchive(place, stamp string) (aside string, err error) {
+// finishArchive puts the restored archive in place and returns the new path of the former
+// one, or "" if there was none. Each step is one rename, so it is safe to retry.
+func finishArchive(place, stamp string) (aside string, err error) {
 	coming := place + archiveComing + stamp
 	if !isThere(coming) {
 		return "", nil

@@ -1,8 +1,8 @@
 //go:build testhooks
 
-// Package crashpoint marks the places at which a test may have a process kill itself
+// Package crashpoint marks the points at which a test can make a process kill itself
 // (memories §15). Without the build tag testhooks it does nothing, and the compiler
-// leaves nothing of its calls.
+// removes its calls.
 package crashpoint
 
 import (
@@ -12,13 +12,13 @@ import (
 	"sync"
 )
 
-// The points that are passed here, or mean something to a reset.
+// Names of points that this package or a reset treats specially.
 const (
 	AfterAck     = "after_ack"
 	MidMigration = "mid_migration"
 )
 
-// Names are the points of a device and of a hub.
+// Names returns the crash points of a device and those of a hub.
 func Names() (device, hub []string) {
 	return []string{
 		"before_local_commit", "after_local_commit", AfterAck, "after_lease", "before_hub_send", "after_hub_201",
@@ -27,21 +27,22 @@ func Names() (device, hub []string) {
 	}, []string{"hub_before_commit", "hub_after_commit"}
 }
 
-// Point is an armed point: the process dies at the passing after the next Skip ones.
+// Point is an armed point. The first Skip passes do nothing; the next one kills the
+// process.
 type Point struct {
-	At   string `json:"at"` // as it was named when it was armed
+	At   string `json:"at"` // the name under which it was armed
 	Skip int    `json:"skip"`
 }
 
-// armed are the armed points of this process. They belong to the process as the death
-// does that they bring, and a call at a point has nothing else to find them by.
+// armed holds the armed points of this process. It is global because a crash point has
+// only its name, and because it kills the whole process.
 var armed struct {
 	mu     sync.Mutex
 	points []Point
-	writes int // of memories that were stored: passings of after_local_commit
+	writes int // stored writes of memories: passes of after_local_commit
 }
 
-// canonical is a point's name without aliases.
+// canonical returns the name of a point, with aliases resolved.
 func canonical(name string) string {
 	if name == "after_backend_201" {
 		return "after_hub_201"
@@ -49,7 +50,7 @@ func canonical(name string) string {
 	return name
 }
 
-// Arm arms a point, in the place of what was armed there.
+// Arm arms a point. It replaces a point of the same name.
 func Arm(p Point) {
 	Disarm(func(name string) bool { return canonical(name) == canonical(p.At) })
 	armed.mu.Lock()
@@ -57,27 +58,29 @@ func Arm(p Point) {
 	armed.points = append(armed.points, p)
 }
 
-// Disarm takes points away.
+// Disarm removes the points whose name matches.
 func Disarm(which func(name string) bool) {
 	armed.mu.Lock()
 	defer armed.mu.Unlock()
 	armed.points = slices.DeleteFunc(armed.points, func(p Point) bool { return which(p.At) })
 }
 
-// Known reports whether one of some points has that name, or alias.
+// Known reports whether names contains the name, or the name that it is an alias of.
 func Known(names []string, name string) bool { return slices.Contains(names, canonical(name)) }
 
-// Armed lists the armed points, never nil; Skip is what is left of it.
+// Armed returns the armed points, never nil. Skip is the number of passes left before the
+// process dies.
 func Armed() []Point {
 	armed.mu.Lock()
 	defer armed.mu.Unlock()
 	return append([]Point{}, armed.points...)
 }
 
-// Pass is called at the point of that name.
+// Pass kills the process if the point of that name is armed and has no passes left to
+// skip.
 func Pass(name string) {
 	armed.mu.Lock()
-	defer armed.mu.Unlock() // if this returns: nobody passes anything while the process dies
+	defer armed.mu.Unlock() // only if Pass returns: a dying process keeps the lock, so no other point is passed
 	if name == "after_local_commit" {
 		armed.writes++
 	}
@@ -93,15 +96,15 @@ func Pass(name string) {
 	}
 }
 
-// Die kills the process as kill -9 does.
+// Die kills the process, like kill -9.
 func Die() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
 	}
-	select {} // the signal is underway
+	select {} // wait for the signal
 }
 
-// Writes is how many writes of memories were stored since the process began.
+// Writes returns the number of memory writes that this process has stored.
 func Writes() int {
 	armed.mu.Lock()
 	defer armed.mu.Unlock()

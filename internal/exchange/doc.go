@@ -2,5 +2,5 @@
 // and a trailer that makes damage visible. It handles lines and their framing. The parts
 // define the content of the lines.
 //
-// FORMAT.md beside this file describes the format for people and programs.
+// FORMAT.md describes the format.
 package exchange

@@ -24,7 +24,7 @@ type thing struct {
 	N    int    `json:"n,omitempty"`
 }
 
-// written is an export of things.
+// written returns an export of things.
 func written(t testing.TB, things ...thing) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -44,7 +44,7 @@ func written(t testing.TB, things ...thing) []byte {
 	return b.Bytes()
 }
 
-// sealed puts a trailer that fits behind lines.
+// sealed appends a matching trailer to lines.
 func sealed(lines ...string) []byte {
 	text := strings.Join(lines, "\n") + "\n"
 	sum := sha256.Sum256([]byte(text))
@@ -68,7 +68,7 @@ func read(text []byte) (things []thing, sum string, err error) {
 	return things, "", err
 }
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestAWrittenExportIsReadBack(t *testing.T) {
 	t.Parallel()
 	want := []thing{{Text: "<b>&amp;</b> \u2028 日本 \x01"}, {Text: strings.Repeat("long ", 1<<18), N: 3}, {}}
 	text := written(t, want...)
@@ -89,7 +89,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 }
 
-func TestATornExportIsNoticedAtEveryByte(t *testing.T) {
+func TestAnExportTruncatedAtAnyByteIsRejected(t *testing.T) {
 	t.Parallel()
 	text := written(t, thing{Text: "a"}, thing{Text: "b"})
 	for n := range len(text) {
@@ -99,7 +99,7 @@ func TestATornExportIsNoticedAtEveryByte(t *testing.T) {
 	}
 }
 
-func TestAnAlteredExportIsNoticedAtEveryByte(t *testing.T) {
+func TestAnExportAlteredAtAnyByteIsRejected(t *testing.T) {
 	t.Parallel()
 	text := written(t, thing{Text: "a"}, thing{Text: "b"})
 	for n := range len(text) {
@@ -125,7 +125,7 @@ func TestAnAlteredExportIsNoticedAtEveryByte(t *testing.T) {
 	}
 }
 
-// TestAnExportOfVersion1IsRead: its trailer has the sum of all lines, the header's too.
+// The trailer of version 1 has the checksum of all lines, including the header.
 func TestAnExportOfVersion1IsRead(t *testing.T) {
 	t.Parallel()
 	text := sealed(`{"cairn_export":1,"cairn":"x","at":"2026-01-01T00:00:00Z","all":true,"projects":[],"counts":{"thing":1}}`, `{"kind":"thing","text":"a"}`)
@@ -138,8 +138,8 @@ func TestAnExportOfVersion1IsRead(t *testing.T) {
 	}
 }
 
-// TestExportsOfEqualThingsDifferInTheHeaderAlone, whose own sum shows that it was altered.
-func TestExportsOfEqualThingsDifferInTheHeaderAlone(t *testing.T) {
+// The header's own checksum shows that the header was altered.
+func TestExportsOfEqualThingsDifferOnlyInTheHeader(t *testing.T) {
 	t.Parallel()
 	export := func(at time.Time) (header, rest []byte) {
 		var b bytes.Buffer
@@ -159,7 +159,7 @@ func TestExportsOfEqualThingsDifferInTheHeaderAlone(t *testing.T) {
 		t.Errorf("the exports are\n%s\n%s\nand\n%s\n%s", header, rest, later, same)
 	}
 	altered := append(bytes.Replace(header, []byte(":01Z"), []byte(":03Z"), 1), '\n')
-	if _, _, err := read(append(altered, rest...)); !fault.HasCode(err, CodeDamaged) || !strings.Contains(err.Error(), "the header has been altered") {
+	if _, _, err := read(append(altered, rest...)); !fault.HasCode(err, CodeDamaged) || !strings.Contains(err.Error(), "the header was altered") {
 		t.Errorf("an altered header: %v", err)
 	}
 }
@@ -220,7 +220,7 @@ func TestALineThatAnnouncesMoreThanItHoldsFails(t *testing.T) {
 	}
 }
 
-func TestAFileAppearsWholeOrNotAtAll(t *testing.T) {
+func TestAFileIsWrittenAtomically(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.jsonl")
@@ -276,7 +276,7 @@ func FuzzReader(f *testing.F) {
 			}
 			return
 		}
-		// What is accepted is as its own trailer says.
+		// The trailer's checksum matches the accepted lines.
 		start, end := 0, bytes.LastIndexByte(text[:len(text)-1], '\n')+1
 		var h Header
 		if err := json.Unmarshal(text[:bytes.IndexByte(text, '\n')], &h); err != nil {

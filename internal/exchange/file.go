@@ -10,14 +10,14 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// File is a file that is being written beside the one that it will replace. Only
-// its owner may read it.
+// File is a temporary file that will replace the file at its path. Only its owner may
+// read it.
 type File struct {
 	*wholefile.File
 }
 
-// Create begins a file for path, which nobody sees before Commit. Errors: Invalid
-// for a path at which something else than a file stands, CodeWrite.
+// Create creates a temporary file for path. Readers of path do not see it before Commit.
+// Errors: Invalid if something other than a file exists at path; CodeWrite.
 func Create(path string) (*File, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -37,8 +37,8 @@ func Create(path string) (*File, error) {
 	return &File{f}, nil
 }
 
-// Commit puts the file, safely on the disk, in its place; without success there is
-// no file. Errors: CodeWrite.
+// Commit flushes the file to disk and moves it to its path. After an error there is no
+// new file. Errors: CodeWrite.
 func (f *File) Commit() error {
 	if err := f.File.Commit(); err != nil {
 		return unwritable(err)

@@ -11,59 +11,58 @@ import (
 	"cairn/internal/fault"
 )
 
-// Version is the version of the format that this cairn writes, and the newest
-// that it reads.
+// Version is the format version that this cairn writes, and the newest that it reads.
 const Version = 2
 
-// sumWithoutHeader is the first version whose trailer has the sum of the lines without
-// the header, so that exports of equal stores differ in the header alone.
+// sumWithoutHeader is the first version whose trailer's checksum excludes the header. So
+// exports of equal stores differ only in the header.
 const sumWithoutHeader = 2
 
-// MaxLine is how many bytes a line may have, its end not counted.
+// MaxLine is the maximum length of a line in bytes, without its line end.
 const MaxLine = 16 << 20
 
-// Codes of the errors that this room makes.
+// Error codes of this package.
 const (
-	CodeDamaged = "export_damaged" // Invalid: the file is torn, altered or no export at all
+	CodeDamaged = "export_damaged" // Invalid: the file is truncated, altered or not an export
 	CodeNewer   = "export_newer"   // Unavailable: a newer cairn wrote it
 	CodeWrite   = "export_write"   // Unavailable: the file cannot be written
 )
 
-// The kinds of the frame; all others are the parts'.
+// kindEnd is the kind of the trailer. The parts define all other kinds.
 const kindEnd = "end"
 
 // Header is the first line of an export.
 type Header struct {
-	Version  int            `json:"cairn_export"` // of the format
-	Cairn    string         `json:"cairn"`        // the version of the program that wrote it
-	At       time.Time      `json:"at"`           // when, UTC
-	All      bool           `json:"all"`          // every project of a store, else one
+	Version  int            `json:"cairn_export"` // version of the format
+	Cairn    string         `json:"cairn"`        // version of the program that wrote it
+	At       time.Time      `json:"at"`           // time of the export, UTC
+	All      bool           `json:"all"`          // all projects of a store, else one
 	Projects []string       `json:"projects"`     // their ids, in order
-	Counts   map[string]int `json:"counts"`       // lines by kind, header and trailer not counted
+	Counts   map[string]int `json:"counts"`       // number of lines by kind, without header and trailer
 
-	// Sum is the SHA-256 of the header as it is without it, in hex; from version 2 on.
+	// Sum is the SHA-256 in hex of the header without this field. Since version 2.
 	Sum string `json:"sha256,omitempty"`
 }
 
-// trailer is the last line: the number of lines before it, and the SHA-256 of those
-// behind the header, line ends included. In version 1 the sum includes the header.
+// trailer is the last line: the number of lines before it, and the SHA-256 of the lines
+// after the header, line ends included. In version 1 the sum includes the header.
 type trailer struct {
 	Kind   string `json:"kind"`
 	Lines  int    `json:"lines"`
 	SHA256 string `json:"sha256"`
 }
 
-// mark begins the first line of every export, of any version.
+// mark is the start of every export, of any version.
 const mark = `{"cairn_export":`
 
-// IsExport reports whether a file begins as an export does. It reads a few bytes.
+// IsExport reports whether a file starts like an export. It reads a few bytes.
 func IsExport(r io.Reader) bool {
 	head := make([]byte, len(mark))
 	_, err := io.ReadFull(r, head)
 	return err == nil && string(head) == mark
 }
 
-// marshal is v as one line of JSON without its end.
+// marshal returns v as one line of JSON, without its line end.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -74,20 +73,20 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Damaged is the error (Invalid, CodeDamaged) for a line that is not as an export's
-// ought to be. why is free of the line's own text.
+// Damaged returns the error (Invalid, CodeDamaged) for an invalid line. why does not
+// contain the line's text.
 func Damaged(line int, why string) error {
 	return fault.Newf(fault.Invalid, CodeDamaged, "line %d: %s", line, why).
-		WithHint("nothing of the file was taken; make the export again")
+		WithHint("nothing of the file was imported; export again")
 }
 
-// newer is the error for what only a newer cairn can have written.
+// newer returns the error for content that only a newer cairn can have written.
 func newer(line int, what string) error {
 	return fault.Newf(fault.Unavailable, CodeNewer, "line %d: %s", line, what).WithHint("upgrade cairn")
 }
 
-// unwritable is the error (CodeWrite) for an export that cannot be written; nil
-// for nil.
+// unwritable returns the error (CodeWrite) for an export that cannot be written, nil for
+// nil.
 func unwritable(err error) error {
 	if err == nil {
 		return nil

@@ -19,14 +19,14 @@ import (
 	"cairn/internal/strictjson"
 )
 
-// Reader reads an export line by line and judges its frame: version, size of
-// lines, counts and, at the end, the trailer. It is used by one goroutine.
+// Reader reads an export line by line and checks its frame: version, length of lines,
+// counts and, at the end, the trailer. It must be used by one goroutine.
 type Reader struct {
 	Header Header
 
 	in     *bufio.Reader
 	sum    hash.Hash
-	number int // of the line that was read last
+	number int // number of the last line read
 	counts map[string]int
 	ended  bool
 	whole  string
@@ -50,7 +50,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 		Version json.Number `json:"cairn_export"`
 	}
 	if !bytes.HasPrefix(text, []byte(mark)) || json.Unmarshal(text, &v) != nil {
-		return nil, Damaged(1, "this is no header of a cairn export")
+		return nil, Damaged(1, "this is not the header of a cairn export")
 	}
 	if n, err := v.Version.Int64(); err != nil || n > Version {
 		return nil, newer(1, fmt.Sprintf("the export has version %.20s, this cairn reads %d", v.Version, Version))
@@ -59,7 +59,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, err
 	}
 	if x.Header.Version < 1 {
-		return nil, Damaged(1, "an export's version is 1 or more")
+		return nil, Damaged(1, "the version of an export must be 1 or more")
 	}
 	if x.Header.Version >= sumWithoutHeader {
 		x.sum.Reset()
@@ -73,14 +73,14 @@ func (x *Reader) checkHeader(text []byte) error {
 	rest, ok := bytes.CutSuffix(text, []byte(`,"sha256":"`+x.Header.Sum+`"}`))
 	sum := sha256.Sum256(append(slices.Clip(rest), '}'))
 	if !ok || x.Header.Sum != hex.EncodeToString(sum[:]) {
-		return Damaged(1, "the header has been altered since it was written: its SHA-256 differs")
+		return Damaged(1, "the header was altered after it was written: its SHA-256 differs")
 	}
 	return nil
 }
 
-// Next returns the next line; io.EOF when the trailer was read and everything
-// before it is as it was written. Errors: CodeDamaged, CodeNewer, and those of
-// the file. After an error there is no further line.
+// Next returns the next line. It returns io.EOF after the trailer if the whole export is
+// unchanged. Errors: CodeDamaged, CodeNewer, and those of the file. After an error there
+// is no further line.
 func (x *Reader) Next() (Line, error) {
 	if x.ended {
 		return Line{}, io.EOF
@@ -101,18 +101,16 @@ func (x *Reader) Next() (Line, error) {
 	return Line{Number: x.number, Kind: kind, text: text}, nil
 }
 
-// SHA256 is the sum of the trailer, in hex, once Next has returned io.EOF: it
-// stands for this very export.
+// SHA256 returns the trailer's checksum in hex after Next has returned io.EOF. It
+// identifies this export.
 func (x *Reader) SHA256() string { return x.whole }
 
-// Decode reads the line's fields into v, a pointer to a struct with a field
-// Kind. A field that v does not have is one of a newer cairn's. Errors:
-// CodeDamaged, CodeNewer.
+// Decode decodes the line's fields into v, a pointer to a struct with a field Kind. An
+// unknown field means that a newer cairn wrote the line. Errors: CodeDamaged, CodeNewer.
 func (l Line) Decode(v any) error { return decode(l.Number, l.text, v) }
 
-// Refuse is the error for a line with which something is wrong that its part has
-// found: CodeNewer if why is Unavailable, so that a newer cairn can read it, else
-// CodeDamaged.
+// Refuse returns the error for a line that its part has rejected: CodeNewer if why is
+// Unavailable, because a newer cairn can read it, else CodeDamaged.
 func (l Line) Refuse(why error) error {
 	if f, ok := errors.AsType[*fault.Error](why); ok && f.Kind == fault.Unavailable {
 		return newer(l.Number, f.Message)
@@ -120,12 +118,12 @@ func (l Line) Refuse(why error) error {
 	return Damaged(l.Number, why.Error())
 }
 
-// Unknown is the error (CodeNewer) for a line of a kind that nobody knows.
+// Unknown returns the error (CodeNewer) for a line of an unknown kind.
 func (l Line) Unknown() error {
 	return newer(l.Number, fmt.Sprintf("this cairn knows no lines of kind %q", l.Kind))
 }
 
-// read returns the next line without its end. The bytes are valid until the next
+// read returns the next line without its line end. The bytes are valid until the next
 // call.
 func (x *Reader) read() ([]byte, error) {
 	x.number++
@@ -149,7 +147,7 @@ func (x *Reader) read() ([]byte, error) {
 	return text, nil
 }
 
-// readLong goes on with a line that is longer than the buffer.
+// readLong continues a line that is longer than the buffer.
 func (x *Reader) readLong(start []byte) ([]byte, error) {
 	long := bytes.Clone(start)
 	for {
@@ -164,25 +162,25 @@ func (x *Reader) readLong(start []byte) ([]byte, error) {
 	}
 }
 
-// end judges the trailer; before is the sum of the lines before it.
+// end checks the trailer. before is the checksum of the lines before it.
 func (x *Reader) end(text, before []byte) error {
 	var t trailer
 	if err := decode(x.number, text, &t); err != nil {
 		return err
 	}
 	if _, err := x.in.ReadByte(); err == nil {
-		return Damaged(x.number+1, "something follows the end of the export")
+		return Damaged(x.number+1, "there is data after the end of the export")
 	} else if err != io.EOF {
 		return err
 	}
 	if t.Lines != x.number-1 {
-		return Damaged(x.number, fmt.Sprintf("%d lines stand before it, %d were written", x.number-1, t.Lines))
+		return Damaged(x.number, fmt.Sprintf("%d lines are before it, %d were written", x.number-1, t.Lines))
 	}
 	if t.SHA256 != hex.EncodeToString(before) {
-		return Damaged(x.number, "the lines before it have been altered since they were written: their SHA-256 differs")
+		return Damaged(x.number, "the lines before it were altered after they were written: their SHA-256 differs")
 	}
 	if want, err := marshal(t); err != nil || !bytes.Equal(text, want) {
-		return Damaged(x.number, "this is not how an export ends")
+		return Damaged(x.number, "this is not the last line of an export")
 	}
 	for _, kind := range slices.Sorted(maps.Keys(x.Header.Counts)) {
 		if x.Header.Counts[kind] != x.counts[kind] {
@@ -194,13 +192,13 @@ func (x *Reader) end(text, before []byte) error {
 	return io.EOF
 }
 
-// maxKind is how many bytes a kind may have.
+// maxKind is the maximum length of a kind in bytes.
 const maxKind = 40
 
-// kindOf is the kind of a line. Errors tell what is wrong with it, for people.
+// kindOf returns the kind of a line. Its errors are human-readable reasons.
 func kindOf(text []byte) (string, error) {
 	const start = `{"kind":"`
-	if rest, ok := bytes.CutPrefix(text, []byte(start)); ok { // as Put writes it; Decode judges the rest
+	if rest, ok := bytes.CutPrefix(text, []byte(start)); ok { // as Put writes it; Decode checks the rest
 		kind, _, ok := bytes.Cut(rest[:min(len(rest), maxKind+1)], []byte(`"`))
 		if ok && len(kind) > 0 && !bytes.ContainsRune(kind, '\\') {
 			return string(kind), nil
@@ -218,14 +216,14 @@ func kindOf(text []byte) (string, error) {
 	return *v.Kind, nil
 }
 
-// decode reads one JSON value, all of it, into v.
+// decode decodes text, exactly one JSON value, into v.
 func decode(number int, text []byte, v any) error {
 	err := strictjson.Decode(text, v)
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, strictjson.ErrMore) {
-		return Damaged(number, "something follows its JSON value")
+		return Damaged(number, "there is data after its JSON value")
 	}
 	if name, ok := errors.AsType[strictjson.UnknownField](err); ok {
 		return newer(number, fmt.Sprintf("this cairn does not know its field %.60s", string(name)))
@@ -233,11 +231,11 @@ func decode(number int, text []byte, v any) error {
 	return Damaged(number, describe(err))
 }
 
-// describe reports what is wrong with a JSON text without repeating any of it.
+// describe returns what is wrong with a JSON text, without repeating it.
 func describe(err error) string {
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if t.Field == "" {
-			return "it is no JSON object"
+			return "it is not a JSON object"
 		}
 		return fmt.Sprintf("its field %.60s holds a JSON %s", t.Field, strings.Fields(t.Value)[0])
 	}

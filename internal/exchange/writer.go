@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Writer writes an export. It is used by one goroutine.
+// Writer writes an export. It must be used by one goroutine.
 type Writer struct {
 	out    *bufio.Writer
 	sum    hash.Hash
@@ -20,7 +20,7 @@ type Writer struct {
 	want   map[string]int
 }
 
-// NewWriter begins an export with its header, of which it sets the version and the sum.
+// NewWriter writes the header of an export and sets its version and checksum.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	h.Version, h.Sum = Version, ""
 	x := &Writer{out: bufio.NewWriterSize(w, 1<<16), sum: sha256.New(), counts: map[string]int{}, want: h.Counts}
@@ -38,7 +38,7 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	return x, err
 }
 
-// Put writes one line: the fields of v, which is a struct, behind its kind.
+// Put writes one line: the kind, then the fields of the struct v.
 func (x *Writer) Put(kind string, v any) error {
 	fields, err := marshal(v)
 	if err != nil {
@@ -52,11 +52,11 @@ func (x *Writer) Put(kind string, v any) error {
 	return x.line(line)
 }
 
-// Lines is how many lines stand behind the header.
+// Lines returns the number of lines after the header.
 func (x *Writer) Lines() int { return x.lines - 1 }
 
-// Close writes the trailer. Nothing may follow. It fails if the lines are not as
-// many as the header says.
+// Close writes the trailer. Nothing may follow. It fails if the number of lines differs
+// from the header's counts.
 func (x *Writer) Close() error {
 	for kind, n := range x.want {
 		if x.counts[kind] != n {

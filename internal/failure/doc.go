@@ -1,5 +1,4 @@
-// Package failure finds the line of a tool's output that says why the tool failed:
-// the line that a person would point at.
+// Package failure finds the line of a tool's output that explains why the tool failed.
 //
 // Each family of tools has rules. A rule finds one line. Strict rules match lines
 // that only this family prints. Loose rules match lines that other tools print too.

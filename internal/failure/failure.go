@@ -2,19 +2,19 @@ package failure
 
 import "strings"
 
-// Finding is the line that says why a tool failed.
+// Finding is the line that explains why a tool failed.
 type Finding struct {
-	// Text is the line, with runs of white space as one space, at most 500 bytes. If
-	// the line ends with a colon, Text continues with the next line. The values that
-	// a test expected and got follow after a comma, if the output has them on lines
-	// of their own. "" if the output has no line that says anything.
+	// Text is the line, with runs of white space as one space, at most 500 bytes. If the
+	// line ends with a colon, Text continues with the next line. The values that a test
+	// expected and got follow after a comma, if the output has them on separate lines.
+	// Text is "" if no line explains the failure.
 	Text string
 	// Start and End are the byte offsets in the output of the line, and of the next
 	// line where Text continues with it. Both are 0 if Text is "".
 	Start, End int
 }
 
-// Limits of what the rules see of an output.
+// Limits of how much of an output the rules see.
 const (
 	maxLine  = 500      // bytes of a line
 	maxWhole = 40 << 10 // bytes of an output of which the rules see every line
@@ -23,11 +23,11 @@ const (
 	maxKept  = 32 << 10 // bytes of the lines in between that have a failure word, and of their neighbours
 )
 
-// Find returns the line of output that says why the command failed. words are the
-// programs of the command and their first arguments, in any order and case; they
-// select the rules that are tried first. output has no terminal escape codes. Between
-// the first 8 KiB and the last 24 KiB of an output above 40 KiB, Find reads only the lines
-// near a word such as error or failed. The time is linear in the length of the output.
+// Find returns the line of output that explains why the command failed. words are the
+// programs of the command and their first arguments, in any order and case; they select
+// the rules that are tried first. output has no terminal escape codes. Between the first
+// 8 KiB and the last 24 KiB of an output above 40 KiB, Find reads only the lines near a
+// word such as error or failed. The time is linear in the length of the output.
 func Find(output string, words []string) Finding {
 	o := readLines(output)
 	if len(o.lines) == 0 {
@@ -56,17 +56,17 @@ type line struct {
 	kind       lineKind
 }
 
-// lineKind says whether the general rules may select a line.
+// lineKind determines whether the general rules may select a line.
 type lineKind uint8
 
 const (
 	unclassified lineKind = iota
 	telling
-	harmless    // holds words of failure without being one
-	meaningless // never says why
+	harmless    // has failure words but reports no failure
+	meaningless // never explains a failure
 )
 
-// output is an output as its lines, without blank ones.
+// output is the output of a tool, split into lines, without blank ones.
 type output struct {
 	lines []line
 }
@@ -87,8 +87,8 @@ func readLines(s string) *output {
 	return o
 }
 
-// read adds the lines that start between two offsets and returns the offset behind
-// the last one.
+// read adds the lines that start between two offsets and returns the offset after the
+// last one.
 func (o *output) read(s string, from, to int) int {
 	at := from
 	for at < to {
@@ -113,8 +113,8 @@ func (o *output) add(s string, at, end int) {
 	}
 }
 
-// readNear adds, of the lines between two offsets, those with a failure word, the
-// line before each and the four lines after it.
+// readNear adds the lines between two offsets that have a failure word, each with the
+// line before it and the four lines after it.
 func (o *output) readNear(s string, from, to int) {
 	const after = 4
 	type place struct{ at, end int }
@@ -142,7 +142,7 @@ func (o *output) readNear(s string, from, to int) {
 	}
 }
 
-// hasSignal reports whether a line has a word of failure, in any case.
+// hasSignal reports whether a line has a failure word, in any case.
 func hasSignal(s string) bool {
 	for i := 0; i+4 < len(s); i++ {
 		var word string
@@ -201,8 +201,8 @@ func withoutPrefix(s string) string {
 	return s
 }
 
-// apply returns the index of the line that the first matching rule of the families
-// finds, -1 if no rule matches.
+// apply returns the index of the line that the first matching rule of the families finds,
+// or -1 if no rule matches.
 func (o *output) apply(families []family, loose bool) int {
 	for _, f := range families {
 		rules := f.strict
@@ -245,8 +245,8 @@ func isContinuation(s string) bool {
 		strings.ContainsFunc(s, func(r rune) bool { return isLetter(r) || r >= '0' && r <= '9' })
 }
 
-// values returns the expected and the actual value that a test framework prints
-// near the line that says that they differ, "" if there are none.
+// values returns the expected and the actual value that a test framework prints near the
+// failure message, or "" if there are none.
 func (o *output) values(from int) (values string) {
 	const near = 8
 	for i, n := from, 0; i < len(o.lines) && i < from+near && n < 2; i++ {
@@ -271,7 +271,7 @@ type family struct {
 	loose    []rule // for lines that other tools print too
 }
 
-// rule returns the index of the line that it finds, -1 if there is none.
+// rule returns the index of the line that it finds, or -1 if it finds none.
 type rule func(o *output) int
 
 // namedFamilies returns the families that the words of a command name, in the

@@ -107,7 +107,7 @@ func holdsFailureWord(s string) bool {
 	return holdsWord(s, "error", "errors", "fail", "fails", "failed", "failure", "failing", "panic", "panicked", "fatal", "assert", "assertion")
 }
 
-// holdsComplaint matches lines that say that something was not possible.
+// holdsComplaint matches lines that report that something was not possible.
 func holdsComplaint(s string) bool {
 	s = strings.ToLower(s)
 	return holding("cannot ", "can't ", "could not ", "couldn't ", "unable to ", "denied", "refused", "not found", "no such ", "invalid ",
@@ -115,8 +115,8 @@ func holdsComplaint(s string) bool {
 		"does not exist", "doesn't exist", "not a ", "are ignored", "mismatch", "killed", "out of memory", "no space left", "required")(s)
 }
 
-// isMeaningless matches lines that never say why: separators, exit codes, bare
-// verdicts and the words that a task runner ends with.
+// isMeaningless matches lines that never explain a failure: separators, exit codes, bare
+// results and the closing words of task runners.
 func isMeaningless(s string) bool {
 	if !strings.ContainsFunc(s, isLetter) || isExitCode(s) || isBanner(s) {
 		return true
@@ -145,7 +145,7 @@ func isExitCode(s string) bool {
 	return len(s) < 100 && holding("Command failed with exit code", "exited with code ", "exited with exit code", "collect2: error: ld returned")(s)
 }
 
-// isBanner matches headings that are framed by repeated signs.
+// isBanner matches headings framed by repeated characters.
 func isBanner(s string) bool {
 	for _, sign := range [...]string{"====", "----", "****", "____", "────", "━━━━"} {
 		if strings.HasPrefix(s, sign) && strings.HasSuffix(s, sign) {
@@ -155,7 +155,7 @@ func isBanner(s string) bool {
 	return false
 }
 
-// isHarmless matches lines that hold words such as error without being one: counts
+// isHarmless matches lines that contain words such as error but report no failure: counts
 // of zero, passed tests, warnings, progress, hints and echoes of commands.
 func isHarmless(s string) bool {
 	lower := strings.ToLower(s)
@@ -189,7 +189,7 @@ func isZeroCount(lower string) bool {
 			!containsCount(lower)
 }
 
-// containsCount reports whether a count above zero stands before error or fail.
+// containsCount reports whether a count above zero is before error or fail.
 func containsCount(lower string) bool {
 	for _, w := range [...]string{" error", " fail"} {
 		for rest := lower; ; {
@@ -210,7 +210,7 @@ func containsCount(lower string) bool {
 	return false
 }
 
-// isFrame matches a line of a stack or of code that a compiler shows.
+// isFrame matches a line of a stack trace or of code that a compiler prints.
 func isFrame(s string) bool {
 	return starting("at ", "File \"", "--> ", "^", "|", "~")(s)
 }

@@ -84,8 +84,8 @@ func isCode(s string) bool {
 	return letters > 0 && letters <= 4 && len(s)-letters >= 3 && isNumber(s[letters:])
 }
 
-// goPlaceReason finds the first error of Go's compiler, vet or a linter. What a test
-// logs is indented and not meant.
+// goPlaceReason finds the first error of Go's compiler, vet or a linter. Indented lines
+// are skipped, because tests log them.
 func goPlaceReason(o *output) int {
 	for i := range o.lines {
 		if indent(o.lines[i].text) == 0 && isGoError(o.lines[i].trim) {
@@ -95,7 +95,7 @@ func goPlaceReason(o *output) int {
 	return -1
 }
 
-// isGoError matches a place in a Go file, then the message.
+// isGoError matches a position in a Go file followed by a message.
 func isGoError(s string) bool {
 	s = strings.TrimPrefix(s, "vet: ")
 	at := strings.Index(s, ".go:")
@@ -150,8 +150,8 @@ func goTestReason(o *output) int {
 	return failed
 }
 
-// goTestStart returns the line after the one by which go test -v announces the test
-// whose failure is the line failed, 0 if there is none.
+// goTestStart returns the line after the one with which go test -v announces the failed
+// test, or 0 if there is none.
 func (o *output) goTestStart(failed int) int {
 	name, _, _ := strings.Cut(strings.TrimPrefix(o.lines[failed].trim, "--- FAIL: "), " ")
 	for start := failed; start > 0; start-- {
@@ -163,8 +163,8 @@ func (o *output) goTestStart(failed int) int {
 	return 0
 }
 
-// goLog returns the line from the range that says what a Go test expected, else the
-// last line that it logged, -1 if it logged none.
+// goLog returns the line in the range that contains what a Go test expected, else the
+// last line that it logged, or -1 if it logged none.
 func (o *output) goLog(from, to int) int {
 	found := -1
 	for i := from; i < to; i++ {
@@ -274,8 +274,8 @@ func gradleTestReason(o *output) int {
 	return -1
 }
 
-// gradleReason finds what Gradle gives as the cause: the line with an arrow below
-// "What went wrong", else the line below it.
+// gradleReason finds the cause that Gradle reports: the line with an arrow below "What
+// went wrong", else the line below it.
 func gradleReason(o *output) int {
 	for i := 0; i+1 < len(o.lines); i++ {
 		if o.lines[i].trim != "* What went wrong:" {

@@ -1,7 +1,7 @@
-// Package fault is the one vocabulary of errors that reach a user: a few kinds,
-// chosen where the fact is known, a stable code, a message and, where it helps,
-// a hint that says what to do. Each edge maps kinds once: the command line to an
-// exit code, HTTP to a status, MCP to a tool result or a protocol error.
+// Package fault defines the errors that users and programs see. An error has a kind, a
+// stable code, a message and, if something can be done, a hint. The code that detects a
+// failure chooses its kind. Each edge maps kinds once: the command line to an exit code,
+// HTTP to a status, MCP to a tool result or a protocol error.
 package fault
 
 import (
@@ -9,20 +9,20 @@ import (
 	"fmt"
 )
 
-// Kind says what sort of failure it is and thereby who can do something about it.
+// Kind classifies a failure by who can do something about it.
 type Kind uint8
 
 // The kinds. An error without one counts as Internal.
 const (
-	Internal    Kind = iota // a defect or damaged data: nobody outside can help it by asking differently
+	Internal    Kind = iota // a defect or damaged data: another request would not help
 	Invalid                 // the request itself is wrong and would be wrong again
-	NotFound                // what was asked for is not there
-	Conflict                // somebody else's change stands in the way
+	NotFound                // the requested object does not exist
+	Conflict                // another change prevents it
 	Denied                  // the caller may not do this
 	Unavailable             // the store cannot serve it now: busy, full, read-only, unreachable
 )
 
-// String is the kind's name in lower case, for logs.
+// String returns the kind's name in lower case, for logs.
 func (k Kind) String() string {
 	switch k {
 	case Invalid:
@@ -45,13 +45,13 @@ func (k Kind) String() string {
 type Error struct {
 	Kind    Kind
 	Code    string         // stable, for programs
-	Message string         // what happened and why, for people; no secrets, no payload text
+	Message string         // what happened and why, human-readable; no secrets, no payload text
 	Hint    string         // what to do about it; may be empty
-	Details map[string]any // facts for programs; may be nil
+	Details map[string]any // data for programs; may be nil
 	cause   error
 }
 
-// New makes an error of a kind with a stable code and a message.
+// New returns an error of a kind with a stable code and a message.
 func New(kind Kind, code, message string) *Error {
 	return &Error{Kind: kind, Code: code, Message: message}
 }
@@ -61,8 +61,8 @@ func Newf(kind Kind, code, format string, args ...any) *Error {
 	return &Error{Kind: kind, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap makes an error that keeps its cause for errors.Is and errors.As. The
-// cause's text is not part of the message.
+// Wrap returns an error that keeps its cause for errors.Is and errors.As. The message
+// does not contain the text of the cause.
 func Wrap(cause error, kind Kind, code, message string) *Error {
 	return &Error{Kind: kind, Code: code, Message: message, cause: cause}
 }
@@ -92,7 +92,8 @@ func As(err error) *Error {
 	return Wrap(err, Internal, "internal", err.Error())
 }
 
-// KindOf is the kind of the first *Error in err's chain, Internal without one.
+// KindOf returns the kind of the first *Error in err's chain, or Internal if there is
+// none.
 func KindOf(err error) Kind {
 	if f := As(err); f != nil {
 		return f.Kind
@@ -106,8 +107,8 @@ func HasCode(err error, code string) bool {
 	return ok && f.Code == code
 }
 
-// Envelope is the shape in which every edge sends an error to a program
-// (design §7): {"error":{"code","message","details","recovery_hint"}}.
+// Envelope is the JSON in which every edge sends an error to a program (design §7):
+// {"error":{"code","message","details","recovery_hint"}}.
 type Envelope struct {
 	Error struct {
 		Code    string         `json:"code"`
@@ -117,7 +118,7 @@ type Envelope struct {
 	} `json:"error"`
 }
 
-// EnvelopeOf puts err into the shared shape; details is never nil.
+// EnvelopeOf returns err as an Envelope, whose details are never nil.
 func EnvelopeOf(err error) Envelope {
 	var v Envelope
 	f := As(err)

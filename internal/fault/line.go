@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// maxLine is how many characters Line returns at most.
+// maxLine is the maximum number of characters that Line returns.
 const maxLine = 293
 
-// Line is an error as one line for people: what failed, why, and in brackets what to do
-// about it. Line breaks become spaces; a long line ends with an ellipsis after 293
-// characters.
+// Line returns an error as one human-readable line: what failed, why and, in brackets,
+// what to do about it. Line breaks become spaces. A line of more than 293 characters ends
+// with an ellipsis.
 func Line(what string, err error) string {
 	line := what + ": " + err.Error()
 	if f, ok := errors.AsType[*Error](err); ok && f.Hint != "" {
@@ -26,14 +26,14 @@ func Line(what string, err error) string {
 	return line
 }
 
-// Panic is the error of what recover returned: the nature of the panic and the place of
-// ours where it began, without data that may stand in its message. Call it in the function
-// that recovers.
+// Panic returns an error for the value that recover returned. It names the kind of the
+// panic and the file and line where it began, without the panic's message, which may
+// contain data. The function that recovers must call it.
 func Panic(recovered any) error {
 	return fmt.Errorf("%s at %s", nature(recovered), panicPlace())
 }
 
-// nature is what went wrong, without what data may have got into a message.
+// nature returns the kind of a panic, without data from its message.
 func nature(recovered any) string {
 	if err, ok := recovered.(runtime.Error); ok {
 		return err.Error()
@@ -41,7 +41,7 @@ func nature(recovered any) string {
 	return fmt.Sprintf("a %T", recovered)
 }
 
-// panicPlace is the file and line that is panicking, the runtime's own aside.
+// panicPlace returns the file and line that panicked, ignoring frames of the runtime.
 func panicPlace() string {
 	var callers [64]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
@@ -53,7 +53,7 @@ func panicPlace() string {
 		}
 		panicking = panicking || f.Function == "runtime.gopanic"
 		if !more {
-			return "an unknown place"
+			return "an unknown location"
 		}
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// file is what stands under a name.
+// file is a file or symbolic link at a path.
 type file struct {
 	there bool
 	path  string
-	link  string // where a symbolic link leads to
-	text  []byte // of the file, or of what the link leads to, if that can be read
+	link  string // target of a symbolic link
+	text  []byte // content of the file or of the link's target, if readable
 	mode  fs.FileMode
 }
 
-// read looks at a path. What is neither a file nor a link is an error.
+// read reads a path. Anything except a file or a link is an error.
 func read(path string) (f file, err error) {
 	f.path = path
 	info, err := os.Lstat(path)
@@ -32,7 +32,7 @@ func read(path string) (f file, err error) {
 	f.there, f.mode = true, info.Mode()
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		f.text, _ = regular.Read(path, regular.MaxForeign) // it may lead nowhere
+		f.text, _ = regular.Read(path, regular.MaxForeign) // its target may not exist
 		f.link, err = os.Readlink(path)
 	case info.Mode().IsRegular():
 		f.text, err = regular.Read(path, regular.MaxForeign)
@@ -42,13 +42,13 @@ func read(path string) (f file, err error) {
 	return f, err
 }
 
-// same reports whether two files cannot be told apart but by their names.
+// same reports whether two files are equal except for their names.
 func (f file) same(g file) bool {
 	return f.there && g.there && f.mode == g.mode && f.link == g.link && string(f.text) == string(g.text)
 }
 
-// copyTo gives a file a second name, or makes an equal one where a file can have
-// one name only. What stands there already is fs.ErrExist.
+// copyTo gives a file a second name. If the file system does not support that, it creates
+// a copy. An existing file at path is fs.ErrExist.
 func (f file) copyTo(path string) error {
 	if f.link != "" {
 		return os.Symlink(f.link, path)
@@ -69,12 +69,12 @@ func (f file) copyTo(path string) error {
 		err = closed
 	}
 	if err != nil {
-		_ = os.Remove(path) // it is not whole
+		_ = os.Remove(path) // it is incomplete
 	}
 	return err
 }
 
-// put writes a program as a whole, unless it stands there already.
+// put atomically creates a program, unless the file exists.
 func put(path, text string) error {
 	const mode = 0o755
 	is, err := read(path)

@@ -17,11 +17,11 @@ const (
 	PrePush   = "pre-push"
 )
 
-// Codes of the errors that this package makes.
+// Error codes of this package.
 const (
-	CodeFolder  = "hooks_folder"  // the folder of hooks cannot be used
-	CodeChanged = "hook_changed"  // a file of ours was changed by somebody else
-	CodeInUse   = "hook_occupied" // the names under which a hook may be kept are taken
+	CodeFolder  = "hooks_folder"  // the hooks folder cannot be used
+	CodeChanged = "hook_changed"  // somebody edited one of cairn's files
+	CodeInUse   = "hook_occupied" // all names for the original hook are taken
 )
 
 // guardName is the file of the guard in hooks.d/HOOK.
@@ -29,27 +29,26 @@ const guardName = "50-cairn"
 
 // Guard is a guard at one hook.
 type Guard struct {
-	Dir     string   // the folder of hooks, absolute
+	Dir     string   // hooks folder, absolute
 	Hook    string   // PreCommit or PrePush
-	Program string   // of cairn, absolute
-	Project string   // whose reservations are asked for; "" for the repository's own
-	Staged  []string // with which git prints what is staged; only for PreCommit
+	Program string   // path of cairn, absolute
+	Project string   // project whose reservations are checked; "" for the repository's own
+	Staged  []string // git arguments that print the staged files; only for PreCommit
 }
 
-// Path is the file that git runs.
+// Path returns the file that git runs.
 func (g Guard) Path() string { return filepath.Join(g.Dir, g.Hook) }
 
 func (g Guard) programs() string { return filepath.Join(g.Dir, "hooks.d", g.Hook) }
 func (g Guard) guard() string    { return filepath.Join(g.programs(), guardName) }
 
-// Install puts the guard in place. Doing it again changes nothing, unless the
-// program or the project is another one. What stood at the hook is kept and run
-// last. At any instant there is a whole hook, so an installation that was killed
-// can be repeated.
+// Install installs the guard. The original hook is kept and runs last. Install is
+// idempotent; a different program or project updates the guard. A complete hook exists at
+// any time, so it is safe to retry after a kill.
 //
-// Errors: CodeFolder (Unavailable) where nothing can be written, CodeChanged
-// (Conflict) if the guard's own script was changed, CodeInUse (Conflict) if there
-// is not a name left under which to keep a hook.
+// Errors: CodeFolder (Unavailable) if the folder cannot be written; CodeChanged
+// (Conflict) if somebody edited the guard's script; CodeInUse (Conflict) if no name is
+// left for the original hook.
 func (g Guard) Install() error {
 	if err := g.checkGuard(); err != nil {
 		return err
@@ -66,7 +65,7 @@ func (g Guard) Install() error {
 	}
 	if body, intact, ours := bodyOf(was.text, chainMark); ours {
 		if !intact {
-			return nil // changed by hand: it is theirs now
+			return nil // edited by hand: leave it
 		}
 		orig := origOf(body)
 		return g.putChain(orig)
@@ -80,7 +79,7 @@ func (g Guard) Install() error {
 	return g.putChain(orig)
 }
 
-// putChain writes the chain over the hook.
+// putChain replaces the hook with the chain.
 func (g Guard) putChain(orig string) error {
 	sourced := false
 	if orig != "" {
@@ -96,7 +95,7 @@ func (g Guard) putChain(orig string) error {
 	return nil
 }
 
-// checkGuard refuses to write over a guard that somebody changed.
+// checkGuard returns an error if somebody edited the guard.
 func (g Guard) checkGuard() error {
 	f, err := read(g.guard())
 	if err != nil {
@@ -109,16 +108,16 @@ func (g Guard) checkGuard() error {
 	return nil
 }
 
-// names are those under which a hook may be kept.
+// names returns the possible names of the original hook.
 func (g Guard) names() []string {
 	return []string{g.Hook + ".orig", g.Hook + ".cairn-orig", g.Hook + ".cairn-orig-2", g.Hook + ".cairn-orig-3"}
 }
 
-// keep gives the hook a second name, under which the chain runs it, and returns
-// that.
+// keep gives the original hook a second name, under which the chain runs it, and returns
+// that name.
 func (g Guard) keep(was file) (string, error) {
 	names := g.names()
-	if bytes.Contains(was.text, []byte(".orig")) { // it keeps one of its own there
+	if bytes.Contains(was.text, []byte(".orig")) { // the hook itself uses that name
 		names = names[1:]
 	}
 	for _, name := range names {
@@ -139,12 +138,11 @@ func (g Guard) keep(was file) (string, error) {
 		WithHint("move those files away, then run the command again")
 }
 
-// Uninstall takes the guard away and puts the file back that stood at the hook, as
-// it was. A chain that somebody changed, or that runs the programs of others too,
-// stays as it is, without the guard. removed is false if there was no guard; kept
-// says what stays and why, a line each.
+// Uninstall removes the guard and restores the original hook unchanged. A chain that was
+// edited, or that runs other programs too, stays, without the guard. removed is false if
+// there was no guard. kept lists what stays and why, one line each.
 //
-// Errors: those of Install.
+// It returns the errors of Install.
 func (g Guard) Uninstall() (removed bool, kept []string, err error) {
 	if err := g.checkGuard(); err != nil {
 		return false, nil, err
@@ -176,13 +174,13 @@ func (g Guard) Uninstall() (removed bool, kept []string, err error) {
 	}
 	removed = removed || err == nil
 	for _, dir := range [...]string{g.programs(), filepath.Dir(g.programs())} {
-		_ = os.Remove(dir) // unless somebody else has files there
+		_ = os.Remove(dir) // fails if other files are there
 	}
 	return removed, kept, nil
 }
 
-// dropCopy removes the second name of a hook that an installation has left which
-// was killed, or whose chain somebody has replaced by what stood there before.
+// dropCopy removes a stale copy of the original hook. It is left by an interrupted
+// installation, or when somebody put the original back over the chain.
 func (g Guard) dropCopy(was file) error {
 	if guard, err := read(g.guard()); err != nil || !guard.there {
 		return err
@@ -199,19 +197,19 @@ func (g Guard) dropCopy(was file) error {
 	return nil
 }
 
-// restore puts the file back that stood at the hook.
+// restore restores the original hook.
 func (g Guard) restore(orig string) error {
 	if orig == "" {
 		return os.Remove(g.Path())
 	}
 	err := os.Rename(filepath.Join(g.Dir, orig), g.Path())
-	if errors.Is(err, fs.ErrNotExist) { // somebody took it away
+	if errors.Is(err, fs.ErrNotExist) { // somebody removed it
 		return os.Remove(g.Path())
 	}
 	return err
 }
 
-// others are the programs beside the guard.
+// others returns the programs next to the guard.
 func (g Guard) others() []string {
 	entries, err := os.ReadDir(g.programs())
 	if err != nil {
@@ -228,10 +226,10 @@ func (g Guard) others() []string {
 
 func (g Guard) unusable(err error) error {
 	return fault.Wrap(err, fault.Unavailable, CodeFolder, "the hooks in "+g.Dir+" cannot be changed: "+reason(err)).
-		WithHint("see that the folder of hooks can be written to; `git rev-parse --git-path hooks` names it")
+		WithHint("make the hooks folder writable; `git rev-parse --git-path hooks` prints its path")
 }
 
-// reason is an error of a file without its path.
+// reason returns a file error's text without the path.
 func reason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()
@@ -242,33 +240,33 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// State says what stands at a hook.
+// State is the state of a hook.
 type State string
 
 // The states.
 const (
 	None     State = "none"     // no hook
-	Foreign  State = "foreign"  // a hook, but not the guard
-	Guarded  State = "guarded"  // the guard is asked
-	Changed  State = "changed"  // somebody changed the chain; whether it still asks the guard is theirs to say
-	Replaced State = "replaced" // the guard is there, but the hook was replaced: nobody asks it
-	Broken   State = "broken"   // the chain is there, but the guard is not
+	Foreign  State = "foreign"  // a hook without the guard
+	Guarded  State = "guarded"  // the hook runs the guard
+	Changed  State = "changed"  // somebody edited the chain; it may or may not run the guard
+	Replaced State = "replaced" // the guard exists, but the hook was replaced and does not run it
+	Broken   State = "broken"   // the chain exists, but the guard is missing
 )
 
-// HookStatus is what Guard.HookStatus finds.
+// HookStatus is the result of Guard.Inspect.
 type HookStatus struct {
 	Hook   string   `json:"hook"`
-	Path   string   `json:"path"` // what git runs
+	Path   string   `json:"path"` // the file that git runs
 	State  State    `json:"state"`
-	Kept   string   `json:"kept,omitempty"`   // the hook that stood there before, and is run last
+	Kept   string   `json:"kept,omitempty"`   // the original hook, which runs last
 	Others []string `json:"others,omitempty"` // other programs that the chain runs
 
-	Program string `json:"program,omitempty"` // that the guard calls; "" if there is none, or it was edited
-	Edited  bool   `json:"edited,omitempty"`  // somebody changed the guard itself
+	Program string `json:"program,omitempty"` // the program that the guard calls; "" if there is no guard or it was edited
+	Edited  bool   `json:"edited,omitempty"`  // somebody edited the guard
 }
 
-// HookStatus says what stands at the hook. It changes nothing. The error is CodeFolder
-// (Unavailable) for files that cannot be read.
+// Inspect returns the state of the hook. It changes nothing. The error is CodeFolder
+// (Unavailable) if a file cannot be read.
 func (g Guard) Inspect() (HookStatus, error) {
 	l := HookStatus{Hook: g.Hook, Path: g.Path(), State: None}
 	hook, err := read(g.Path())
@@ -307,5 +305,5 @@ func (g Guard) Inspect() (HookStatus, error) {
 	return l, nil
 }
 
-// Hooks are the hooks that can be guarded.
+// Hooks returns the hooks that can be guarded.
 func Hooks() []string { return []string{PreCommit, PrePush} }

@@ -17,7 +17,7 @@ import (
 	"cairn/internal/fault"
 )
 
-// staged stands for the arguments of git in these tests: nothing is staged.
+// staged returns git arguments for these tests, as if nothing were staged.
 func staged() []string { return []string{"version"} }
 
 func newGuard(t *testing.T, hook string) Guard {
@@ -25,9 +25,8 @@ func newGuard(t *testing.T, hook string) Guard {
 	return Guard{Dir: filepath.Join(t.TempDir(), "hooks"), Hook: hook, Program: "/nowhere/cairn", Staged: staged()}
 }
 
-// install installs a guard. A process that another test starts meanwhile would hold
-// the new files open for writing for an instant, in which they cannot be run: so none
-// is started, as in write.
+// install installs a guard. It starts no process meanwhile, like write: a forked process
+// would briefly hold the new files open for writing, and they could not be run.
 func install(t *testing.T, g Guard) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -51,7 +50,7 @@ func write(t *testing.T, path, text string, mode fs.FileMode) {
 	must(t, os.Chmod(path, mode))
 }
 
-// tree is everything below a folder: name, mode, link and text of each entry.
+// tree lists everything below a folder: name, mode, link and text of each entry.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -87,8 +86,7 @@ func uninstall(t *testing.T, g Guard) (bool, []string) {
 	return removed, kept
 }
 
-// cycle installs twice and uninstalls, and checks that nothing but the folder is
-// left of it.
+// cycle installs twice and uninstalls, and checks that only the folder is left.
 func cycle(t *testing.T, g Guard) {
 	t.Helper()
 	must(t, os.MkdirAll(g.Dir, 0o755))
@@ -113,7 +111,7 @@ func cycle(t *testing.T, g Guard) {
 	}
 }
 
-func TestWhatStoodThereIsPutBackByteForByte(t *testing.T) {
+func TestTheOriginalHookIsRestoredByteForByte(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"a script": "#!/bin/sh\nexit 0\n", "empty": "", "binary": "\x7fELF\x00\x01\xff", "no newline": "#!/bin/sh\nexit 1",
@@ -139,7 +137,7 @@ func TestWhatStoodThereIsPutBackByteForByte(t *testing.T) {
 	})
 }
 
-func TestLinksArePutBackAsLinks(t *testing.T) {
+func TestLinksAreRestoredAsLinks(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("needs rights there")
@@ -159,7 +157,7 @@ func TestLinksArePutBackAsLinks(t *testing.T) {
 	cycle(t, g)
 }
 
-func TestFilesOfOthersAreNeverWrittenOver(t *testing.T) {
+func TestOtherFilesAreNeverOverwritten(t *testing.T) {
 	t.Parallel()
 	g := newGuard(t, PreCommit)
 	write(t, g.Path(), "#!/bin/sh\n# mine\n", 0o755)
@@ -179,7 +177,7 @@ func TestFilesOfOthersAreNeverWrittenOver(t *testing.T) {
 	}
 }
 
-// A killed installation may leave any beginning of its steps.
+// A killed installation may leave any prefix of its steps.
 func TestAnInstallationThatWasKilledCanBeRepeatedAndUndone(t *testing.T) {
 	t.Parallel()
 	const text = "#!/bin/sh\necho x\n"
@@ -205,7 +203,7 @@ func TestAnInstallationThatWasKilledCanBeRepeatedAndUndone(t *testing.T) {
 			}
 			uninstall(t, g)
 			if after := tree(t, g.Dir); after != before && n > 0 {
-				// folders that are empty are all that may be left by the first step
+				// The first step may leave empty folders and nothing else.
 				_ = os.Remove(g.programs())
 				_ = os.Remove(filepath.Dir(g.programs()))
 				if after = tree(t, g.Dir); after != before {
@@ -216,7 +214,7 @@ func TestAnInstallationThatWasKilledCanBeRepeatedAndUndone(t *testing.T) {
 	}
 }
 
-func TestInstallationsAtOnceLeadToOne(t *testing.T) {
+func TestConcurrentInstallationsGiveOneGuard(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		g := newGuard(t, PreCommit)
@@ -270,7 +268,7 @@ func TestAFolderThatCannotBeUsedIsNamed(t *testing.T) {
 func second[T any](_ T, err error) error        { return err }
 func third[T, U any](_ T, _ U, err error) error { return err }
 
-// The scripts run whatever stands in the path of the program and of the hooks.
+// The scripts work with any characters in the path of the program and of the hooks.
 func TestPathsMayHoldAnything(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil || runtime.GOOS == "windows" {
@@ -296,8 +294,8 @@ func TestPathsMayHoldAnything(t *testing.T) {
 	}
 }
 
-// A guard that fails, or is gone, is no veto; only its no is.
-func TestOnlyANoOfTheGuardStops(t *testing.T) {
+// A guard that fails or is missing is not a veto; only exit code 1 is.
+func TestOnlyExitCode1OfTheGuardStopsGit(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil || runtime.GOOS == "windows" {
 		t.Skip("needs a shell")
@@ -315,9 +313,9 @@ func TestOnlyANoOfTheGuardStops(t *testing.T) {
 	}
 }
 
-// Each program and the former hook get the arguments and the whole of what git
-// says, and the first that fails decides with its own code.
-func TestAChainHandsEverythingOn(t *testing.T) {
+// Each program and the original hook get the arguments and all of git's input. The first
+// that fails determines the exit code.
+func TestAChainForwardsArgumentsAndInput(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil || runtime.GOOS == "windows" {
 		t.Skip("needs a shell")
@@ -327,7 +325,7 @@ func TestAChainHandsEverythingOn(t *testing.T) {
 	for code := range map[int]bool{0: true, 7: true} {
 		g := newGuard(t, PrePush)
 		g.Program = filepath.Join(g.Dir, "cairn")
-		write(t, g.Program, "#!/bin/sh\nexit 0\n", 0o755) // which reads nothing
+		write(t, g.Program, "#!/bin/sh\nexit 0\n", 0o755) // does not read its input
 		write(t, g.Path(), echo+fmt.Sprint(code)+"\n", 0o755)
 		install(t, g)
 		write(t, filepath.Join(g.programs(), "10-first"), echo+"0\n", 0o755)
@@ -344,7 +342,7 @@ func TestAChainHandsEverythingOn(t *testing.T) {
 	g.Program = "/nowhere/cairn"
 	write(t, g.Path(), echo+"0\n", 0o755)
 	install(t, g)
-	cmd := exec.Command("sh", PreCommit, "x y") // by a name without a folder
+	cmd := exec.Command("sh", PreCommit, "x y") // called without a folder
 	cmd.Dir = g.Dir
 	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH"))
 	cmd.Stdin = strings.NewReader("typed\n")
@@ -353,7 +351,7 @@ func TestAChainHandsEverythingOn(t *testing.T) {
 	}
 }
 
-func FuzzWhatStoodThereComesBack(f *testing.F) {
+func FuzzTheOriginalHookIsRestored(f *testing.F) {
 	f.Add([]byte("#!/bin/sh\nexit 0\n"), uint16(0o755), "", false)
 	f.Add([]byte("#!/bin/sh\n. \"$(dirname \"$0\")/h\"\n"), uint16(0o644), "mine", true)
 	f.Add([]byte("x.orig\r\n\x00"), uint16(0o444), "other", false)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The scripts begin with a line for the shell and one that says whose they are,
-// with a hash of all that follows.
+// The scripts begin with a line for the shell and a line that identifies cairn, with a
+// hash of the text that follows.
 const (
 	shebang     = "#!/bin/sh\n"
 	chainMark   = "# cairn-chain 1 "
@@ -17,7 +17,7 @@ const (
 	origComment = "# before: "
 )
 
-// signed is a script with its hash.
+// signed returns a script with its hash.
 func signed(mark, body string) string {
 	return shebang + mark + hashOf(body) + "\n" + body
 }
@@ -27,8 +27,8 @@ func hashOf(body string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// bodyOf is what follows the hash of a script that this package wrote; intact says
-// that nobody has changed it since, ours that it is such a script.
+// bodyOf returns the text after the hash of a script. ours reports whether this package
+// wrote the script, intact whether it is unedited.
 func bodyOf(text []byte, mark string) (body string, intact, ours bool) {
 	rest, ok := bytes.CutPrefix(text, []byte(shebang+mark))
 	if !ok || len(rest) <= hashDigits {
@@ -38,8 +38,9 @@ func bodyOf(text []byte, mark string) (body string, intact, ours bool) {
 	return body, rest[hashDigits] == '\n' && string(rest[:hashDigits]) == hashOf(body), true
 }
 
-// chainText is the script that takes the place of a hook. orig is the name of the
-// file that stood there, "" for none; sourced says how that is run.
+// chainText returns the script that replaces a hook. orig is the file name of the
+// original hook, "" for none. sourced means that the original is sourced instead of
+// executed.
 func chainText(hook, orig string, sourced bool) string {
 	var b strings.Builder
 	b.WriteString(`# Runs every program in hooks.d/` + hook + ` in order, then the hook that stood here before.
@@ -72,7 +73,7 @@ done
 	}
 	call := feed + `"$orig" "$@"`
 	if sourced {
-		// It asks by which name it was called, and may run that once more.
+		// The original checks the name it was called by, and may call that name again.
 		each = `if [ "${CAIRN_CHAIN-}" != "$PWD:$0" ]; then
 ` + each + `fi
 CAIRN_CHAIN=$PWD:$0 CAIRN_ORIG=$orig
@@ -85,7 +86,7 @@ export CAIRN_CHAIN CAIRN_ORIG
 	return signed(chainMark, b.String())
 }
 
-// origOf is the name of the file that a chain runs last, "" if there is none.
+// origOf returns the name of the file that a chain runs last, or "".
 func origOf(body string) string {
 	for line := range strings.Lines(body) {
 		if name, ok := strings.CutPrefix(line, origComment); ok {
@@ -95,8 +96,8 @@ func origOf(body string) string {
 	return ""
 }
 
-// mustBeSourced reports whether a hook works only under its own name: a shell
-// script that looks at how it was called, as those of husky do.
+// mustBeSourced reports whether a hook works only under its own name: shell scripts that
+// use $0, such as husky's.
 func mustBeSourced(text []byte) bool {
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	switch strings.Join(strings.Fields(strings.TrimPrefix(string(first), "#!")), " ") {
@@ -107,7 +108,7 @@ func mustBeSourced(text []byte) bool {
 	return bytes.Contains(text, []byte("basename")) || bytes.Contains(text, []byte(`. "$(dirname`))
 }
 
-// guardText is the script that asks cairn.
+// guardText returns the script that runs cairn.
 func (g Guard) guardText() string {
 	ask := `"$cairn" guard check --pre-push`
 	if g.Hook == PreCommit {
@@ -137,10 +138,10 @@ exit 0
 `)
 }
 
-// programIs stands before the program in a guard.
+// programIs precedes the program in a guard.
 const programIs = "cairn="
 
-// programOf is the program that a guard calls, "" if it names none.
+// programOf returns the program that a guard calls, or "".
 func programOf(body string) (program string) {
 	_, rest, ok := strings.Cut("\n"+body, "\n"+programIs+"'")
 	for ok {
@@ -156,5 +157,5 @@ func programOf(body string) (program string) {
 	return program
 }
 
-// quoted is a word for the shell.
+// quoted returns a shell word.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

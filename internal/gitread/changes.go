@@ -13,23 +13,23 @@ import (
 	"cairn/internal/regular"
 )
 
-// Files that are about to become part of the history: by a commit, or of a remote
-// by a push (mail §8).
+// Files that are about to become part of the history, by a commit, or of a remote's
+// history, by a push (mail §8).
 
-// named makes git name what has changed, the way that ParseChanges reads, whatever
-// the repository's settings say about diffs.
+// named makes git print changed names in the form that ParseChanges expects, whatever the
+// repository's diff settings are.
 var named = [...]string{
 	"--name-status", "-M", "-z", "--diff-filter=ACMRDTU", "--no-ext-diff", "--no-relative", "--ignore-submodules=dirty", "-O/dev/null",
 }
 
-// StagedArgs are the arguments with which git prints what is staged, for
-// ParseChanges. None needs quoting in a shell.
+// StagedArgs returns the git arguments that print the staged files for ParseChanges. None
+// needs quoting in a shell.
 func StagedArgs() []string {
 	return slices.Concat([]string{"--no-pager", "-c", "core.fsmonitor=false", "diff", "--cached"}, named[:])
 }
 
-// ParseChanges reads the names that git diff --name-status -z printed: each once,
-// in order, of a rename both. ok is false for anything else.
+// ParseChanges parses the output of git diff --name-status -z. It returns each name once,
+// in order, and both names of a rename. ok is false for other text.
 func ParseChanges(text []byte) (names []string, ok bool) {
 	seen := map[string]bool{}
 	fields := strings.Split(string(text), "\x00")
@@ -42,7 +42,7 @@ func ParseChanges(text []byte) (names []string, ok bool) {
 			return nil, false
 		}
 		changed := fields[1 : n+1]
-		if fields[0][0] == 'C' { // whose first is as it was
+		if fields[0][0] == 'C' { // the first name of a copy is unchanged
 			changed = changed[1:]
 		}
 		for _, name := range changed {
@@ -59,7 +59,7 @@ func ParseChanges(text []byte) (names []string, ok bool) {
 	return names, true
 }
 
-// namesAfter is how many names follow a status; 0 for what is none.
+// namesAfter returns how many names follow a status, or 0 if the status is invalid.
 func namesAfter(status string) int {
 	if status == "" || len(status) > 4 || strings.Trim(status[1:], "0123456789") != "" {
 		return 0
@@ -73,9 +73,9 @@ func namesAfter(status string) int {
 	return 0
 }
 
-// Staged lists the files that the next commit would change, from the root of the
-// worktree. During a merge only those count that differ from every parent: the
-// others were decided there.
+// Staged returns the files that the next commit would change, relative to the root of the
+// worktree. During a merge it returns only files that differ from every parent, because
+// the parents' commits already contain the others.
 func (r Repository) Staged(ctx context.Context) ([]string, error) {
 	names, err := r.stagedAgainst(ctx)
 	if err != nil || len(names) == 0 {
@@ -84,8 +84,8 @@ func (r Repository) Staged(ctx context.Context) ([]string, error) {
 	return r.NotMerged(ctx, names)
 }
 
-// NotMerged drops, while a merge is going on, those staged files that are as one of
-// the commits to be merged has them.
+// NotMerged returns, during a merge, the staged files that differ from every commit to be
+// merged. Otherwise it returns all names.
 func (r Repository) NotMerged(ctx context.Context, names []string) ([]string, error) {
 	others, err := r.mergeHeads(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (r Repository) NotMerged(ctx context.Context, names []string) ([]string, er
 	return names, nil
 }
 
-// stagedAgainst lists what is staged and differs from a commit, or from HEAD.
+// stagedAgainst returns the staged files that differ from a commit, or from HEAD.
 func (r Repository) stagedAgainst(ctx context.Context, commit ...string) ([]string, error) {
 	out, err := r.run(ctx, slices.Concat(StagedArgs(), commit, []string{"--"})...)
 	if err != nil {
@@ -117,12 +117,12 @@ func (r Repository) stagedAgainst(ctx context.Context, commit ...string) ([]stri
 func changes(out []byte) ([]string, error) {
 	names, ok := ParseChanges(out)
 	if !ok {
-		return nil, fault.New(fault.Unavailable, CodeFailed, "git printed what cannot be read as names of files")
+		return nil, fault.New(fault.Unavailable, CodeFailed, "cannot parse the file names that git printed")
 	}
 	return names, nil
 }
 
-// mergeHeads are the commits that are being merged; none without a merge.
+// mergeHeads returns the commits that are being merged, none without a merge.
 func (r Repository) mergeHeads(ctx context.Context) ([]string, error) {
 	path, err := r.path(ctx, "--git-path", "MERGE_HEAD")
 	if err != nil {
@@ -133,7 +133,7 @@ func (r Repository) mergeHeads(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, CodeFailed, "the merge's commits cannot be read")
+		return nil, fault.Wrap(err, fault.Unavailable, CodeFailed, "cannot read the commits of the merge")
 	}
 	var heads []string
 	for line := range strings.FieldsSeq(string(text)) {
@@ -144,7 +144,7 @@ func (r Repository) mergeHeads(ctx context.Context) ([]string, error) {
 	return heads, nil
 }
 
-// path is one path that git rev-parse prints, absolute.
+// path returns a path that git rev-parse prints, made absolute.
 func (r Repository) path(ctx context.Context, args ...string) (string, error) {
 	out, err := r.run(ctx, append([]string{"rev-parse"}, args...)...)
 	if err != nil {
@@ -152,7 +152,7 @@ func (r Repository) path(ctx context.Context, args ...string) (string, error) {
 	}
 	path := strings.TrimSuffix(strings.TrimSuffix(string(out), "\n"), "\r")
 	if path == "" {
-		return "", fault.New(fault.Unavailable, CodeFailed, "git names no path")
+		return "", fault.New(fault.Unavailable, CodeFailed, "git did not print a path")
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(r.root, path)
@@ -160,7 +160,7 @@ func (r Repository) path(ctx context.Context, args ...string) (string, error) {
 	return filepath.FromSlash(path), nil
 }
 
-// CommonDir is the git directory that all worktrees of the repository share.
+// CommonDir returns the git directory that all worktrees of the repository share.
 func (r Repository) CommonDir(ctx context.Context) (string, error) {
 	return r.path(ctx, "--git-common-dir")
 }
@@ -177,25 +177,25 @@ func (r Repository) RootCommit(ctx context.Context) (string, error) {
 	}
 	hash := strings.TrimSpace(string(out))
 	if !isHash(hash) {
-		return "", fault.New(fault.Unavailable, CodeFailed, "git names no root commit")
+		return "", fault.New(fault.Unavailable, CodeFailed, "git did not print a root commit")
 	}
 	return hash, nil
 }
 
-// HooksDir is the folder whose hooks git runs: core.hooksPath, or the repository's
-// own. It need not exist. A relative core.hooksPath counts from the root, as for git.
+// HooksDir returns the folder whose hooks git runs: core.hooksPath, or the repository's
+// own. It may not exist. A relative core.hooksPath is relative to the root, as for git.
 func (r Repository) HooksDir(ctx context.Context) (string, error) {
 	return r.path(ctx, "--git-path", "hooks")
 }
 
-// Push is a line that git gives a pre-push hook: a reference to be moved.
+// Push is one line of a pre-push hook's input: a reference to be updated.
 type Push struct {
-	Local  string // the hash to push; zeros to delete
-	Remote string // the hash on the remote now; zeros for none
+	Local  string // hash to push; zeros to delete the reference
+	Remote string // present hash on the remote; zeros if the reference is new
 }
 
-// ParsePush reads the standard input of a pre-push hook. A line that is none is
-// CodeFailed (Invalid).
+// ParsePush parses the standard input of a pre-push hook. An invalid line is CodeFailed
+// (Invalid).
 func ParsePush(text string) ([]Push, error) {
 	var all []Push
 	for line := range strings.Lines(text) {
@@ -213,11 +213,11 @@ func ParsePush(text string) ([]Push, error) {
 
 func isZero(hash string) bool { return strings.Trim(hash, "0") == "" }
 
-// Pushed lists the files that commits change which a push would bring to a remote:
-// those that neither the remote's references there nor those known here of the
-// remote of that name hold. Merges do not count, and deleting a reference brings
-// nothing. A commit that only the remote has is no obstacle: then what is known
-// here decides.
+// Pushed returns the files changed by the commits that a push would add to a remote. It
+// excludes commits that the remote's references contain, there or in the local
+// remote-tracking references. Merges do not count, and deleting a reference adds nothing.
+// If the remote's commits do not exist locally, only the remote-tracking references
+// count.
 func (r Repository) Pushed(ctx context.Context, remote string, refs []Push) ([]string, error) {
 	var in strings.Builder
 	for _, p := range refs {
@@ -251,7 +251,7 @@ func (r Repository) Pushed(ctx context.Context, remote string, refs []Push) ([]s
 	return changes(out)
 }
 
-// known are those of the remote's commits that are here as well.
+// known returns the remote's commits that exist locally.
 func (r Repository) known(ctx context.Context, refs []Push) ([]string, error) {
 	var in strings.Builder
 	for _, p := range refs {

@@ -67,7 +67,7 @@ func TestStagedNamesEveryFileThatACommitChanges(t *testing.T) {
 	same(t, "a rename and a deletion", w.staged(), "--help", "a b.go", "moved.go")
 }
 
-func TestDuringAMergeOnlyWhatNoParentHasCounts(t *testing.T) {
+func TestDuringAMergeOnlyFilesThatDifferFromAllParentsCount(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	w.write("ours", "1\n")
@@ -112,7 +112,7 @@ func TestDuringAMergeOnlyWhatNoParentHasCounts(t *testing.T) {
 	same(t, "of given names", names, "rest", "third")
 }
 
-func TestPushedNamesWhatTheRemoteDoesNotHave(t *testing.T) {
+func TestPushedListsFilesThatTheRemoteLacks(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	w.write("a", "1\n")
@@ -174,7 +174,7 @@ func TestGitHashesOf256BitsArePushedToo(t *testing.T) {
 	same(t, "a new branch", names, "a")
 }
 
-// A hook's process is told the index and the repository by git itself.
+// Git passes the index and the repository to a hook's process in the environment.
 func TestAHookReadsTheIndexThatGitNames(t *testing.T) {
 	w := newWork(t)
 	w.write("a", "1\n")
@@ -215,7 +215,7 @@ func TestAHookReadsTheIndexThatGitNames(t *testing.T) {
 	}
 }
 
-func TestHooksDirIsTheOneThatGitUses(t *testing.T) {
+func TestHooksDirIsTheFolderThatGitUses(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	w.write("a", "1\n")

@@ -13,35 +13,35 @@ import (
 	"cairn/internal/fault"
 )
 
-// Codes of the errors that this room makes.
+// Error codes of this package.
 const (
-	CodeNoGit  = "git_missing" // there is no git program
-	CodeSlow   = "git_slow"    // it took longer than it may
-	CodeFailed = "git_failed"  // it refused; the message says why
+	CodeNoGit  = "git_missing" // the git program is missing
+	CodeSlow   = "git_slow"    // git exceeded its time limit
+	CodeFailed = "git_failed"  // git failed; the message says why
 )
 
-// Time is how long git may take to answer one question.
+// Time is git's time limit for one call.
 const Time = 5 * time.Second
 
 const (
-	hookTime = 30 * time.Second // for those who commit or push anyway
+	hookTime = 30 * time.Second // commits and pushes may wait longer
 
-	maxOutput     = 4 << 20 // bytes that git may print
+	maxOutput     = 4 << 20 // maximum bytes of git's output
 	maxHookOutput = 64 << 20
 	maxError      = 4 << 10
 )
 
-// Repository is a working tree whose history can be asked for.
+// Repository is a working tree whose history can be read.
 type Repository struct {
-	git  string // the program
+	git  string // path of the program
 	root string
 	time time.Duration
-	most int  // bytes that git may print
-	hook bool // what git told its hook in the environment holds
+	most int  // maximum bytes of its output
+	hook bool // use the repository that the environment names
 }
 
-// Open finds the git program. root is the root of a working tree. Without the
-// program it is CodeNoGit (Unavailable).
+// Open finds the git program. root is the root of a working tree. A missing program is
+// CodeNoGit (Unavailable).
 func Open(root string) (Repository, error) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -51,32 +51,32 @@ func Open(root string) (Repository, error) {
 	return Repository{git: git, root: root, time: Time, most: maxOutput}, nil
 }
 
-// OpenHook finds the git program for a process that git runs as a hook, or that
-// stands in for one: the repository, the worktree and the index are those that git
-// names in the environment, and without any those around dir. It may take longer
-// and print more than others. Errors are those of Open.
+// OpenHook is Open for a process that git runs as a hook, or that replaces one. It uses
+// the repository, the worktree and the index that git names in the environment, else
+// those around dir. Its limits of time and output are higher. It returns the errors of
+// Open.
 func OpenHook(dir string) (Repository, error) {
 	r, err := Open(dir)
 	r.time, r.most, r.hook = hookTime, maxHookOutput, true
 	return r, err
 }
 
-// settings override settings that start a program, that read a file which may be missing
-// or endless, or that change what git prints.
+// settings override settings that start a program, that read a missing or endless file,
+// or that change git's output.
 var settings = [...]string{
 	"core.fsmonitor=false", "core.quotePath=false", "log.showSignature=false", "diff.orderFile=/dev/null",
 	"mailmap.file=", "mailmap.blob=", "log.mailmap=false", "log.date=default", "log.showRoot=true", "format.pretty=medium",
 	"i18n.logOutputEncoding=UTF-8",
 }
 
-// run returns what git prints. Only settings of the repository that cannot start
-// a program apply, besides the content filters without which no working file can
-// be compared with what is committed.
+// run returns git's output. It overrides settings of the repository that can start a
+// program, except content filters: without them, working files cannot be compared with
+// committed ones.
 func (r Repository) run(ctx context.Context, args ...string) ([]byte, error) {
 	return r.runOn(ctx, nil, args...)
 }
 
-// runOn is run with a standard input; nil for an empty one.
+// runOn is run with a standard input; nil means empty.
 func (r Repository) runOn(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.time, errSlow)
 	defer cancel()
@@ -104,9 +104,9 @@ func (r Repository) runOn(ctx context.Context, in io.Reader, args ...string) ([]
 	return nil, fault.Wrap(err, fault.Unavailable, CodeFailed, "git refused: "+firstLine(told.String(), err))
 }
 
-var errSlow = errors.New("the time is over")
+var errSlow = errors.New("time limit exceeded")
 
-// firstLine is what git says of its failure, without the word fatal.
+// firstLine returns the first line of git's error message, without the word fatal.
 func firstLine(told string, err error) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(told), "\n")
 	if line = strings.TrimPrefix(strings.TrimPrefix(line, "fatal: "), "error: "); line == "" {
@@ -115,10 +115,10 @@ func firstLine(told string, err error) string {
 	return line
 }
 
-// environment is that of the process without what makes git print more or start a
-// program. No transport is allowed, because a git without GIT_NO_LAZY_FETCH would fetch
-// missing objects with the program that the repository names. Unless this is git's own
-// hook, it also lacks what points git at another repository.
+// environment returns the environment of the process without variables that make git
+// print more or start a program. It forbids all transports: a git without
+// GIT_NO_LAZY_FETCH would fetch missing objects with a program that the repository names.
+// Except in git's own hooks, it also removes variables that select another repository.
 func environment(process []string, hook bool) []string {
 	kept := slices.DeleteFunc(slices.Clone(process), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -137,7 +137,7 @@ func environment(process []string, hook bool) []string {
 	return append(kept, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none")
 }
 
-// bounded keeps the beginning of what is written to it.
+// bounded keeps the beginning of the data written to it.
 type bounded struct {
 	bytes.Buffer
 	left int
@@ -157,5 +157,5 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ReadFrom would pass the bound.
+// ReadFrom would bypass the limit.
 func (b *bounded) ReadFrom(r io.Reader) (int64, error) { return io.Copy(struct{ io.Writer }{b}, r) }

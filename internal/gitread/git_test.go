@@ -14,7 +14,7 @@ import (
 	"cairn/internal/fault"
 )
 
-// work is a repository that a test makes with git itself.
+// work is a repository that a test creates with git.
 type work struct {
 	t   *testing.T
 	dir string
@@ -44,7 +44,7 @@ func (w *work) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// command is git with everything that it could ask a machine for.
+// command returns a git command whose environment does not depend on the machine.
 func (w *work) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = w.dir
@@ -66,7 +66,7 @@ func (w *work) write(name, text string) {
 	}
 }
 
-// commit stores everything a minute after the last one and returns its hash.
+// commit commits everything, one minute after the previous commit, and returns the hash.
 func (w *work) commit(message string) string {
 	w.t.Helper()
 	w.at += 60
@@ -107,6 +107,18 @@ func TestBlameFollowsALineThatMoved(t *testing.T) {
 			t.Errorf("line %d: %+v, %v, want %+v", line, got, err, want)
 		}
 	}
+	all, commits, err := r.BlameLines(t.Context(), "basket.go", 1, 5)
+	if err != nil || len(all) != 5 || len(commits) != 2 || commits[second].Subject() != "Insert" || commits[first].Authored.IsZero() || commits[first].Author != "Ana" {
+		t.Fatalf("all lines: %+v, %+v, %v", all, commits, err)
+	}
+	for i, b := range all {
+		if one, err := r.Blame(t.Context(), "basket.go", i+1); err != nil || one != b {
+			t.Errorf("line %d: %+v alone and %+v among all, %v", i+1, one, b, err)
+		}
+	}
+	if _, _, err := r.BlameLines(t.Context(), "basket.go", 3, 9); !fault.HasCode(err, CodeFailed) {
+		t.Errorf("lines past the end: %v", err)
+	}
 	c, err := r.Commit(t.Context(), second)
 	want := Commit{second, "Ana", time.Unix(w.at-60, 0).UTC(), time.Unix(w.at-60, 0).UTC(), "Insert\n"}
 	if err != nil || c != want {
@@ -121,7 +133,7 @@ func TestBlameFollowsALineThatMoved(t *testing.T) {
 	}
 }
 
-func TestWorktreesAreReadWhereTheyStand(t *testing.T) {
+func TestWorktreesAreReadInPlace(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	w.write("src/a.go", "one\n")
@@ -140,7 +152,7 @@ func TestWorktreesAreReadWhereTheyStand(t *testing.T) {
 	}
 }
 
-func TestStrangeNamesAreNames(t *testing.T) {
+func TestUnusualFileNamesAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	names := []string{"-rf", "--help", "a b.go", "ñandú/日本.go", "*.go", ":(top)a", ":!x", "#L1", "a'b`c$(d);e", "HEAD"}
@@ -168,7 +180,7 @@ func TestStrangeNamesAreNames(t *testing.T) {
 	}
 }
 
-func TestWhatGitCannotAnswerIsItsRefusal(t *testing.T) {
+func TestFailuresOfGitAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	empty := w.open()
@@ -231,7 +243,7 @@ func TestTimeAndContextEndGit(t *testing.T) {
 	}
 }
 
-func TestAFloodIsNotKept(t *testing.T) {
+func TestLargeOutputIsTruncated(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	w.write("a.go", strings.Repeat("x", maxOutput+1))
@@ -241,7 +253,7 @@ func TestAFloodIsNotKept(t *testing.T) {
 	}
 }
 
-// Settings of a repository may name programs; none is run to show history.
+// Settings of a repository may name programs. None is run to read history.
 func TestNoProgramOfTheRepositoryIsRun(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -275,9 +287,8 @@ func TestNoProgramOfTheRepositoryIsRun(t *testing.T) {
 	}
 }
 
-// TestSettingsOfThePeopleChangeNothing: a file that is missing in this repository, or that
-// never ends, and other forms of dates and commits.
-func TestSettingsOfThePeopleChangeNothing(t *testing.T) {
+// The settings name a missing or endless file, and other formats of dates and commits.
+func TestUserSettingsChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	w.write("a.go", "one\n")
@@ -305,7 +316,7 @@ func TestSettingsOfThePeopleChangeNothing(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentPointsNowhereElse(t *testing.T) {
+func TestTheEnvironmentSelectsNoOtherRepository(t *testing.T) {
 	t.Parallel()
 	got := environment([]string{"PATH=/bin", "GIT_DIR=/x", "git_work_tree=/x", "GIT_INDEX_FILE=/x", "GIT_TRACE=1", "GIT_ALLOW_PROTOCOL=ext", "GIT_TRACE2_EVENT=/x", "LC_ALL=de", "GIT_CONFIG_GLOBAL=/g", "HOME=/h"}, false)
 	want := "PATH=/bin GIT_CONFIG_GLOBAL=/g HOME=/h LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_NO_LAZY_FETCH=1 GIT_ALLOW_PROTOCOL=none"
@@ -314,7 +325,7 @@ func TestTheEnvironmentPointsNowhereElse(t *testing.T) {
 	}
 }
 
-func TestAShallowCloneSaysWhereItIsCutOff(t *testing.T) {
+func TestTheOldestCommitsOfAShallowCloneAreKnown(t *testing.T) {
 	t.Parallel()
 	w := newWork(t)
 	w.write("a.go", "one\n")
@@ -336,12 +347,18 @@ func TestAShallowCloneSaysWhereItIsCutOff(t *testing.T) {
 func FuzzReadBlame(f *testing.F) {
 	h := strings.Repeat("a", 40)
 	f.Add([]byte(h + " 3 4 1\nauthor A\nfilename a b.go\n\tfilename x\n"))
+	f.Add([]byte(h + " 3 4 2\nauthor A\nsummary S\nfilename a\n\tone\n" + h + " 4 5\n\ttwo\n"))
 	f.Add([]byte(strings.Repeat("0", 64) + " 1 1 1\nboundary\nfilename \"q\\tx\"\n\t"))
 	f.Add([]byte("\n"))
 	f.Fuzz(func(t *testing.T, out []byte) {
-		b, err := readBlame(out)
-		if err == nil && (b.Line < 1 || b.Hash != "" && !isHash(b.Hash)) {
-			t.Fatalf("%q gives %+v", out, b)
+		list, commits, err := readBlame(out)
+		if err == nil && len(list) == 0 {
+			t.Fatalf("%q gives nothing and no error", out)
+		}
+		for _, b := range list {
+			if _, known := commits[b.Hash]; b.Line < 1 || b.Hash != "" && (!isHash(b.Hash) || !known) {
+				t.Fatalf("%q gives %+v", out, b)
+			}
 		}
 	})
 }

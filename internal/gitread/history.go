@@ -3,6 +3,7 @@ package gitread
 import (
 	"bytes"
 	"context"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,14 +15,14 @@ import (
 
 // Commit is one commit. Times are to the second.
 type Commit struct {
-	Hash      string // whole
+	Hash      string // in full
 	Author    string
-	Authored  time.Time // when it was first made; rebasing and amending keep that
-	Committed time.Time // when this very commit was made
-	Message   string    // as a whole
+	Authored  time.Time // first creation; rebasing and amending keep it
+	Committed time.Time // creation of this commit
+	Message   string    // in full
 }
 
-// Subject is the first line of the message.
+// Subject returns the first line of the message.
 func (c Commit) Subject() string {
 	subject, _, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
 	return strings.TrimSpace(subject)
@@ -32,78 +33,134 @@ const commitFormat = "--format=%H%x00%an%x00%at%x00%ct%x00%B"
 
 const commitFields = 5
 
-// Blame is where a line comes from.
+// Blame is the origin of a line.
 type Blame struct {
 	Hash string // "" for a line that is not committed
 	Path string // of the file in that commit, relative to the root, in slashes
 	Line int    // in that commit
 
-	Boundary bool // history ends with that commit: it is the first of all, or the clone is shallow
+	Boundary bool // the history ends here: first commit, or shallow clone
 }
 
-// Blame reports which commit wrote a line, counted from 1, of a file of the working
-// tree as it stands there, changes that are not committed included. A commit that only
-// changed the line's white space did not write it. path is
-// relative to the root. A file that git does not know, a line that is not there
-// and an empty repository are CodeFailed with git's own words.
+// Blame returns the commit that wrote a line of a file in the working tree. Lines count
+// from 1. Uncommitted changes are included. Commits that only changed the line's white
+// space are skipped. path is relative to the root. An unknown file, a missing line and an
+// empty repository are CodeFailed, with git's message.
 func (r Repository) Blame(ctx context.Context, path string, line int) (Blame, error) {
-	n := strconv.Itoa(line)
-	// A configured file of commits to ignore would name another writer, and one that is
-	// missing fails. Only this option removes it: an empty name does not.
-	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "--no-ignore-revs-file", "-w", "-L", n+","+n, "--", path)
+	list, _, err := r.BlameLines(ctx, path, line, line)
 	if err != nil {
 		return Blame{}, err
 	}
-	return readBlame(out)
+	return list[0], nil
 }
 
-// readBlame reads the porcelain form of one line's blame: a head line with the
-// commit and the line's number there, then one fact a line, then the text.
-func readBlame(out []byte) (Blame, error) {
-	head, rest, _ := strings.Cut(string(out), "\n")
-	fields := strings.Fields(head)
-	strange := fault.New(fault.Internal, CodeFailed, "git printed a blame that cannot be read")
-	if len(fields) < 3 || !isHash(fields[0]) {
-		return Blame{}, strange
+// BlameLines is Blame of the lines from first to last, in one question. It also returns
+// the commits of these lines by their hashes; their Message is the subject alone.
+func (r Repository) BlameLines(ctx context.Context, path string, first, last int) ([]Blame, map[string]Commit, error) {
+	// A configured file of commits to ignore would name another writer, and one that is
+	// missing fails. Only this option removes it: an empty name does not.
+	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "--no-ignore-revs-file", "-w",
+		"-L", strconv.Itoa(first)+","+strconv.Itoa(last), "--", path)
+	if err != nil {
+		return nil, nil, err
 	}
-	b := Blame{Hash: fields[0]}
-	var err error
-	if b.Line, err = strconv.Atoi(fields[1]); err != nil || b.Line < 1 {
-		return Blame{}, strange
+	list, commits, err := readBlame(out)
+	if err == nil && len(list) != last-first+1 {
+		err = strangeBlame()
 	}
-	for l := range strings.SplitSeq(rest, "\n") {
-		if strings.HasPrefix(l, "\t") {
-			break
-		}
-		if name, ok := strings.CutPrefix(l, "filename "); ok {
-			b.Path = unquote(name)
-		}
-		b.Boundary = b.Boundary || l == "boundary"
-	}
-	if strings.Trim(b.Hash, "0") == "" {
-		b.Hash = ""
-	}
-	return b, nil
+	return list, commits, err
 }
 
-// maxShallow is how much of the list of a shallow clone's oldest commits is read.
+func strangeBlame() error {
+	return fault.New(fault.Internal, CodeFailed, "git printed a blame that cannot be read")
+}
+
+// readBlame reads the porcelain form of a blame. Each line of the file has a head with the
+// commit and the line's number there, then one fact a line, then its text behind a tab. The
+// facts of a commit are printed with its first line only.
+func readBlame(out []byte) (list []Blame, commits map[string]Commit, err error) {
+	commits = map[string]Commit{}
+	known := map[string]Blame{} // what the facts say, by hash
+	for rest := string(out); rest != ""; {
+		var head string
+		head, rest, _ = strings.Cut(rest, "\n")
+		fields := strings.Fields(head)
+		if len(fields) < 3 || !isHash(fields[0]) {
+			return nil, nil, strangeBlame()
+		}
+		b, c := known[fields[0]], commits[fields[0]]
+		b.Hash, c.Hash = fields[0], fields[0]
+		if b.Line, err = strconv.Atoi(fields[1]); err != nil || b.Line < 1 {
+			return nil, nil, strangeBlame()
+		}
+		for text := false; !text && rest != ""; {
+			var fact string
+			fact, rest, _ = strings.Cut(rest, "\n")
+			text = strings.HasPrefix(fact, "\t")
+			b.read(fact)
+			c.readFact(fact)
+		}
+		known[b.Hash], commits[b.Hash] = b, c
+		if strings.Trim(b.Hash, "0") == "" {
+			b.Hash = ""
+		}
+		list = append(list, b)
+	}
+	maps.DeleteFunc(commits, func(hash string, _ Commit) bool { return strings.Trim(hash, "0") == "" })
+	if len(list) == 0 {
+		return nil, nil, strangeBlame()
+	}
+	return list, commits, nil
+}
+
+// read takes the file's name in the commit, and whether history ends there, from a fact.
+func (b *Blame) read(fact string) {
+	if name, ok := strings.CutPrefix(fact, "filename "); ok {
+		b.Path = unquote(name)
+	}
+	b.Boundary = b.Boundary || fact == "boundary"
+}
+
+// readFact takes author, times and subject from a fact. A time that is not a number is left out.
+func (c *Commit) readFact(fact string) {
+	name, value, _ := strings.Cut(fact, " ")
+	switch name {
+	case "author":
+		c.Author = strings.ToValidUTF8(value, "�")
+	case "summary":
+		c.Message = strings.ToValidUTF8(value, "�")
+	case "author-time":
+		c.Authored = unixTime(value)
+	case "committer-time":
+		c.Committed = unixTime(value)
+	}
+}
+
+func unixTime(text string) time.Time {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).UTC()
+}
+
+// maxShallow is the maximum number of bytes read from the list of a shallow clone's
+// oldest commits.
 const maxShallow = 1 << 20
 
-// IsCutOff reports whether a commit is among the oldest of a shallow clone, so that
-// git takes it for the writer of everything older. gitDir is the common git
-// directory.
+// IsCutOff reports whether a commit is one of the oldest of a shallow clone. Git
+// attributes all older lines to such commits. gitDir is the common git directory.
 func IsCutOff(gitDir, hash string) bool {
 	list, err := regular.ReadHead(filepath.Join(gitDir, "shallow"), maxShallow)
 	return err == nil && strings.Contains(string(list), hash)
 }
 
-// isHash tells a whole object name, of SHA-1 or SHA-256.
+// isHash reports whether s is a complete object name, SHA-1 or SHA-256.
 func isHash(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// unquote reads a path that git has quoted as C does, because of control
-// characters in it.
+// unquote decodes a path that git quoted like a C string because of control characters.
 func unquote(path string) string {
 	if len(path) < 2 || path[0] != '"' || path[len(path)-1] != '"' {
 		return path
@@ -115,9 +172,9 @@ func unquote(path string) string {
 	return plain
 }
 
-// Log returns the commits that changed a file, newest first, across renames: at
-// most limit, beginning with the commit from, "" for what is checked out. A path
-// that git does not know has none.
+// Log returns the commits that changed a file, newest first, across renames. It returns
+// at most limit commits, starting at the commit from ("" for HEAD). An unknown path has
+// no commits.
 func (r Repository) Log(ctx context.Context, path, from string, limit int) ([]Commit, error) {
 	if from == "" {
 		from = "HEAD"
@@ -130,11 +187,11 @@ func (r Repository) Log(ctx context.Context, path, from string, limit int) ([]Co
 	return readLog(out)
 }
 
-// maxNames is how many earlier names of a file are returned.
+// maxNames is the maximum number of earlier names.
 const maxNames = 20
 
-// Names returns the earlier names of a file, by the renames in the history of what is
-// checked out, the latest first: at most 20, none for a path that git does not know.
+// Names returns the earlier names of a file, from the renames in the history of HEAD,
+// latest first and at most 20. An unknown path has none.
 func (r Repository) Names(ctx context.Context, path string) (names []string, err error) {
 	out, err := r.run(ctx, "log", "--no-show-signature", "--no-decorate", "--no-color", "--no-textconv", "--no-ext-diff",
 		"--follow", "--diff-filter=R", "--name-status", "-z", "--format=", "--end-of-options", "HEAD", "--", path)
@@ -148,7 +205,7 @@ func (r Repository) Names(ctx context.Context, path string) (names []string, err
 	return names, nil
 }
 
-// Commit returns one commit by its name.
+// Commit returns the commit with the given name.
 func (r Repository) Commit(ctx context.Context, name string) (Commit, error) {
 	out, err := r.run(ctx, "log", "--no-show-signature", "--no-decorate", "--no-color", "--no-patch", "-z", commitFormat,
 		"-n", "1", "--end-of-options", name, "--")
@@ -157,7 +214,7 @@ func (r Repository) Commit(ctx context.Context, name string) (Commit, error) {
 	}
 	list, err := readLog(out)
 	if err == nil && len(list) == 0 {
-		err = fault.New(fault.NotFound, CodeFailed, "git knows no commit "+name)
+		err = fault.New(fault.NotFound, CodeFailed, "git has no commit "+name)
 	}
 	if err != nil {
 		return Commit{}, err
@@ -165,7 +222,7 @@ func (r Repository) Commit(ctx context.Context, name string) (Commit, error) {
 	return list[0], nil
 }
 
-// readLog reads commits printed with commitFormat and -z.
+// readLog parses commits printed with commitFormat and -z.
 func readLog(out []byte) ([]Commit, error) {
 	fields := bytes.Split(out, []byte{0})
 	if len(fields) > 0 && len(fields[len(fields)-1]) == 0 {
@@ -184,7 +241,7 @@ func readLog(out []byte) ([]Commit, error) {
 		})
 	}
 	if len(fields) != 0 {
-		return nil, fault.New(fault.Internal, CodeFailed, "git printed a log that cannot be read")
+		return nil, fault.New(fault.Internal, CodeFailed, "cannot parse the output of git log")
 	}
 	return list, nil
 }

@@ -11,15 +11,16 @@ import (
 
 // Touched is a file that a commit changed.
 type Touched struct {
-	Path string // from the root, with slashes
+	Path string // relative to the root, with slashes
 	At   time.Time
 }
 
-// maxTouching is how many commits Touched reads.
+// maxTouching is the maximum number of commits that Touched reads.
 const maxTouching = 500
 
-// Touched lists the files that commits since a time changed, of all branches, the
-// newest commit first, at most 500 of them; merges change nothing. nil for none.
+// Touched returns the files changed since a time by commits of all branches, newest
+// commit first. It reads at most 500 commits and ignores merges. It returns nil if there
+// are none.
 func (r Repository) Touched(ctx context.Context, since time.Time) ([]Touched, error) {
 	out, err := r.run(ctx, "log", "--no-show-signature", "--no-decorate", "--no-color", "--no-textconv", "--no-ext-diff", "--no-renames",
 		"--name-only", "--format=%x01%ct", "--since="+since.UTC().Format(time.RFC3339), "-n", strconv.Itoa(maxTouching), "--all", "--")
@@ -29,8 +30,8 @@ func (r Repository) Touched(ctx context.Context, since time.Time) ([]Touched, er
 	return readTouched(string(out))
 }
 
-// readTouched reads a line with the time of each commit, marked, and a line for each
-// of its files.
+// readTouched parses a marked line with the time of each commit, followed by a line for
+// each of its files.
 func readTouched(out string) (files []Touched, err error) {
 	var at time.Time
 	for line := range strings.Lines(out) {
@@ -40,7 +41,7 @@ func readTouched(out string) (files []Touched, err error) {
 		case isCommit:
 			seconds, err := strconv.ParseInt(stamp, 10, 64)
 			if err != nil {
-				return nil, fault.New(fault.Internal, CodeFailed, "git printed a log that cannot be read")
+				return nil, fault.New(fault.Internal, CodeFailed, "cannot parse the output of git log")
 			}
 			at = time.Unix(seconds, 0).UTC()
 		case line != "" && !at.IsZero():

@@ -24,45 +24,44 @@ const (
 	Block = "block"
 )
 
-// Service installs guards in repositories and answers them.
+// Service installs guards in repositories and performs their checks.
 type Service struct {
-	// Office is the mail over the store, or over nothing; there is false without a store.
-	Office func(ctx context.Context) (o *mail.Service, there bool, err error)
+	// Mail returns the mail service. there is false if the store does not exist.
+	Mail func(ctx context.Context) (o *mail.Service, there bool, err error)
 
-	// Sessions are the ids of the sessions of the agent that started this process.
+	// Sessions returns the ids of the sessions of the agent that started this process.
 	Sessions func(ctx context.Context) ([]string, error)
 
-	Place project.Location // of the working directory
+	Place project.Location // location of the working directory
 	Cwd   string           // the working directory
 	Home  string           // the user's home directory, "" if unknown
 }
 
-// Args say which guard is meant.
+// Args selects a guard.
 type Args struct {
 	Project    string `arg:"project_key,required"`    // "" for the repository's own
-	Repository string `arg:"code_repo_path,required"` // or the absolute path of anything in it
-	PrePush    bool   // also, or when uninstalling only, at push
-	Program    string // cairn's own, absolute, for the hooks to call; "" for the one that runs
+	Repository string `arg:"code_repo_path,required"` // or the absolute path of a file or folder in it
+	PrePush    bool   // install: guard pushes too; uninstall: guard of pushes only
+	Program    string // absolute path of cairn for the hooks to call; "" for this program
 }
 
-// Installed is what install_precommit_guard answers.
+// Installed is the result of install_precommit_guard.
 type Installed struct {
 	Hook string `json:"hook"` // the file that git runs before a commit
 
 	Shared bool `json:"-"` // the folder of hooks serves other repositories too
 }
 
-// Install puts the guard into the hooks that git runs in a
-// repository, before a commit and, if that is asked for, a push. Other hooks are
-// kept and run too. Repeating it changes nothing. It touches nothing but the
-// folder of hooks.
+// Install installs the guard in a repository's pre-commit hook and, with PrePush, in its
+// pre-push hook. Existing hooks are kept and run too. It is idempotent and changes only
+// the hooks folder.
 //
-// Where the project is another one than the repository's own, the guard asks for
-// that one's reservations, with paths from the repository's root.
+// If Project is not the repository's own, the guard checks that project's reservations,
+// with paths relative to the root of the repository.
 //
-// Errors: INVALID_ARGUMENT where there is no repository, and for a project that is
-// not the repository's own where the folder of hooks serves others too; NOT_FOUND
-// for the project; git_missing (Unavailable); those of githook.Guard.Install.
+// Errors: INVALID_ARGUMENT if there is no repository, or if the hooks folder is shared
+// and Project is not the repository's own; NOT_FOUND for the project; git_missing
+// (Unavailable); those of githook.Guard.Install.
 func (s *Service) Install(ctx context.Context, a Args) (out Installed, err error) {
 	g, err := s.repository(ctx, a.Repository)
 	if err != nil {
@@ -73,12 +72,12 @@ func (s *Service) Install(ctx context.Context, a Args) (out Installed, err error
 		return out, err
 	}
 	if other != "" && g.shared {
-		return out, invalidArgument("project_key", a.Project, "the hooks in "+g.hooks+" serve other repositories too (core.hooksPath); they can only ask for each repository's own project").
-			WithHint("leave the project out, or set core.hooksPath for this repository alone")
+		return out, invalidArgument("project_key", a.Project, "other repositories use the hooks in "+g.hooks+" too (core.hooksPath); they can only check each repository's own project").
+			WithHint("omit the project, or set core.hooksPath for this repository only")
 	}
 	if a.Program == "" {
 		if a.Program, err = os.Executable(); err != nil {
-			return out, fault.Wrap(err, fault.Unavailable, "no_program", "the system does not say where cairn's program is")
+			return out, fault.Wrap(err, fault.Unavailable, "no_program", "the system does not report the path of cairn")
 		}
 	}
 	for _, hook := range githook.Hooks() {
@@ -93,19 +92,19 @@ func (s *Service) Install(ctx context.Context, a Args) (out Installed, err error
 	return Installed{Hook: filepath.Join(g.hooks, githook.PreCommit), Shared: g.shared}, nil
 }
 
-// Removed is what uninstall_precommit_guard answers.
+// Removed is the result of uninstall_precommit_guard.
 type Removed struct {
 	Removed bool `json:"removed"` // false: there was no guard
 
-	Kept []string `json:"-"` // what stays and why, a line each
+	Kept []string `json:"-"` // what stays and why, one line each
 }
 
-// Uninstall takes the guard out of the hooks of a repository, at
-// commit and push, or with PrePush at push only, and puts what stood there back
-// byte for byte. Hooks that were changed since are left alone.
+// Uninstall removes the guard from a repository's hooks and restores the original hooks
+// byte for byte. With PrePush it does so only for the pre-push hook. It leaves hooks that
+// were edited since.
 //
-// Errors: INVALID_ARGUMENT where there is no repository; git_missing (Unavailable);
-// those of githook.Guard.Uninstall.
+// Errors: INVALID_ARGUMENT if there is no repository; git_missing (Unavailable); those of
+// githook.Guard.Uninstall.
 func (s *Service) Uninstall(ctx context.Context, a Args) (out Removed, err error) {
 	g, err := s.repository(ctx, a.Repository)
 	if err != nil {
@@ -129,7 +128,7 @@ type repository struct {
 	place  project.Location
 	git    gitread.Repository
 	hooks  string
-	shared bool // the hooks serve others too
+	shared bool // other repositories use the hooks too
 }
 
 func (s *Service) repository(ctx context.Context, path string) (g repository, err error) {
@@ -171,13 +170,13 @@ func invalidArgument(field, provided, why string) *fault.Error {
 	return e
 }
 
-// otherProject is the slug of the project that a key names, "" for that of the
-// repository itself.
+// otherProject returns the slug of the project that a key names, or "" for the
+// repository's own.
 func (s *Service) otherProject(ctx context.Context, key string, place project.Location) (string, error) {
 	if key == "" {
 		return "", nil
 	}
-	office, _, err := s.Office(ctx)
+	office, _, err := s.Mail(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -192,7 +191,7 @@ func (s *Service) otherProject(ctx context.Context, key string, place project.Lo
 		return "", err
 	}
 	main := place.Git().Main
-	if isBelow(asked.HumanKey, main) { // itself, or a folder in it: found by the files
+	if isBelow(asked.HumanKey, main) { // the repository or a folder in it: found by the files
 		return "", nil
 	}
 	own, err := office.ProjectOf(ctx, caller, main)
@@ -205,33 +204,33 @@ func (s *Service) otherProject(ctx context.Context, key string, place project.Lo
 	return asked.Slug, nil
 }
 
-// CheckArgs are what a guard is asked.
+// CheckArgs describes what a guard checks.
 type CheckArgs struct {
-	Agent   string // who asks; "" for the session that this process belongs to, or a person
-	Project string // a project_key; "" for those that the files are in
+	Agent   string // the agent; "" for the session that this process belongs to, or a person
+	Project string // a project_key; "" for the projects of the files
 
-	Names  []byte // of files, each ended by NUL: as git diff --name-status -z prints them, or bare
-	Given  bool   // Names counts; else what is staged
+	Names  []byte // file names, each ended by NUL: output of git diff --name-status -z, or names only
+	Given  bool   // check Names instead of the staged files
 	Push   []byte // the standard input of a pre-push hook
-	AtPush bool   // Push counts
-	Remote string // its name
+	AtPush bool   // check Push
+	Remote string // name of the remote
 }
 
-// Checked is what a guard finds.
+// Checked is the result of a check.
 type Checked struct {
-	Managed   bool       `json:"managed"` // at least one file is in a project of mail
-	Agent     string     `json:"agent"`   // the name that was given; "" for none
-	Session   string     `json:"session"` // that was found for lack of a name, the latest of several; "" for none
-	Files     int        `json:"files"`   // that were looked at
+	Managed   bool       `json:"managed"` // at least one file is in a project with mail
+	Agent     string     `json:"agent"`   // the given name; "" for none
+	Session   string     `json:"session"` // the session found if no name was given, the latest of several; "" for none
+	Files     int        `json:"files"`   // number of checked files
 	Conflicts []Conflict `json:"conflicts"`
 
-	Names []string `json:"-"` // of the agents as which the session acts, if there are conflicts
+	Names []string `json:"-"` // agents of the session, if there are conflicts
 }
 
-// IsPerson reports whether nobody but a person can be asking.
+// IsPerson reports whether only a person can be running the check.
 func (g Checked) IsPerson() bool { return g.Agent == "" && g.Session == "" }
 
-// Conflict is a file that somebody else has reserved.
+// Conflict is a file that another agent has reserved.
 type Conflict struct {
 	Path    string    `json:"path"`
 	Pattern string    `json:"path_pattern"`
@@ -241,11 +240,11 @@ type Conflict struct {
 	Until   mail.Time `json:"expires_ts"`
 }
 
-// Check finds what is staged, would be pushed, or is named, and reserved
-// exclusively by other agents (mail §8). It changes nothing.
+// Check returns the staged, pushed or named files that other agents have reserved
+// exclusively (mail §8). It changes nothing.
 //
-// Errors: those of git and of the store; store_missing (Unavailable) where there
-// is none, unless there is nothing to check; NOT_FOUND for a Project that is none.
+// Errors: those of git and of the store; store_missing (Unavailable) if there are files
+// to check but no store; NOT_FOUND for an unknown Project.
 func (s *Service) Check(ctx context.Context, a CheckArgs) (out Checked, err error) {
 	out = Checked{Agent: a.Agent, Conflicts: []Conflict{}}
 	asked := mail.GuardArgs{Agent: a.Agent, Place: s.Place, Project: a.Project}
@@ -256,12 +255,12 @@ func (s *Service) Check(ctx context.Context, a CheckArgs) (out Checked, err erro
 	if out.Files == 0 {
 		return out, nil
 	}
-	office, there, err := s.Office(ctx)
+	office, there, err := s.Mail(ctx)
 	if err != nil {
 		return out, err
 	}
 	if !there {
-		return out, fault.New(fault.Unavailable, store.CodeMissing, "there is no store yet").WithHint("the first call of a tool or hook makes it")
+		return out, fault.New(fault.Unavailable, store.CodeMissing, "there is no store yet").WithHint("the first call of a tool or hook creates it")
 	}
 	found, err := s.bySession(ctx, office, asked, &out)
 	if err != nil {
@@ -275,10 +274,9 @@ func (s *Service) Check(ctx context.Context, a CheckArgs) (out Checked, err erro
 	return out, nil
 }
 
-// bySession asks for the session that this process belongs to, if no agent is named.
-// Of several sessions of one process it is unknown which one asks: what stands in the way
-// of all of them is a conflict, and the reservations of one of them only warn, as they do
-// for a person.
+// bySession identifies the caller by this process's session, if no agent is named. If the
+// process has several sessions, the calling one is unknown. Then a file is a conflict if
+// it is one for all of them. Reservations of one of them only warn, as for a person.
 func (s *Service) bySession(ctx context.Context, o *mail.Service, asked mail.GuardArgs, out *Checked) (mail.Guarded, error) {
 	if asked.Agent != "" {
 		return o.Guard(ctx, asked)
@@ -299,10 +297,10 @@ func (s *Service) bySession(ctx context.Context, o *mail.Service, asked mail.Gua
 	return o.Guard(ctx, asked)
 }
 
-// findChanges finds the files, and the repository that git's hook works in.
+// findChanges finds the files to check, and the repository in which git's hook runs.
 func (s *Service) findChanges(ctx context.Context, a CheckArgs, asked *mail.GuardArgs) error {
 	changed, named := gitread.ParseChanges(a.Names)
-	if a.Given && !named { // bare names
+	if a.Given && !named { // names without status
 		for name := range strings.SplitSeq(strings.TrimSuffix(string(a.Names), "\x00"), "\x00") {
 			if filepath.IsAbs(name) {
 				asked.Paths = append(asked.Paths, name)
@@ -323,7 +321,7 @@ func (s *Service) findChanges(ctx context.Context, a CheckArgs, asked *mail.Guar
 	if err != nil {
 		return err
 	}
-	if real, err := filepath.EvalSymlinks(common); err == nil && real != s.Place.Identity { // by GIT_DIR
+	if real, err := filepath.EvalSymlinks(common); err == nil && real != s.Place.Identity { // another one, given by GIT_DIR
 		if asked.Place, err = project.Locate(common, s.Home); err != nil {
 			return err
 		}
@@ -344,29 +342,29 @@ func (s *Service) findChanges(ctx context.Context, a CheckArgs, asked *mail.Guar
 	return err
 }
 
-// Status is what cairn guard status tells of a repository.
+// Status is the result of cairn guard status.
 type Status struct {
 	Repository string               `json:"repository"` // root of the worktree, or the bare repository
 	Hooks      string               `json:"hooks_path"` // the folder that git runs hooks from
-	Shared     bool                 `json:"shared"`     // it serves other repositories too
+	Shared     bool                 `json:"shared"`     // other repositories use it too
 	Project    *string              `json:"project"`    // human_key of its project; null if it is not managed
 	Guards     []githook.HookStatus `json:"guards"`     // at commit, at push
-	Staged     []string             `json:"staged"`     // what a commit would be checked for now
-	Problem    string               `json:"problem"`    // why the project cannot be told; "" if it can
+	Staged     []string             `json:"staged"`     // files that a commit would check now
+	Problem    string               `json:"problem"`    // why the project is unknown; "" if it is known
 }
 
-// Status reports which hooks a repository has, whose they are, and what would be
-// checked. A store that cannot be read is told as a problem. It changes nothing.
+// Status returns the hooks of a repository, their owners and the files that would be
+// checked. A store that cannot be read is reported as a problem. It changes nothing.
 //
-// Errors: INVALID_ARGUMENT where there is no repository; git_missing (Unavailable);
-// those of githook.Inspect.
+// Errors: INVALID_ARGUMENT if there is no repository; git_missing (Unavailable); those of
+// githook.Inspect.
 func (s *Service) Status(ctx context.Context, path string) (out Status, err error) {
 	g, err := s.repository(ctx, path)
 	if err != nil {
 		return out, err
 	}
 	out = Status{Repository: g.place.Root, Hooks: g.hooks, Shared: g.shared, Staged: []string{}}
-	if out.Guards, err = g.look(); err != nil {
+	if out.Guards, err = g.inspect(); err != nil {
 		return out, err
 	}
 	if out.Repository == "" {
@@ -374,7 +372,7 @@ func (s *Service) Status(ctx context.Context, path string) (out Status, err erro
 	} else if names, err := g.git.Staged(ctx); err == nil {
 		out.Staged = append(out.Staged, names...)
 	}
-	office, _, err := s.Office(ctx)
+	office, _, err := s.Mail(ctx)
 	if err == nil {
 		var p mail.ProjectResource
 		if p, err = office.ProjectOf(ctx, mail.Caller{Place: g.place}, path); err == nil {
@@ -387,19 +385,19 @@ func (s *Service) Status(ctx context.Context, path string) (out Status, err erro
 	return out, nil
 }
 
-// Hooks reports which hooks a repository has and whose they are, at commit and at push, and
-// the folder that git runs them from. Errors: those of Status.
+// Hooks returns the state of a repository's pre-commit and pre-push hooks, and the folder
+// that git runs them from. It returns the errors of Status.
 func (s *Service) Hooks(ctx context.Context, path string) (dir string, hooks []githook.HookStatus, err error) {
 	g, err := s.repository(ctx, path)
 	if err != nil {
 		return "", nil, err
 	}
-	hooks, err = g.look()
+	hooks, err = g.inspect()
 	return g.hooks, hooks, err
 }
 
-// look tells whose the hooks of a repository are.
-func (g *repository) look() (all []githook.HookStatus, err error) {
+// inspect returns the states of the hooks.
+func (g *repository) inspect() (all []githook.HookStatus, err error) {
 	for _, hook := range githook.Hooks() {
 		l, err := githook.Guard{Dir: g.hooks, Hook: hook}.Inspect()
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package linediff compares texts line by line: the unified diff that people
-// read, and the merge of two texts that began as one.
+// Package linediff compares texts line by line: it returns unified diffs and merges two
+// texts that have a common base.
 package linediff
 
 import (
@@ -8,16 +8,15 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// Unified is the unified diff of two texts under two names, "" if they are equal.
-// Lines end in \n; a last one without is marked as in other tools.
+// Unified returns the unified diff of two texts with the given names, or "" if they are
+// equal. Lines end in \n; a missing one at the end is marked as in other tools.
 func Unified(oldName, newName, before, after string) string {
 	return udiff.Unified(oldName, newName, before, after)
 }
 
-// Merge brings the changes of two texts together that were both made from base,
-// line by line. ok is false where both changed the same lines, or lines that
-// touch, in different ways; equal changes count once. The result does not depend
-// on which of the two comes first.
+// Merge combines the line changes of two texts that were both made from base. Equal
+// changes are applied once. ok is false if both texts changed the same or adjacent lines
+// in different ways. The result does not depend on the order of a and b.
 func Merge(base, a, b string) (merged string, ok bool) {
 	x, y := udiff.Lines(base, a), udiff.Lines(base, b)
 	var out strings.Builder

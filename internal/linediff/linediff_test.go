@@ -55,7 +55,7 @@ func TestMergeKeepsBothSidesInEitherOrder(t *testing.T) {
 	})
 }
 
-func TestUnifiedSaysNothingOfEqualTexts(t *testing.T) {
+func TestUnifiedIsEmptyForEqualTexts(t *testing.T) {
 	t.Parallel()
 	if got := linediff.Unified("a", "b", "x\n", "x\n"); got != "" {
 		t.Errorf("%q", got)

@@ -59,7 +59,7 @@ func TestTheEmbedderIsAFollower(t *testing.T) {
 	}
 	storetest.RunFollower(t, storetest.Subject{
 		New: func(t testing.TB, s *store.Store, dir string) (store.Follower, func() error) {
-			return bookOver(t, s, picky(t, dir).URL+"/v1/embeddings").embedding(), nil
+			return bookOver(t, s, picky(t, dir).URL+"/v1/embeddings").embedFollower(), nil
 		},
 		Prepare: func(t testing.TB, s *store.Store) { put(t, s, "the first") },
 		Write:   func(t testing.TB, s *store.Store, n int) { put(t, s, strings.Repeat("x", n)) },

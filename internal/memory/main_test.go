@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/project"
 	"cairn/internal/redact"
 	"cairn/internal/store"
@@ -40,6 +41,7 @@ type desk struct {
 	clock  *storetest.Clock
 	vault  string
 	memory string
+	leases *store.Leases // of lanes
 }
 
 // newDesk makes a desk whose clock stands still.
@@ -95,7 +97,7 @@ func (d *desk) newMemory(c Caller, vault, title string) string {
 func (d *desk) joined() *desk {
 	d.Helper()
 	me := must(d.Whoami(d.Context(), Caller{}))(d)
-	if err := d.Join(d.Context(), me.UserID, "http://hub.invalid", NewID(), true); err != nil {
+	if err := d.Join(d.Context(), me.UserID, "http://hub.invalid", rules.NewID(), true); err != nil {
 		d.Fatal(err)
 	}
 	return d

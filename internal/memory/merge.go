@@ -12,8 +12,8 @@ const (
 	selectDefaults = `SELECT memory_id, user_id, vault_id, memory_type, title, description, creation_ns FROM memories
 WHERE project_key = ? AND deleting_seq IS NULL ORDER BY user_id, creation_ns, memory_id`
 
-	// A user's default memory of the second project stays what it is. One that is being
-	// deleted does not count.
+	// A user's default memory of the second project remains its default memory, unless it is
+	// being deleted.
 	moveDefaults = `UPDATE memories SET project_key = ?2 WHERE project_key = ?1 AND NOT EXISTS (SELECT 1 FROM memories o
 WHERE o.project_key = ?2 AND o.user_id = memories.user_id AND o.deleting_seq IS NULL)`
 	freeDefaults = `UPDATE memories SET project_key = NULL WHERE project_key = ?`

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"cairn/internal/memory/rules"
 )
 
 // model is what a memory must hold after some operations: the texts in the order of
@@ -71,7 +73,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		},
 		"context": func(t *rapid.T) {
 			m.context = rapid.StringMatching(`[a-z]{1,5}`).Draw(t, "text")
-			if _, _, err := m.UpdateContext(m.Context(), Caller{}, NewDocument{m.memory, NewID(), m.context}); err != nil {
+			if _, _, err := m.UpdateContext(m.Context(), Caller{}, NewDocument{m.memory, rules.NewID(), m.context}); err != nil {
 				t.Fatal(err)
 			}
 		},

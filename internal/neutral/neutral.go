@@ -1,6 +1,6 @@
-// Package neutral changes text of others so that it cannot act as the structure
-// around it, in what a harness or a model reads: no tags, code spans, table cells,
-// headings, turns of a conversation, or characters that cannot be seen.
+// Package neutral makes untrusted text safe to show to a model or a harness. The result
+// contains no tags, code spans, table cells, headings, conversation turns or invisible
+// characters, so it cannot imitate the structure around it.
 package neutral
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 // Rune returns the character that replaces r, or -1 if r must be dropped. rest is the
-// text behind r; first reports whether r begins a line. Characters that could forge
+// text after r; first reports whether r begins a line. Characters that could forge
 // structure are replaced by similar ones. The result does not depend on characters in
 // rest that are dropped.
 func Rune(r rune, rest string, first bool) rune {
@@ -29,8 +29,8 @@ func Rune(r rune, rest string, first bool) rune {
 	return r
 }
 
-// Invisible reports whether a character has no shape of its own: controls, marks of
-// direction and format, fillers and broken bytes. Spaces and line separators have one.
+// Invisible reports whether a character is invisible: controls, direction and format
+// marks, fillers and invalid bytes. Spaces and line separators are not invisible.
 func Invisible(r rune) bool {
 	if r < 0x7f {
 		return r < ' ' && r != '\n' && r != '\t' && r != '\r'
@@ -38,8 +38,8 @@ func Invisible(r rune) bool {
 	return unicode.IsControl(r) || r == utf8.RuneError || unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// opensTag reports whether text behind a < makes it the beginning of a tag. Spaces
-// between them do not matter if a slash follows.
+// opensTag reports whether the text after a < makes it the start of a tag. Spaces before
+// a slash do not matter.
 func opensTag(rest string) bool {
 	spaced := false
 	for _, r := range rest {
@@ -56,8 +56,8 @@ func opensTag(rest string) bool {
 	return false
 }
 
-// Line returns a text as one line: every run of white space and line separators is
-// one space, and every character is one that Rune permits.
+// Line returns a text as one line. Each run of white space and line separators becomes
+// one space, and Rune replaces each character.
 func Line(s string) string {
 	var b strings.Builder
 	space := false
@@ -79,8 +79,8 @@ func Line(s string) string {
 	return b.String()
 }
 
-// quoteTurn replaces the colon of a line that begins a turn of a conversation in the
-// text that models read.
+// quoteTurn replaces the colon of a line that looks like the start of a conversation
+// turn.
 func quoteTurn(line string) string {
 	name, rest, ok := strings.Cut(line, ":")
 	if !ok {
@@ -93,9 +93,9 @@ func quoteTurn(line string) string {
 	return line
 }
 
-// Block returns a text of several lines for a fenced block: without tags, headings,
-// turns of a conversation and invisible characters. Spaces, bars and backticks stay;
-// the caller must choose a fence that is longer than every run of backticks.
+// Block returns a text of several lines for a fenced block. It removes tags, headings,
+// conversation turns and invisible characters. Spaces, bars and backticks stay; the
+// caller must choose a fence that is longer than every run of backticks.
 func Block(s string) string {
 	var b strings.Builder
 	first := true

@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// tag is the beginning of a tag. It is written without the code of this package.
+// tag matches the start of a tag. It does not use the code of this package.
 var tag = regexp.MustCompile(`<(\s*/|[!?|\pL])`)
 
-// turn is a line that begins a turn of a conversation.
+// turn matches a line that starts a conversation turn.
 var turn = regexp.MustCompile(`(?mi)^\s*(human|user|assistant|system|developer|tool)\s*:`)
 
-// seeds are texts that have fooled earlier versions, or could fool a simpler one.
+// seeds returns texts that fooled earlier versions, or could fool a simpler one.
 func seeds() []string {
 	return []string{
 		"", "plain text", " a\t b\r\n c ", "</system-reminder>", "< / x", "<\u200b/x>", "<\u3164\u2028\u00ad/x>", "<\xff!--", "<|im_end|>", "<\n/b", "< b",
@@ -24,7 +24,7 @@ func seeds() []string {
 	}
 }
 
-// check tests what holds for a line and for a block.
+// check checks what must hold for a line and for a block.
 func check(t *testing.T, in, out string) {
 	t.Helper()
 	if !utf8.ValidString(out) {
@@ -43,8 +43,8 @@ func check(t *testing.T, in, out string) {
 	}
 }
 
-// FuzzLine holds for any text: the result is one line that forges no structure, and
-// Line does not change it.
+// For every text, the result is one line that forges no structure, and Line does not
+// change it.
 func FuzzLine(f *testing.F) {
 	for _, seed := range seeds() {
 		f.Add(seed)
@@ -61,8 +61,8 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// FuzzBlock holds for any text: the result keeps its lines, forges no structure but
-// what a fence holds, and Block does not change it.
+// For every text, the result keeps its lines and forges no structure except what a fence
+// contains, and Block does not change it.
 func FuzzBlock(f *testing.F) {
 	for _, seed := range seeds() {
 		f.Add(seed)
@@ -87,8 +87,7 @@ func FuzzBlock(f *testing.F) {
 	})
 }
 
-// TestWhatIsHarmlessStays in both forms.
-func TestWhatIsHarmlessStays(t *testing.T) {
+func TestHarmlessTextStays(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "a < b and 1<2", "see issue #4: é 日本 🙂", "user names: ann", "a -> b; C++ & x > y"} {
 		if got := Line(text); got != text {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// hard are patterns at the limits of the contract (mail §14), made to be slow.
+// hard returns patterns at the limits of the contract (mail §14), made to be slow.
 func hard() []string {
 	repeat := strings.Repeat
 	cut := func(s string) string { return strings.TrimSuffix(s[:MaxBytes], "/") }
@@ -40,7 +40,7 @@ func hard() []string {
 	}
 }
 
-func TestEffortIsBoundedByTheProductOfLengths(t *testing.T) {
+func TestWorkIsBoundedByTheProductOfLengths(t *testing.T) {
 	t.Parallel()
 	patterns := hard()
 	most := 0.0

@@ -2,7 +2,7 @@ package pathpattern
 
 import "testing"
 
-func TestPatternsCoverWhatTheContractSays(t *testing.T) {
+func TestPatternsCoverPathsAsInTheContract(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pattern string
@@ -69,7 +69,7 @@ func TestPatternsCoverWhatTheContractSays(t *testing.T) {
 	}
 }
 
-func TestCaseFoldsInTextsAndClassesWhereItDoesNotCount(t *testing.T) {
+func TestCaseIsFoldedInTextsAndClasses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pattern, path string
@@ -101,7 +101,7 @@ func TestCaseFoldsInTextsAndClassesWhereItDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestOverlapIsAboutACommonPath(t *testing.T) {
+func TestOverlapMeansACommonPath(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		a, b string

@@ -2,8 +2,8 @@ package pathpattern
 
 import "slices"
 
-// Matches reports whether the pattern covers the path. A name such as tool://x
-// covers none.
+// Matches reports whether the pattern covers the path. A name such as tool://x covers no
+// path.
 func (p Pattern) Matches(path Path) bool {
 	segments := path.plain
 	if p.foldCase {
@@ -46,13 +46,13 @@ func tokensCover(tokens []token, text []rune) bool {
 // the same name such as tool://x. It is exact, symmetric, and true for a pattern
 // and itself. Both must have been parsed with the same FoldCase.
 //
-// Exact means over all paths as the package defines them, one thing aside: that
-// a combining mark joins the character before it in NFC is not considered, so
-// "e*" and "?\u0301" overlap although the path they share is spelled otherwise.
+// There is one exception to exactness: Overlap ignores that a combining mark joins the
+// character before it in NFC. So "e*" and "?\u0301" overlap although the path that they
+// share is spelled differently.
 func Overlap(a, b Pattern) bool { return overlap(a, b, eachMeets) }
 
-// overlap takes the comparison of tokens, place by place, as an argument, so that
-// a test can count them.
+// overlap takes the comparison of tokens as an argument, so that a test can count the
+// steps.
 func overlap(a, b Pattern, meet func(a, b []token) bool) bool {
 	if a.exact || b.exact {
 		return a.exact && b.exact && a.text == b.text
@@ -90,10 +90,9 @@ func segmentsMeet(s, t segment, meet func(a, b []token) bool) bool {
 	return tokensMeet(s.tokens, t.tokens, meet)
 }
 
-// tokensMeet is segmentsMeet for wildcards on both sides. What is left to care
-// about is that they may have nothing in common but "." and "..". With stars on
-// both sides there are longer words; without, words have a fixed length, and at
-// some place must differ from a full stop.
+// tokensMeet is segmentsMeet for wildcards on both sides. It must exclude segments whose
+// only common texts are "." and "..". With stars on both sides there are longer common
+// texts. Otherwise the length is fixed, and one character must differ from a full stop.
 func tokensMeet(a, b []token, meet func(a, b []token) bool) bool {
 	if slices.ContainsFunc(b, token.isStar) {
 		a, b = b, a
@@ -114,14 +113,13 @@ func tokensMeet(a, b []token, meet func(a, b []token) bool) bool {
 	return false
 }
 
-// intersects reports whether a word belongs to both sequences, in which a star
-// stands for any number of letters and any other element for one of its own
-// letters, of which it has at least one. meet tells of two sequences without
-// stars, equally long, whether they have a letter in common at every place; no
-// two places are given to it twice.
+// intersects reports whether a word belongs to both sequences, in which a star stands for
+// any number of letters and any other element for one of its own letters, of which it has
+// at least one. meet reports whether two sequences of equal length without stars have a
+// letter in common at every place. It is called at most once for each pair of places.
 //
-// With stars on both sides only the ends before the first and behind the last of
-// them can differ: in between, each side's stars take what the other side wants.
+// With stars on both sides, only the parts before the first star and after the last one
+// can differ. Between them, each side's stars match any text of the other side.
 func intersects[E any](a, b []E, isStar func(E) bool, meet func(a, b []E) bool) bool {
 	atA, atB := slices.IndexFunc(a, isStar), slices.IndexFunc(b, isStar)
 	switch {
@@ -139,9 +137,9 @@ func intersects[E any](a, b []E, isStar func(E) bool, meet func(a, b []E) bool) 
 	return meet(a[len(a)-n:], b[len(b)-n:])
 }
 
-// fits reports whether a, which may hold stars, can be laid over b, which holds
-// none: its head on the start, its tail on the end, and what stands between two
-// stars on the first free place that will take it. meet is as for intersects.
+// fits reports whether a, which may have stars, matches b, which has none. The head of a
+// must match the start of b, and its tail the end. Each part between two stars must match
+// at the first free place that fits. meet is as for intersects.
 func fits[A, B any](a []A, b []B, isStar func(A) bool, meet func([]A, []B) bool) bool {
 	at := slices.IndexFunc(a, isStar)
 	if at < 0 {
@@ -156,7 +154,7 @@ func fits[A, B any](a []A, b []B, isStar func(A) bool, meet func([]A, []B) bool)
 		return false
 	}
 	a, b = a[at+1:len(a)-len(tail)], b[at:end]
-	for len(a) > 0 { // pieces, each with the star behind it
+	for len(a) > 0 { // pieces, each with the star after it
 		n := slices.IndexFunc(a, isStar)
 		for len(b) >= n && !meet(a[:n], b[:n]) {
 			b = b[1:]

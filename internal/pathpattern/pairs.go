@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Pairs are the pairs of patterns that overlap, by their places in the list, the lower one
-// first. Only patterns of which one's literal prefix begins the other's are compared.
+// Pairs returns the pairs of overlapping patterns, by index, the lower one first. It
+// compares only patterns where the literal prefix of one is a prefix of the other's.
 func Pairs(patterns []Pattern) iter.Seq2[int, int] {
 	order := make([]int, len(patterns))
 	for i := range order {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Pairs finds what comparing each pattern with each finds.
-func TestPairsAreThosePatternsThatOverlap(t *testing.T) {
+// Pairs returns the same as comparing each pattern with every other.
+func TestPairsAreTheOverlappingPatterns(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	parts := []string{"src", "src-x", "a", "b", "*", "**", "*.go", "a?"}

@@ -20,14 +20,14 @@ const (
 	MaxSegments = 64
 )
 
-// Options say what a pattern's text alone does not.
+// Options controls how the text of a pattern is parsed.
 type Options struct {
-	// Relative turns an absolute path or pattern, in slashes, into one relative
-	// to the root of its worktree; ok is false outside every worktree. It must
-	// only cut off the front: what follows may hold wildcards. nil: there is no
-	// worktree, and every absolute text is refused.
+	// Relative makes an absolute path or pattern with slashes relative to the root of its
+	// worktree. ok is false outside every worktree. It must only remove a prefix, because
+	// the rest may contain wildcards. If nil, there is no worktree, and every absolute
+	// text is refused.
 	Relative func(abs string) (rel string, ok bool)
-	// FoldCase says that case does not count (core.ignorecase).
+	// FoldCase makes patterns ignore case (core.ignorecase).
 	FoldCase bool
 }
 
@@ -35,28 +35,28 @@ type Options struct {
 type Pattern struct {
 	text     string
 	prefix   string
-	absolute bool         // it was given as an absolute path
-	slashed  bool         // it was given with backslashes where the file system has slashes
-	exact    bool         // a name such as tool://x, met by itself only
+	absolute bool         // given as an absolute path
+	slashed  bool         // given with backslashes on a file system with slashes
+	exact    bool         // a name such as tool://x, which matches only itself
 	foldCase bool         // the readings are folded
-	readings [2][]segment // nil where there is no such reading, or nothing it could cover
+	readings [2][]segment // nil if there is no such reading, or if it can cover nothing
 }
 
-// Parse reads a pattern as people and agents write it (mail §7): blanks around
-// it, "./" before it, slashes after it and doubled ones within it do not count,
-// `\` is "/", an absolute one becomes relative to its worktree. A name that
-// begins or ends with a blank is written with a wildcard: "[ ]x".
+// Parse parses a pattern as people and agents write it (mail §7). It ignores blanks
+// around the pattern, a leading "./", trailing slashes and doubled slashes. `\` means
+// "/", and an absolute pattern becomes relative to its worktree. A name that begins or
+// ends with a blank needs a class: "[ ]x".
 //
-// The error is fault.Invalid with CodeInvalidPath, and its message says why: the
-// pattern is empty, holds "..", a NUL or what is no UTF-8, lies outside the
-// project, or is longer than MaxBytes or MaxSegments.
+// The error is fault.Invalid with CodeInvalidPath, and its message says why: the pattern
+// is empty, contains "..", a NUL or invalid UTF-8, is outside the project, or is longer
+// than MaxBytes or MaxSegments.
 func Parse(text string, o Options) (Pattern, error) {
 	t := strings.TrimSpace(text)
 	switch {
 	case t == "":
 		return Pattern{}, invalid("the path is empty").WithHint("name a file, a folder or a pattern such as src/**; . is the whole project")
 	case strings.IndexByte(t, 0) >= 0:
-		return Pattern{}, invalid("the path holds a NUL character")
+		return Pattern{}, invalid("the path contains a NUL character")
 	case !utf8.ValidString(t):
 		return Pattern{}, invalid("the path is not valid UTF-8")
 	}
@@ -80,16 +80,16 @@ func Parse(text string, o Options) (Pattern, error) {
 	return p, nil
 }
 
-// String is the canonical text: relative, in slashes and NFC, with the case it
-// was given in. Parsing it with the same options gives an equal pattern without
-// an error, and two texts for which it is equal are the same pattern.
+// String returns the canonical text: relative, in slashes and NFC, with the original
+// case. Parsing it again with the same options gives an equal pattern. Texts with equal
+// canonical texts are the same pattern.
 func (p Pattern) String() string { return p.text }
 
-// Warning is a sentence about a pattern that is granted but probably not what
-// was meant, "" for all others: one that covers the whole tree or its whole top,
-// however it is spelled (*, **, **/*, **/**, "."), one that was given as an absolute
-// path or with backslashes where the file system has slashes, and one with braces or
-// stars that mean more to other programs. Several sentences are joined by "; ".
+// Warning returns a sentence about a valid pattern that is probably a mistake, else "".
+// It warns about patterns that cover the whole tree or its whole top level in any
+// spelling (*, **, **/*, **/**, "."). It also warns about absolute paths, about
+// backslashes on a file system with slashes, and about braces or stars that mean more in
+// other programs. Several sentences are joined by "; ".
 func (p Pattern) Warning() string {
 	if p.text == "" || p.exact {
 		return ""
@@ -101,24 +101,23 @@ func (p Pattern) Warning() string {
 	return strings.Join(slices.DeleteFunc(warnings, func(w string) bool { return w == "" }), "; ")
 }
 
-// LiteralPrefix is the path that every path begins with which the pattern
-// covers: its leading segments without wildcards. It is "" if the first segment
-// has one, and the whole text of a name such as tool://x.
+// LiteralPrefix returns the pattern's leading segments without wildcards. Every covered
+// path begins with them. It is "" if the first segment has a wildcard, and the whole text
+// of a name such as tool://x.
 //
-// It is for looking patterns up by index: if two patterns overlap, then one's
-// prefix is equal to the other's or, segment by segment, an ancestor of it (""
-// is an ancestor of all); if a pattern covers a path, its prefix is one of the
-// path's Prefixes. The reverse does not hold: what is found so must still be
-// asked with Overlap or Matches.
+// It serves to find patterns by index. If two patterns overlap, one's prefix equals the
+// other's or is an ancestor of it ("" is an ancestor of all). If a pattern covers a path,
+// its prefix is one of the path's Prefixes. The reverse does not hold: candidates must
+// still be checked with Overlap or Matches.
 //
-// The prefix is always case-folded, also where case counts, so that what is
-// stored stays right when a repository's setting changes.
+// The prefix is always case-folded, even if case matters, so that stored prefixes stay
+// valid when a repository's setting changes.
 func (p Pattern) LiteralPrefix() string { return p.prefix }
 
-// Prefixes is the chain of ancestors of the pattern's literal prefix, from "" to
-// the prefix itself. The prefixes of all patterns that may overlap it are these
-// and those that begin with the prefix and a slash (all, if the prefix is ""): in
-// SQL, lit_prefix IN (…) OR lit_prefix > prefix||'/' AND lit_prefix < prefix||'0'.
+// Prefixes returns the chain of ancestors of the pattern's literal prefix, from "" to the
+// prefix itself. The prefixes of all patterns that may overlap it are these and those
+// that begin with the prefix and a slash (all, if the prefix is ""): in SQL, lit_prefix
+// IN (…) OR lit_prefix > prefix||'/' AND lit_prefix < prefix||'0'.
 func (p Pattern) Prefixes() []string { return chain(p.prefix) }
 
 func parseExact(t, scheme string) (Pattern, error) {
@@ -154,8 +153,8 @@ func relative(abs string, o Options) (string, error) {
 	return "", outside()
 }
 
-// canonical drops what does not count and checks the rest. t is trimmed, in
-// slashes and NFC.
+// canonical removes redundant parts and checks the rest. t is trimmed, in slashes and
+// NFC.
 func canonical(t string) (string, error) {
 	for {
 		joined, n, err := joinSegments(t)
@@ -173,7 +172,7 @@ func canonical(t string) (string, error) {
 		}
 		if t = strings.TrimSpace(joined); t == joined {
 			return t, nil
-		} // else it was like "./ x": trimmed, there may be more to drop
+		} // else it was like "./ x": after trimming there may be more to remove
 	}
 }
 
@@ -202,8 +201,8 @@ func joinSegments(t string) (joined string, n int, err error) {
 	return strings.Join(kept, "/"), n, nil
 }
 
-// warningOf says what is odd about a pattern. Patterns of stars alone cover the
-// whole tree unless they ask for two segments or more.
+// warningOf returns the warning about a pattern. Patterns of stars cover the whole tree
+// unless they require two segments or more.
 func warningOf(text string, reading []segment, absolute bool) string {
 	single, deep := 0, false
 	for _, s := range reading {
@@ -237,19 +236,19 @@ func warningOf(text string, reading []segment, absolute bool) string {
 func misusesOf(text string) (found []string) {
 	if _, rest, ok := strings.Cut(text, "{"); ok {
 		if inside, _, closed := strings.Cut(rest, "}"); closed && (strings.Contains(inside, ",") || strings.Contains(inside, "..")) {
-			found = append(found, "the braces in "+text+" are plain characters; give each alternative as a path of its own")
+			found = append(found, "the braces in "+text+" are plain characters; give each alternative as a separate path")
 		}
 	}
 	for segment := range strings.SplitSeq(text, "/") {
 		if segment != "**" && strings.Contains(segment, "**") {
-			return append(found, "the stars in "+segment+" stay within one folder; ** stands for any number of folders only as a whole segment")
+			return append(found, "the stars in "+segment+" stay within one folder; ** matches any number of folders only as a whole segment")
 		}
 	}
 	return found
 }
 
-// isAbsolute reports whether t, in slashes, is rooted on any system, so that
-// a pattern means the same wherever it is read.
+// isAbsolute reports whether t, in slashes, is rooted on any system, so that a pattern
+// means the same on every system.
 func isAbsolute(t string) bool {
 	if strings.HasPrefix(t, "/") {
 		return true
@@ -273,11 +272,11 @@ func invalid(format string, args ...any) *fault.Error {
 }
 
 func climbs() *fault.Error {
-	return invalid("the path holds a .. segment").WithHint("give it relative to the root of the repository")
+	return invalid("the path contains a .. segment").WithHint("give it relative to the root of the repository")
 }
 
 func outside() *fault.Error {
-	return invalid("the path lies outside the project").WithHint("give it relative to the root of the repository")
+	return invalid("the path is outside the project").WithHint("give it relative to the root of the repository")
 }
 
 func tooLong() *fault.Error {

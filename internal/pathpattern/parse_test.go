@@ -9,7 +9,7 @@ import (
 	"cairn/internal/fault"
 )
 
-// below cuts the root of a worktree off, as project does.
+// below makes a path relative to the root of a worktree, as project does.
 func below(root string) func(string) (string, bool) {
 	return func(abs string) (string, bool) {
 		if abs == root {
@@ -73,7 +73,7 @@ func TestSpellingsOfAPatternHaveOneCanonicalText(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPatternIsRefusedAndTheMessageSaysWhy(t *testing.T) {
+func TestInvalidPatternsAreRefusedAndTheMessageSaysWhy(t *testing.T) {
 	t.Parallel()
 	for text, why := range map[string]string{
 		"":                                    "empty",
@@ -117,7 +117,7 @@ func TestWhatIsNoPatternIsRefusedAndTheMessageSaysWhy(t *testing.T) {
 	}
 }
 
-func TestPatternsThatTakeEverythingAndAbsoluteOnesWarn(t *testing.T) {
+func TestPatternsOfEverythingAndAbsoluteOnesWarn(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"*":           "* covers everything at the top",
@@ -147,7 +147,7 @@ func TestPatternsThatTakeEverythingAndAbsoluteOnesWarn(t *testing.T) {
 	}
 }
 
-func TestPatternsInAnotherProgramsLanguageWarn(t *testing.T) {
+func TestPatternsInTheSyntaxOfOtherProgramsWarn(t *testing.T) {
 	t.Parallel()
 	const braces, stars = "are plain characters; give each alternative", "only as a whole segment"
 	for text, want := range map[string][]string{
@@ -224,7 +224,7 @@ func TestPrefixesAreTheAncestorsFromTheTopDown(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPathOfAFileIsRefused(t *testing.T) {
+func TestInvalidPathsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", ".", "./", "/", "/a", `\a`, "C:/a", "..", "a/../b", "a\x00", "tool://a"} {
 		if p, err := ParsePath(text); !fault.HasCode(err, CodeInvalidPath) || fault.KindOf(err) != fault.Invalid {

@@ -15,19 +15,19 @@ type pathSegment struct {
 	runes []rune
 }
 
-// ParsePath reads the path of a file relative to the root of its worktree, in
-// slashes or backslashes, as project.Place.PathKey gives it. Empty and "."
-// segments do not count. Blanks do: they are part of the name. Bytes that are no
-// UTF-8 count as U+FFFD. Length and depth are not limited.
+// ParsePath reads the path of a file relative to the root of its worktree, in slashes or
+// backslashes, as project.Location.PathKey returns it. It drops empty and "." segments.
+// Blanks are part of a name. Invalid UTF-8 bytes count as U+FFFD. Length and depth are
+// not limited.
 //
-// The error is fault.Invalid with CodeInvalidPath for what is no such path: no
-// segment left, an absolute path, "..", a NUL, a name such as tool://x.
+// The error is fault.Invalid with CodeInvalidPath for other texts: no segment left, an
+// absolute path, "..", a NUL, a name such as tool://x.
 func ParsePath(text string) (Path, error) {
 	switch {
 	case strings.IndexByte(text, 0) >= 0:
-		return Path{}, invalid("the path holds a NUL character")
+		return Path{}, invalid("the path contains a NUL character")
 	case schemeOf(text) != "":
-		return Path{}, invalid("the name is not that of a file")
+		return Path{}, invalid("this is not the name of a file")
 	}
 	t := nfc(slashed(strings.ToValidUTF8(text, "\uFFFD")))
 	if isAbsolute(t) {
@@ -48,15 +48,15 @@ func ParsePath(text string) (Path, error) {
 	return p, nil
 }
 
-// String is the path in slashes and NFC; "" for the zero value.
+// String returns the path in slashes and NFC; "" for the zero value.
 func (p Path) String() string { return p.text }
 
-// Prefixes are the values of LiteralPrefix that a pattern covering the path can
-// have: "", its ancestors from the top down, and itself, all case-folded. There
-// is one more than the path has segments.
+// Prefixes returns the possible values of LiteralPrefix for patterns that cover the path:
+// "", its ancestors from the top down, and itself, all case-folded. There is one more
+// than the path has segments.
 func (p Path) Prefixes() []string { return chain(p.folded) }
 
-// chain is "" and every prefix of t that ends at a segment's end.
+// chain returns "" and every prefix of t that ends at a segment's end.
 func chain(t string) []string {
 	all := make([]string, 1, 2+strings.Count(t, "/"))
 	if t == "" {

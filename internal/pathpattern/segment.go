@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// segment is one segment of a reading. Exactly one of three: deep, the literal
-// text, or tokens of which one at least is a wildcard.
+// segment is one segment of a reading: either deep, or literal text, or tokens with at
+// least one wildcard.
 type segment struct {
 	deep   bool // **
 	text   string
@@ -20,12 +20,12 @@ type compiler struct {
 	foldCase bool
 	brackets bool // [ opens a class
 	classes  int  // how many there were
-	barren   bool // a segment covers nothing, so the reading doesn't
-	cased    int  // letters looked at to fold classes
+	barren   bool // a segment covers nothing, so the reading covers nothing
+	cased    int  // letters examined to fold classes
 }
 
-// compile fills in the readings and the prefix from the text. The literal prefix
-// is that of the reading with classes: the other's begins with it.
+// compile fills in the readings and the prefix from the text. The literal prefix is that
+// of the reading with classes; the other reading's prefix begins with it.
 func (p *Pattern) compile() {
 	c := compiler{foldCase: p.foldCase, brackets: true}
 	reading := c.reading(p.text)

@@ -2,14 +2,14 @@ package pathpattern
 
 import "strings"
 
-// sketch is a pattern as a list of segments of elements, each a character, ?, *
-// or a class written out: what the reference below works on, so that it needs no
-// parser. A segment {"*", "*"} is deep.
+// sketch is a pattern as a list of segments of elements, each a character, ?, * or a
+// class written out: the reference below uses it, so it needs no parser. A segment {"*",
+// "*"} is deep.
 type sketch [][]string
 
-// sketchOf makes a sketch of a text of which only slashes and the letters in
-// allowed count; A to E stand for classes. It has at most three segments of at
-// most three elements; nil stands for none, and for what is no pattern.
+// sketchOf returns the sketch of a text. It uses only slashes and the letters in allowed;
+// A to E mean classes. The sketch has at most three segments of at most three elements.
+// nil means an empty or invalid pattern.
 func sketchOf(text, allowed string) sketch {
 	classes := map[rune]string{'A': "[ab]", 'B': "[!a]", 'C': "[.]", 'D': "[!.]", 'E': "[!a-z]"}
 	var s sketch
@@ -43,8 +43,8 @@ func (s sketch) text() string {
 	return strings.Join(segments, "/")
 }
 
-// readings are the sketch with classes and, if there are any, with their
-// characters; both with the ** behind a last segment that descends.
+// readings returns the sketch with classes and, if there are any, with their characters;
+// both with the ** behind a last segment that descends.
 func (s sketch) readings() []sketch {
 	var plain sketch
 	for _, segment := range s {
@@ -93,7 +93,7 @@ func admits(element string, r byte) bool {
 // elements before pos done, or, with pos -1, in front of it.
 type place struct{ seg, pos int }
 
-// free are the places that can be reached from p without a character.
+// free returns the places that can be reached from p without a character.
 func (s sketch) free(p place) []place {
 	all := []place{p}
 	for i := 0; i < len(all); i++ {
@@ -110,7 +110,7 @@ func (s sketch) free(p place) []place {
 	return all
 }
 
-// after are the places that p leads to by one character.
+// after returns the places that p leads to by one character.
 func (s sketch) after(p place, r byte) []place {
 	var all []place
 	for _, q := range s.free(p) {
@@ -153,7 +153,7 @@ func (s sketch) isEnd(p place) bool {
 	return false
 }
 
-// covers is the language of a reading written down as plainly as possible.
+// covers reports whether a reading covers a path, in the simplest possible code.
 func (s sketch) covers(path []string) bool {
 	switch {
 	case len(s) == 0:
@@ -174,10 +174,9 @@ func coversText(elements []string, text string) bool {
 	return text != "" && admits(elements[0], text[0]) && coversText(elements[1:], text[1:])
 }
 
-// sharesPath searches all pairs of places for one at which both readings end.
-// Its third part counts what of the present segment has been seen: nothing, ".",
-// "..", or more. The last letter of the alphabet stands for all that occur in
-// neither sketch.
+// sharesPath searches all pairs of places for one at which both readings end. The third
+// part of a state is the text of the present segment so far: nothing, ".", "..", or more.
+// The last letter of the alphabet represents all letters that occur in neither sketch.
 func (s sketch) sharesPath(t sketch) bool {
 	type state struct {
 		p, q place
@@ -215,9 +214,9 @@ func (s sketch) sharesPath(t sketch) bool {
 	return false
 }
 
-// isShownWithin reports whether a path that two sketches share, if there is any,
-// is found among those of so many letters and segments. A shortest one needs no
-// letter or segment that is taken by stars of both sides.
+// isShownWithin reports whether paths with the given numbers of letters and segments
+// suffice to find a common path of two sketches, if there is one. A shortest common path
+// has no letter or segment that stars of both sides match.
 func isShownWithin(a, b sketch, letters, segments int) bool {
 	lettersA, deepA, starA := a.size()
 	lettersB, deepB, starB := b.size()
@@ -227,8 +226,8 @@ func isShownWithin(a, b sketch, letters, segments int) bool {
 	return !deepA || !deepB || len(a)+len(b) <= segments
 }
 
-// size is the most letters that a segment asks for, and whether there are ** and
-// segments with *.
+// size returns the maximum number of letters that a segment requires, and whether there
+// are ** and segments with *.
 func (s sketch) size() (letters int, deep, star bool) {
 	r := s.readings()[0]
 	for i, segment := range r {

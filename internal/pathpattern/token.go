@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// token is a part of a segment: one literal character, or one of the three
-// wildcards, told by a negative r.
+// token is a part of a segment: one literal character, or one of the three wildcards,
+// which have a negative r.
 type token struct {
 	r   rune
-	set []span // of a class: sorted, apart, within the universe, closed over case where case does not count
+	set []span // of a class: sorted, disjoint, within the universe, closed over case if case does not matter
 }
 
 const (
@@ -25,13 +25,14 @@ type span struct{ lo, hi rune }
 
 func (t token) isStar() bool { return t.r == star }
 
-// universe is every character that a segment may hold.
+// universe returns every character that a segment may contain.
 func universe() []span {
 	return []span{{1, '/' - 1}, {'/' + 1, '\\' - 1}, {'\\' + 1, 0xD7FF}, {0xE000, unicode.MaxRune}}
 }
 
-// maxCased is how many letters of one pattern's classes are folded. No honest
-// pattern comes near; a class past it counts as "?", which covers more.
+// maxCased is the maximum number of letters that are folded in one pattern's classes.
+// Real patterns have far fewer. A class beyond the limit counts as "?", which covers
+// more.
 const maxCased = 4096
 
 // charClass is a class as it is written.
@@ -40,8 +41,8 @@ type charClass struct {
 	negated bool
 }
 
-// readClass reads the class at the start of text, which is a "[", and tells its
-// length in bytes; ok is false if it is never closed.
+// readClass parses the class at the start of text, a "[", and returns its length in
+// bytes. ok is false if the class is not closed.
 func readClass(text string) (class charClass, n int, ok bool) {
 	i := 1
 	if i < len(text) && (text[i] == '!' || text[i] == '^') {
@@ -81,12 +82,12 @@ func (c *compiler) class(class charClass) token {
 	return token{r: oneOf, set: intersect(spans, universe())}
 }
 
-// closed adds every character that differs from a member by case only; ok is
-// false if there are too many to look at.
+// closed adds every character that differs from a member only by case. ok is false if
+// there are too many.
 func (c *compiler) closed(spans []span) (all []span, ok bool) {
 	all = slices.Clone(spans)
 	for _, s := range spans {
-		if s.lo <= 'ß' && 'ß' <= s.hi { // the one letter with a capital that is in no CaseRange
+		if s.lo <= 'ß' && 'ß' <= s.hi { // the only letter with a capital that is in no CaseRange
 			all = append(all, span{'ẞ', 'ẞ'})
 		}
 		for _, letters := range unicode.CaseRanges {
@@ -110,7 +111,7 @@ func (c *compiler) closed(spans []span) (all []span, ok bool) {
 	return merged(all), true
 }
 
-// merged sorts spans and joins those that touch.
+// merged sorts spans and joins adjacent ones.
 func merged(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
 	out := spans[:0]
@@ -180,7 +181,7 @@ func contains(spans []span, r rune) bool {
 	return lo < len(spans) && spans[lo].lo <= r
 }
 
-// literals are the tokens of a text without wildcards.
+// literals returns the tokens of a text without wildcards.
 func literals(text string) []token {
 	tokens := make([]token, 0, len(text))
 	for _, r := range text {
@@ -189,8 +190,8 @@ func literals(text string) []token {
 	return tokens
 }
 
-// eachMeets reports whether two sequences of tokens, equally long and without
-// stars and empty classes, have a character in common at every place.
+// eachMeets reports whether two sequences of tokens of equal length, without stars and
+// empty classes, have a common character at every place.
 func eachMeets(a, b []token) bool {
 	for i := range a {
 		if u := &b[i]; u.r >= 0 {
@@ -218,7 +219,7 @@ func (t *token) covers(r rune) bool {
 	return t.r == r || t.r == anyRune || t.r == oneOf && contains(t.set, r)
 }
 
-// exceptDot is the token without the full stop; ok is false if nothing is left.
+// exceptDot returns the token without the full stop; ok is false if nothing is left.
 func (t token) exceptDot() (rest token, ok bool) {
 	switch t.r {
 	case anyRune:
@@ -231,7 +232,7 @@ func (t token) exceptDot() (rest token, ok bool) {
 	return token{r: oneOf, set: set}, len(set) > 0
 }
 
-// isBarren reports whether a segment covers nothing but what is no segment.
+// isBarren reports whether a segment can only match "." or "..", which are not segments.
 func isBarren(tokens []token) bool {
 	for _, t := range tokens {
 		if t.r == oneOf && len(t.set) == 0 {
@@ -241,8 +242,7 @@ func isBarren(tokens []token) bool {
 	return !tokensMeet(tokens, []token{{r: star}}, eachMeets)
 }
 
-// fold is the text in which case does not count. Every part of it is the fold of
-// that part, and folding twice changes nothing.
+// fold returns the case-folded text. It folds each part independently and is idempotent.
 func fold(t string) string {
 	for i := range len(t) {
 		if t[i] >= utf8.RuneSelf || 'A' <= t[i] && t[i] <= 'Z' {
@@ -256,8 +256,8 @@ func fold(t string) string {
 	return t
 }
 
-// foldRune is the same for all characters that differ by case only (Unicode's
-// simple case folding): the lower-case one if they are ASCII letters, else the
+// foldRune returns the same character for all characters that differ only by case
+// (Unicode's simple case folding): the lower-case one if they are ASCII letters, else the
 // first.
 func foldRune(r rune) rune {
 	if r >= utf8.RuneSelf {

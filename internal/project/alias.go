@@ -14,17 +14,17 @@ import (
 // Summary is a project as lists show it.
 type Summary struct {
 	Project
-	Aliases   []string `json:"aliases"`    // in order, never nil; the ids merged into it are among them
+	Aliases   []string `json:"aliases"`    // in order, never nil; includes the ids merged into it
 	CreatedAt int64    `json:"created_at"` // Unix seconds
-	Sessions  int64    `json:"sessions"`   // whose own project it is
-	LastSeen  int64    `json:"last_seen"`  // of those, Unix seconds; 0 without one
+	Sessions  int64    `json:"sessions"`   // number of sessions whose own project it is
+	LastSeen  int64    `json:"last_seen"`  // of these sessions, Unix seconds; 0 without one
 
-	Keys      []string   `json:"keys"`      // the first that was known first, never nil
+	Keys      []string   `json:"keys"`      // in the order in which they became known, never nil
 	Checkouts []Checkout `json:"checkouts"` // in the order of their git directories, never nil
 }
 
-// List returns every project, those seen last first. Projects that were merged
-// away are aliases of others. It reads the whole table.
+// List returns every project, most recently seen first. Merged projects appear as
+// aliases. It reads the whole table.
 func List(ctx context.Context, tx *store.Tx) ([]Summary, error) {
 	list := []Summary{}
 	at := map[string]int{}
@@ -69,14 +69,12 @@ func List(ctx context.Context, tx *store.Tx) ([]Summary, error) {
 	return list, err
 }
 
-// AddAlias makes alias another name of the project that id names, itself an id
-// or an alias; an alias that exists is pointed there (observations §2). From
-// then on new repositories and folders that would ask for alias as their id
-// meet it as taken. Repeating it changes nothing.
+// AddAlias makes alias another name of the project that id names, itself an id or an
+// alias; an alias that exists is pointed there (observations §2). New repositories and
+// folders can no longer get alias as their id. It is idempotent.
 //
-// Errors: NotFound for an unknown id, Invalid for an alias that is blank, over
-// 200 bytes, "*" or holds control characters, Conflict if it is a project's own
-// id.
+// Errors: NotFound for an unknown id, Invalid for an alias that is blank, longer than 200
+// bytes, "*" or contains control characters, Conflict if it is a project's own id.
 func AddAlias(ctx context.Context, tx *store.Tx, alias, id string) error {
 	if err := checkAlias(alias); err != nil {
 		return err
@@ -116,20 +114,19 @@ func AddAlias(ctx context.Context, tx *store.Tx, alias, id string) error {
 func checkAlias(alias string) error {
 	if strings.TrimSpace(alias) == "" || len(alias) > maxAlias || alias == "*" || !utf8.ValidString(alias) ||
 		strings.ContainsFunc(alias, unicode.IsControl) {
-		return fault.New(fault.Invalid, "invalid_argument", "an alias is one line of 1 to 200 bytes, and not *")
+		return fault.New(fault.Invalid, "invalid_argument", "an alias must be one line of 1 to 200 bytes, and not *")
 	}
 	return nil
 }
 
-// Merge moves everything of the project that from names into the one that into
-// names: its sessions, keys and checkouts here, the rows of other parts by move, which
-// may be nil. From then on from's id and its aliases lead to into; its row stays. Both names may be aliases.
-// Merging again what was merged changes nothing. The change of kind project with
-// merged_into stands for the moved sessions too, which are not logged one by
-// one.
+// Merge moves all data of the project from into the project into: sessions, keys and
+// checkouts, and with move, which may be nil, the rows of other parts. Afterwards from's
+// id and aliases mean into; from's row stays. Both names may be aliases. Merge is
+// idempotent. The change of kind project with merged_into covers the moved sessions too,
+// which are not logged one by one.
 //
-// Errors: NotFound for an unknown name, Invalid for a project and itself, and
-// those of move; then the transaction must not be committed.
+// Errors: NotFound for an unknown name, Invalid if both are the same project, and those
+// of move. After an error the transaction must not be committed.
 func Merge(ctx context.Context, tx *store.Tx, from, into string, move func(ctx context.Context, tx *store.Tx, from, into Project) error) error {
 	f, err := mustFind(ctx, tx, from)
 	if err != nil {
@@ -181,7 +178,7 @@ func mustFind(ctx context.Context, tx *store.Tx, name string) (Project, error) {
 	return q, err
 }
 
-// NotFound is the error (NotFound, CodeNotFound) for a name that is not a project's.
+// NotFound returns the error (NotFound, CodeNotFound) for a name without a project.
 func NotFound(name string) error {
 	return fault.Newf(fault.NotFound, CodeNotFound, "no project is called %q", name).
 		WithHint("`cairn project list` shows them")

@@ -10,7 +10,7 @@ import (
 	"cairn/internal/store"
 )
 
-// benchPlaces are a repository's subfolder and a worktree, as Git lays them out.
+// benchPlaces returns a repository's subfolder and a worktree, as Git lays them out.
 func benchPlaces(b *testing.B) (home, sub, worktree string) {
 	b.Helper()
 	base, err := filepath.EvalSymlinks(b.TempDir())
@@ -68,9 +68,9 @@ func BenchmarkPathKey(b *testing.B) {
 	}
 }
 
-// BenchmarkSee measures one event of a known session in a known repository, in
-// a transaction that is open already.
-func BenchmarkSee(b *testing.B) {
+// BenchmarkRecordSession measures one event of a known session in a known repository, in
+// an open transaction.
+func BenchmarkRecordSession(b *testing.B) {
 	home, sub, _ := benchPlaces(b)
 	s, err := store.Open(b.Context(), store.Config{Path: filepath.Join(b.TempDir(), "cairn.db")})
 	if err != nil {

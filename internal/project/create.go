@@ -10,23 +10,23 @@ import (
 	"cairn/internal/store"
 )
 
-// CodeExists is the code of the error for an id that Create cannot give.
+// CodeExists is the error code for an id that Create cannot use.
 const CodeExists = "ALREADY_EXISTS"
 
 const maxDescription = 2000 // characters (records §1)
 
-// New is a project that somebody makes, not a place.
+// New describes a project that is created by a user, not by a place.
 type New struct {
-	ID          string // "" for p- and a ULID
+	ID          string // "" for "p-" and a ULID
 	Name        string // 1 to 200 characters, one line
 	Description string // at most 2,000 characters
 }
 
-// Create makes a project without a place (records §2, create_project). From then
-// on a repository of that name gets another id.
+// Create creates a project without a place (records §2, create_project). Later
+// repositories of that name get another id.
 //
-// Errors: Invalid with "INVALID_ARGUMENT" and details.field; Conflict with
-// CodeExists for an id that is reserved, or a project's, or an alias.
+// Errors: Invalid with "INVALID_ARGUMENT" and details.field; Conflict with CodeExists for
+// an id that is reserved or used by a project or an alias.
 func Create(ctx context.Context, tx *store.Tx, n New) (Project, error) {
 	if n.ID == "" {
 		n.ID = "p-" + store.NewID()

@@ -9,17 +9,17 @@ import (
 	"cairn/internal/store"
 )
 
-// Scope is what an export covers: one project with those that were merged into
-// it, or, without an ID, every project.
+// Scope selects the projects of an export: one project with those merged into it, or,
+// without an ID, all projects.
 type Scope struct {
 	ID  string
 	Key int64
 }
 
-// ScopeOf is the scope of one project.
+// ScopeOf returns the scope of one project.
 func ScopeOf(q Project) Scope { return Scope{ID: q.ID, Key: q.Key} }
 
-// Exported is a project as exports carry it.
+// Exported is a project in an export.
 type Exported struct {
 	Kind        string   `json:"kind,omitempty"`
 	ID          string   `json:"id"`
@@ -28,20 +28,20 @@ type Exported struct {
 	Root        string   `json:"root,omitempty"`
 	OriginURL   string   `json:"origin_url,omitempty"`
 	CreatedAt   int64    `json:"created_at"`           // Unix seconds
-	CreatedNS   int64    `json:"created_ns,omitempty"` // Unix nanoseconds, 0 where they are not known
-	ChangedNS   int64    `json:"changed_ns,omitempty"` // when it was changed last, Unix nanoseconds
+	CreatedNS   int64    `json:"created_ns,omitempty"` // Unix nanoseconds, 0 if unknown
+	ChangedNS   int64    `json:"changed_ns,omitempty"` // time of the last change, Unix nanoseconds
 	Description string   `json:"description,omitempty"`
-	Keys        []string `json:"keys,omitempty"`        // the first that was known first
+	Keys        []string `json:"keys,omitempty"`        // in the order in which they became known
 	Aliases     []string `json:"aliases,omitempty"`     // in order; not the ids merged into it
 	MergedInto  string   `json:"merged_into,omitempty"` // the id of the project that took it over
 }
 
-// ExportedSession is a session as exports carry it. What belongs to a machine,
-// its process, is not among it.
+// ExportedSession is a session in an export. It omits the process, which belongs to one
+// machine.
 type ExportedSession struct {
 	Kind      string          `json:"kind,omitempty"`
 	ID        string          `json:"id"`
-	Project   string          `json:"project"` // its own
+	Project   string          `json:"project"` // the session's own project
 	Harness   string          `json:"harness,omitempty"`
 	Model     string          `json:"model,omitempty"`
 	StartedAt int64           `json:"started_at"` // Unix seconds, as are the next two
@@ -79,9 +79,8 @@ WHERE ?1 = '' OR ifnull(m.project_id, r.id) = ?1`
 	countSessionsOf  = `SELECT count(*) FROM sessions s WHERE s.project_id = ?1 OR s.key IN (SELECT value FROM json_each(?2))`
 )
 
-// EachExported calls put with every project of a scope: first those that stand
-// for themselves, then those that were merged into them, each in the order of
-// their ids.
+// EachExported calls put with every project of a scope: first unmerged projects, then
+// merged ones, each ordered by id.
 func EachExported(ctx context.Context, tx *store.Tx, of Scope, put func(Exported) error) error {
 	return tx.Each(ctx, func(r *sql.Rows) error {
 		var e Exported
@@ -98,10 +97,10 @@ func EachExported(ctx context.Context, tx *store.Tx, of Scope, put func(Exported
 	}, selectExported, of.ID)
 }
 
-// EachExportedSession calls put with every session of a scope, the earliest
-// first: those whose own project it is and those with the given keys, which have
-// rows in it. A session of another project appears as one of the scope's, without
-// its digest, which would tell of the other.
+// EachExportedSession calls put with every session of a scope, earliest first: the
+// scope's own sessions and those with the given keys, which have rows in it. A session of
+// another project appears as one of the scope's, without its digest, which would reveal
+// data of the other project.
 func EachExportedSession(ctx context.Context, tx *store.Tx, of Scope, keys []int64, put func(key int64, e ExportedSession) error) error {
 	query, args, err := of.sessions(selectAllSessions, selectSessionsOf, keys)
 	if err != nil {
@@ -124,8 +123,8 @@ func EachExportedSession(ctx context.Context, tx *store.Tx, of Scope, keys []int
 	}, query, args...)
 }
 
-// CountExported is how many projects and sessions EachExported and
-// EachExportedSession give.
+// CountExported returns the numbers of projects and sessions of EachExported and
+// EachExportedSession.
 func CountExported(ctx context.Context, tx *store.Tx, of Scope, keys []int64) (projects, sessions int, err error) {
 	if err := tx.Get(ctx, []any{&projects}, countExported, of.ID); err != nil {
 		return 0, 0, err

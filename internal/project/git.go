@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Git is what a repository's files say about it and about one of its worktrees
-// (mail §4). The zero Git stands for no repository.
+// Git describes a repository and one of its worktrees, as read from its files (mail §4).
+// The zero Git means no repository.
 type Git struct {
 	Common        string // the git directory that all worktrees share, links resolved
 	Toplevel      string // root of the worktree, links resolved; "" inside a bare repository
-	Main          string // root of the main worktree, or what comes nearest to it; Common for a bare repository
+	Main          string // root of the main worktree, or the best approximation; Common for a bare repository
 	Worktree      string // the name of a linked worktree; "" for the main one
-	Branch        string // that is checked out; "" with a detached HEAD
+	Branch        string // the branch that is checked out; "" with a detached HEAD
 	DefaultBranch string // origin's HEAD; "" if it is not known here
-	FoldsCase     bool   // core.ignorecase; where that is not set, whether the file system ignores case
+	FoldsCase     bool   // core.ignorecase; if unset, whether the file system ignores case
 }
 
-// Git reports what the files of the place's repository say about it, a handful of
-// small ones, of which Locate has read the config; whatever is missing or broken counts as absent. Outside a repository
-// it is the zero Git, with FoldsCase of the folder.
+// Git reads a few small files of the place's repository; Locate has already read the
+// config. Broken files count as missing. Outside a repository it returns the zero Git,
+// with FoldsCase of the folder.
 func (p Location) Git() Git {
 	if p.Identity == "" {
 		return Git{FoldsCase: ignoresCase(p.real)}
@@ -47,7 +47,7 @@ func ignoresCase(path string) bool {
 	if other == name {
 		return false
 	}
-	b, err := os.Lstat(filepath.Join(filepath.Dir(path), other)) // which is missing where case counts
+	b, err := os.Lstat(filepath.Join(filepath.Dir(path), other)) // missing if case matters
 	if err != nil {
 		return false
 	}
@@ -55,14 +55,14 @@ func ignoresCase(path string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// linkedWorktree is the name under which the repository knows the place's
-// worktree, "" for the main one.
+// linkedWorktree returns the name under which the repository knows the place's worktree,
+// "" for the main one.
 func (p Location) linkedWorktree() string {
 	if p.Root == "" {
 		return ""
 	}
 	git, ok := gitDirectory(p.Root)
-	if !ok || git == p.Identity { // which is canonical
+	if !ok || git == p.Identity { // Identity is canonical
 		return ""
 	}
 	if git = canonical(git); git == p.Identity || filepath.Base(filepath.Dir(git)) != "worktrees" {
@@ -71,7 +71,7 @@ func (p Location) linkedWorktree() string {
 	return filepath.Base(git)
 }
 
-// defaultBranch is the branch that origin's HEAD names.
+// defaultBranch returns the branch that origin's HEAD names.
 func defaultBranch(common string) string {
 	head, ok := readPointer(filepath.Join(common, "refs", "remotes", "origin", "HEAD"))
 	if !ok {
@@ -84,8 +84,8 @@ func defaultBranch(common string) string {
 	return strings.ToValidUTF8(branch, "\uFFFD")
 }
 
-// configEntry is the last value of a name in the sections [section] of a Git
-// configuration; ok is false without one. A name that stands alone means true.
+// configEntry returns the last value of a name in the sections [section] of a Git
+// configuration; ok is false if there is none. A name without a value means true.
 func configEntry(text, section, name string) (value string, ok bool) {
 	for header, entry := range configEntries(text) {
 		if strings.EqualFold(strings.TrimSpace(header), section) && strings.EqualFold(entry.name, name) {
@@ -98,7 +98,7 @@ func configEntry(text, section, name string) (value string, ok bool) {
 	return value, ok
 }
 
-// isTrue reads a truth value as Git does.
+// isTrue parses a boolean as Git does.
 func isTrue(value string, ok bool) bool {
 	switch strings.ToLower(value) {
 	case "true", "yes", "on", "1":
@@ -107,17 +107,17 @@ func isTrue(value string, ok bool) bool {
 	return false
 }
 
-// IsAbsolute reports whether a path is absolute, here or, as it stands in
-// transcripts, on Windows.
+// IsAbsolute reports whether a path is absolute here or on Windows, because transcripts
+// contain Windows paths.
 func IsAbsolute(path string) bool { return filepath.IsAbs(path) || isForeign(path) }
 
-// Canonical is the place's folder with its symbolic links resolved, the one
-// spelling under which folders are compared. Of one that does not exist the part
-// that does is resolved.
+// Canonical returns the place's folder with its symbolic links resolved, the spelling in
+// which folders are compared. If the folder does not exist, the existing part of the path
+// is resolved.
 func (p Location) Canonical() string { return p.real }
 
-// ReadMarker reads a small regular file that holds one line, at most 8 KiB; ok is
-// false for anything else and for none.
+// ReadMarker reads a small regular file of one line, at most 8 KiB. ok is false for a
+// missing or other file.
 func ReadMarker(file string) (line string, ok bool) {
 	text, ok := readPointer(file)
 	return strings.TrimSpace(text), ok

@@ -8,7 +8,7 @@ import (
 	"cairn/internal/project"
 )
 
-func TestGitTellsWhatTheFilesOfARepositorySay(t *testing.T) {
+func TestGitDescribesARepositoryFromItsFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	main := w.repo(w.path("app"))
@@ -48,8 +48,7 @@ func TestGitTellsWhatTheFilesOfARepositorySay(t *testing.T) {
 	want(w.path("apart"), project.Git{Common: w.path("apart.git"), Toplevel: w.path("apart"), Main: w.path("apart"), Branch: "main"})
 }
 
-// TestCaseFollowsTheFileSystemWhereTheSettingIsMissing: a second link to a file stands for
-// a file system that finds it under both names.
+// A second link to a file simulates a file system that finds the file under both names.
 func TestCaseFollowsTheFileSystemWhereTheSettingIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

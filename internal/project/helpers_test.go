@@ -88,7 +88,7 @@ func (w *world) symlink(target, link string) {
 	}
 }
 
-// git runs the real program, shielded from the settings of this machine.
+// git runs the real program without the settings of this machine.
 func (w *world) git(dir string, args ...string) {
 	w.Helper()
 	args = append([]string{
@@ -103,7 +103,7 @@ func (w *world) git(dir string, args ...string) {
 	}
 }
 
-// repo makes a repository with one commit.
+// repo creates a repository with one commit.
 func (w *world) repo(path string) string {
 	w.Helper()
 	w.mkdir(path)
@@ -144,7 +144,7 @@ func (w *world) try(fn func(ctx context.Context, tx *store.Tx) error) error {
 	return w.store.Write(w.Context(), store.Normal, fn)
 }
 
-// resolve is the project of a working directory.
+// resolve returns the project of a working directory.
 func (w *world) resolve(cwd string) (q project.Project) {
 	w.Helper()
 	p := w.locate(cwd)

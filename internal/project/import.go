@@ -11,21 +11,21 @@ import (
 	"cairn/internal/store"
 )
 
-// CodeOtherOrigin marks a project of an export that is another repository's here.
+// CodeOtherOrigin marks a project of an export whose id belongs to another repository
+// here.
 const CodeOtherOrigin = "project_differs"
 
 // maxSecond is the last second that can be written with four digits of a year.
 const maxSecond = 253402300799
 
-// ValidTime reports whether a time of an export, in Unix seconds, can be one.
+// ValidTime reports whether a time of an export, in Unix seconds, is in range.
 func ValidTime(at int64) bool { return 0 <= at && at <= maxSecond }
 
-// Check says what is wrong with a project that was read from an export, for
-// people; nil for a sound one.
+// Check returns a human-readable error if a project from an export is invalid, else nil.
 func (e *Exported) Check() error {
 	switch {
 	case checkID(e.ID) != nil:
-		return errors.New("its id cannot be a project's")
+		return errors.New("its id is not a valid project id")
 	case !isLine(e.Name, 4096) || len(e.Identity) > maxPath || len(e.Root) > maxPath || len(e.OriginURL) > maxPath:
 		return errors.New("its name or place is too long")
 	case len(e.Description) > 64<<10:
@@ -42,18 +42,17 @@ func (e *Exported) Check() error {
 	}
 	for _, alias := range e.Aliases {
 		if checkAlias(alias) != nil {
-			return errors.New("one of its aliases cannot be one")
+			return errors.New("one of its aliases is invalid")
 		}
 	}
 	return nil
 }
 
-// Check says what is wrong with a session that was read from an export, for
-// people; nil for a sound one.
+// Check returns a human-readable error if a session from an export is invalid, else nil.
 func (e *ExportedSession) Check() error {
 	switch {
 	case !isLine(e.ID, 4096) || e.ID == "":
-		return errors.New("its id cannot be a session's")
+		return errors.New("its id is not a valid session id")
 	case !ValidTime(e.StartedAt) || !ValidTime(e.EndedAt) || !ValidTime(e.LastSeen):
 		return errors.New("its times are out of range")
 	case len(e.Harness) > 4096 || len(e.Model) > 4096 || len(e.Digest) > 1<<20 || len(e.Branches) > 10_000:
@@ -63,7 +62,7 @@ func (e *ExportedSession) Check() error {
 	}
 	for _, b := range e.Branches {
 		if b == "" || len(b) > 4096 {
-			return errors.New("one of its branches cannot be one")
+			return errors.New("one of its branches is invalid")
 		}
 	}
 	return nil
@@ -71,8 +70,8 @@ func (e *ExportedSession) Check() error {
 
 func isLine(s string, most int) bool { return len(s) <= most && utf8.ValidString(s) }
 
-// allKeys are the keys of a project of an export; those of older exports follow from
-// its remote or its path.
+// allKeys returns the keys of a project of an export; for older exports they are derived
+// from its remote or its path.
 func (e *Exported) allKeys() []string {
 	switch remote := NormalizeRemote(e.OriginURL, ""); {
 	case len(e.Keys) > 0 || e.MergedInto != "":
@@ -87,9 +86,9 @@ func (e *Exported) allKeys() []string {
 	return nil
 }
 
-// Fits reports whether a project of an export may go together with the one that
-// its id names here. Two with the keys of different remotes are different repositories,
-// which is Conflict, CodeOtherOrigin; unless the export's has a project here already.
+// Fits returns an error if a project of an export conflicts with the project of the same
+// id here. Projects with keys of different remotes are different repositories (Conflict,
+// CodeOtherOrigin), unless the exported project already has a project here.
 func Fits(ctx context.Context, tx *store.Tx, e Exported) error {
 	keys := e.allKeys()
 	if _, ok, err := ownerOf(ctx, tx, keys); ok || err != nil {
@@ -104,7 +103,7 @@ func Fits(ctx context.Context, tx *store.Tx, e Exported) error {
 		return err
 	}
 	return fault.Newf(fault.Conflict, CodeOtherOrigin, "the project %s here is another repository (%s) than the one in the file (%s)",
-		e.ID, old.OriginURL, e.OriginURL).WithHint("import it into a store of its own with --db")
+		e.ID, old.OriginURL, e.OriginURL).WithHint("import it into a separate store with --db")
 }
 
 // ownerOf returns the project that has the first of some keys that any project has.
@@ -121,17 +120,17 @@ func hasRemote(keys []string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return strength(key) == remoteStrength })
 }
 
-// Imported is what became of a project of an export.
+// Imported is the result of importing a project.
 type Imported struct {
-	Project Project // to which its rows go
-	New     bool    // its row was made
-	Left    int     // aliases that lead elsewhere here and stay so
+	Project Project // the project that gets its rows
+	New     bool    // the project was created
+	Left    int     // number of aliases that mean another project here and stay so
 }
 
-// Import makes a project of an export, as it was in the other store, if no project has
-// one of its keys or its id. The aliases that are free lead to it, and its id where
-// another id has its keys. A project that is here already stays as it is.
-// Repeating it changes nothing. Errors are those of Fits and of the store.
+// Import creates a project of an export, unless a project here has its id or one of its
+// keys. Free aliases are added, and also its id if a project with another id has its
+// keys. An existing project stays unchanged. It is idempotent. Errors are those of Fits
+// and of the store.
 func Import(ctx context.Context, tx *store.Tx, e Exported) (r Imported, err error) {
 	if err := Fits(ctx, tx, e); err != nil {
 		return r, err
@@ -172,7 +171,7 @@ func Import(ctx context.Context, tx *store.Tx, e Exported) (r Imported, err erro
 	return r, err
 }
 
-// log appends that aliases now lead to q, and what has been merged into it.
+// log appends the changes for the aliases of q and for the projects merged into it.
 func (e *Exported) log(ctx context.Context, tx *store.Tx, q Project) error {
 	at := e.ChangedNS
 	if e.MergedInto != "" {
@@ -183,7 +182,7 @@ func (e *Exported) log(ctx context.Context, tx *store.Tx, q Project) error {
 		if _, err := logProjectAt(ctx, tx, key, at); err != nil {
 			return err
 		}
-		// What q was told of last may be later.
+		// The last logged change of q may be later.
 		if err := ignoreNone(tx.Get(ctx, []any{&at}, selectChanged, q.ID, at)); err != nil {
 			return err
 		}
@@ -192,8 +191,8 @@ func (e *Exported) log(ctx context.Context, tx *store.Tx, q Project) error {
 	return err
 }
 
-// addFree makes alias lead to a project, unless it leads somewhere already or is
-// the id of another project than own.
+// addFree adds an alias to a project, unless the alias exists or is the id of another
+// project than own.
 func addFree(ctx context.Context, tx *store.Tx, alias, own string, q Project) (added, left int, err error) {
 	other, taken, err := Find(ctx, tx, alias)
 	switch {
@@ -208,7 +207,7 @@ func addFree(ctx context.Context, tx *store.Tx, alias, own string, q Project) (a
 	return 1, 0, err
 }
 
-// insert makes the row of a project of an export.
+// insert inserts the row of a project of an export.
 func (e *Exported) insert(ctx context.Context, tx *store.Tx) (Project, error) {
 	q := Project{ID: e.ID, Name: e.Name, Identity: e.Identity, Root: e.Root, OriginURL: e.OriginURL}
 	if e.Identity != "" {
@@ -243,9 +242,9 @@ AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1`
 	selectKeyOfID = `SELECT key FROM projects WHERE id = ?`
 )
 
-// ImportSession makes a session of an export, or fills what is unknown of the
-// one that is here; added reports which. Its digest and branches are the affair of
-// observations. Repeating it changes nothing. An unknown project is NotFound.
+// ImportSession creates a session of an export, or fills unknown fields of the existing
+// one; added reports whether it was created. Package observation imports the digest and
+// the branches. It is idempotent. An unknown project is NotFound.
 func ImportSession(ctx context.Context, tx *store.Tx, e ExportedSession) (s Session, added bool, err error) {
 	old, known, err := FindSession(ctx, tx, e.ID)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"cairn/internal/store"
 )
 
-// The kinds of keys, by how they begin. A key without one of these is the normalised
-// URL of a remote: host/owner/repository.
+// The kinds of keys, by prefix. A key without one of these prefixes is the normalised URL
+// of a remote: host/owner/repository.
 const (
 	pathKind  = "path:"  // a folder, or a remote on this machine
 	rootKind  = "root:"  // the root commit of a history without a remote
-	splitKind = "split:" // a checkout that a person made a project of its own
+	splitKind = "split:" // a checkout that a person split off into its own project
 	nameKind  = "name:"  // a project without a place
 )
 
@@ -34,8 +34,8 @@ const uidDigits = 20
 // "https://" and the key is an address with the same key.
 //
 // For a repository on this machine the key is "path:" and the absolute path; a relative
-// one counts from dir. It is "" for an address that names no repository. No part of an
-// address gives a key with control characters or broken bytes, not even escaped.
+// one counts from dir. It is "" for an address without a repository. Keys never contain
+// control characters or invalid bytes, not even escaped.
 func NormalizeRemote(address, dir string) string {
 	address = strings.TrimSpace(address)
 	if len(address) > maxOrigin || !isPlain(address) {
@@ -134,7 +134,7 @@ func splitRemote(address string) (host, path string, local bool) {
 }
 
 // withoutUser returns an address of the form user@host:path without the user. Git has no
-// password there, but some people write one.
+// password there, but some people add one.
 func withoutUser(address string) string {
 	if user, rest, found := strings.Cut(address, "@"); found && !strings.ContainsAny(user, "/:") {
 		return rest
@@ -161,7 +161,7 @@ func localKey(path, dir string) string {
 }
 
 // repositoryKey returns the key of a repository at a canonical path: its git directory,
-// its main worktree and a bare repository's short name have the same.
+// its main worktree and a bare repository's short name have the same key.
 func repositoryKey(path string) string {
 	if filepath.Base(path) == ".git" {
 		path = filepath.Dir(path)
@@ -309,7 +309,7 @@ type Checkout struct {
 	Identity  string `json:"git_directory"`       // the canonical common git directory
 	Root      string `json:"root"`                // of the main worktree
 	Remote    string `json:"remote"`              // the key of its remote, "" without one
-	Pinned    bool   `json:"pinned"`              // put into its project by `project link` or `project split`
+	Pinned    bool   `json:"pinned"`              // assigned by `project link` or `project split`
 	Undecided string `json:"undecided,omitempty"` // the key of its remote if that belongs to another project
 
 	project int64
@@ -347,8 +347,8 @@ func (c *Checkout) put(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// checkoutAt returns the checkout with a git directory and its project; ok is false for
-// one that was never seen.
+// checkoutAt returns the checkout with a git directory and its project; ok is false if it
+// was never seen.
 func checkoutAt(ctx context.Context, tx *store.Tx, identity string) (c Checkout, q Project, ok bool, err error) {
 	err = tx.Get(ctx, append(scanProject(&q), c.scan()...), selectCheckout, identity)
 	return c, q, err == nil, ignoreNone(err)
@@ -377,8 +377,8 @@ func firstReflogLine(common string) string {
 	return string(line)
 }
 
-// birthOf returns a hash that recognises a repository after it was moved; "" if there is
-// nothing by which it can be recognised.
+// birthOf returns a hash that identifies a repository after it was moved, or "" if
+// nothing identifies it.
 func birthOf(common string) string {
 	line := firstReflogLine(common)
 	if line == "" {
@@ -388,8 +388,8 @@ func birthOf(common string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// clonedFrom returns the key of the remote from which a repository was cloned, as its
-// reflog says; "" if that is not known.
+// clonedFrom returns the key of the remote from which a repository was cloned, according
+// to its reflog, or "" if unknown.
 func (p Location) clonedFrom() string {
 	_, address, ok := strings.Cut(firstReflogLine(p.Identity), "\tclone: from ")
 	if !ok {

@@ -19,13 +19,13 @@ func (l Lineage) IsKnown() bool { return l.Harness != "" && l.Checkout != "" }
 // Lineage returns the lineage of a session.
 func (s *Session) Lineage() Lineage { return Lineage{s.Harness, s.Checkout} }
 
-// isOpen reports whether a session may go on. A session that had no event since the
-// column checkout was added does not count.
+// isOpen reports whether a session may go on. Sessions without an event since the column
+// checkout was added are not open.
 func (s *Session) isOpen() bool { return s.ClosedAt == 0 && s.Checkout != "" }
 
 // HasEnded reports whether a session has ended: its harness said so, another session
-// replaced it, or the process of its harness no longer runs. A session whose process is
-// unknown lasts until it is closed.
+// replaced it, or the process of its harness no longer runs. A session with an unknown
+// process is open until it is closed.
 func (s *Session) HasEnded() bool {
 	return s.ClosedAt != 0 || s.Process.PID != 0 && !s.Process.Runs()
 }
@@ -106,8 +106,8 @@ func Close(ctx context.Context, tx *store.Tx, key int64) error {
 }
 
 // closeReplaced closes the session that a new one replaces: the only other open session
-// of its process and lineage. With several open sessions it is unknown which of them was
-// replaced, so that none is closed.
+// of its process and lineage. With several open sessions it is unknown which one was
+// replaced, so none is closed.
 func closeReplaced(ctx context.Context, tx *store.Tx, s Session) error {
 	if s.Process.PID == 0 || !s.Lineage().IsKnown() {
 		return nil

@@ -12,35 +12,35 @@ import (
 // Codes of the errors of Link and Split.
 const (
 	CodeNoCheckout = "not_a_checkout"   // the place is not in a repository
-	CodeAlone      = "already_separate" // a checkout is alone in its project
+	CodeAlone      = "already_separate" // the checkout is the only one of its project
 )
 
-// kindCheckout is the kind of the changes that record what a person decided about a
-// checkout. Their op says which: link or split.
+// kindCheckout is the kind of changes that record a person's decision about a checkout.
+// Their op is link or split.
 const kindCheckout = "checkout"
 
 const (
 	selectCheckoutSessions = `SELECT key, checkout FROM sessions WHERE project_id = ? AND checkout IS NOT NULL ORDER BY key`
 	selectMergedAway       = `SELECT ` + projectColumns + ` FROM projects r JOIN project_aliases a ON a.alias = r.id WHERE r.root = ? AND a.project_id = ?`
 	deleteAlias            = `DELETE FROM project_aliases WHERE alias = ?`
-	// The records that it had are in the other project now, with their stream.
+	// Its records are in the other project now, with their stream.
 	renewStream = `UPDATE projects SET records_stream = 'records/' || ?2 || '-' || ?3
 WHERE key = ?1 AND EXISTS (SELECT 1 FROM projects o WHERE o.records_stream = 'records/' || ?2)`
 	moveSessionsByKey = `UPDATE sessions SET project_id = ? WHERE project_id = ? AND key IN (SELECT value FROM json_each(?))`
 )
 
-// Decision is what Link and Split did with a checkout.
+// Decision is the result of Link or Split.
 type Decision struct {
 	Checkout Checkout `json:"checkout"`
 	From     string   `json:"from"`     // the id of the project that it was in
 	Project  string   `json:"project"`  // the id of the project that it is in now
-	Sessions int      `json:"sessions"` // that moved with it
-	Whole    bool     `json:"whole"`    // everything of From moved, which is an alias now
+	Sessions int      `json:"sessions"` // number of sessions that moved with it
+	Whole    bool     `json:"whole"`    // all of From moved; From is an alias now
 }
 
 // SessionsAt lists the sessions of the place's project that began in the place's
-// checkout, in any of its worktrees. Sessions from before cairn recorded that are not
-// among them.
+// checkout, in any of its worktrees. It omits sessions from before cairn recorded the
+// checkout.
 func SessionsAt(ctx context.Context, tx *store.Tx, p Location) (keys []int64, err error) {
 	q, ok, err := Current(ctx, tx, p)
 	if err != nil || !ok {
@@ -68,12 +68,13 @@ func SessionsAt(ctx context.Context, tx *store.Tx, p Location) (keys []int64, er
 }
 
 // Link moves the checkout of a place into another project, with the given sessions, whose
-// rows the caller moves by move. If nothing else is in its project, everything of that
-// moves by merge (see Merge), and the whole project becomes an alias; merge may be nil to
-// move the checkout alone. Linking again changes nothing. It is logged.
+// rows move with the function move. If the checkout is the only content of its project,
+// merge moves the whole project (see Merge), and the project becomes an alias. merge may
+// be nil to move only the checkout. Link is idempotent and logged.
 //
 // Errors: Invalid with CodeNoCheckout outside a repository, NotFound for an unknown
-// project, and those of move and merge; then the transaction must not be committed.
+// project, and those of move and merge. After an error the transaction must not be
+// committed.
 func Link(ctx context.Context, tx *store.Tx, p Location, into string, sessions []int64, move MoveSessions, merge MoveProject) (d Decision, err error) {
 	c, from, err := resolveCheckout(ctx, tx, p)
 	if err != nil {
@@ -117,11 +118,11 @@ type MoveSessions func(ctx context.Context, tx *store.Tx, from, into Project, se
 // MoveProject moves the rows of other parts from one project to another.
 type MoveProject func(ctx context.Context, tx *store.Tx, from, into Project) error
 
-// Split makes the checkout of a place a project of its own, with the given sessions. It
-// takes the key of its remote along if no other checkout of the project has that remote;
-// else it is pinned. id is the new project's, "" for one after the place's name. A
-// checkout that is alone in its project but whose remote belongs to another one stays
-// where it is, and that is decided then. It is logged.
+// Split moves the checkout of a place into a new project, with the given sessions. The
+// key of its remote moves too if no other checkout of the project has that remote; else
+// the checkout is pinned. id is the id of the new project, "" for one from the place's
+// name. If the checkout is the only one of its project but its remote belongs to another
+// project, it stays, and the question counts as decided. Split is logged.
 //
 // Errors: Invalid with CodeNoCheckout; Conflict with CodeAlone, and with CodeExists for
 // an id that is taken; those of move.
@@ -166,7 +167,7 @@ func (d *Decision) splitOff(ctx context.Context, tx *store.Tx, p Location, id st
 	if c.Pinned {
 		keys = []string{splitKind + store.NewID()}
 	}
-	if from.Identity == c.Identity { // another checkout stands for the project now
+	if from.Identity == c.Identity { // another checkout represents the project now
 		if err := leaveFirst(ctx, tx, c, from, all); err != nil {
 			return err
 		}
@@ -190,8 +191,8 @@ func (d *Decision) splitOff(ctx context.Context, tx *store.Tx, p Location, id st
 	return d.place(ctx, tx, c, from, to, sessions, move)
 }
 
-// newlySplit creates the project of a checkout that is split off. One that the checkout
-// had before it was merged away comes back under its id.
+// newlySplit creates the project of a checkout that is split off. If the checkout had a
+// project that was merged, that project is restored with its id.
 func newlySplit(ctx context.Context, tx *store.Tx, p Location, id string, c Checkout, from Project, keys []string) (to Project, err error) {
 	err = tx.Get(ctx, scanProject(&to), selectMergedAway, c.Root, from.ID)
 	switch {
@@ -255,7 +256,7 @@ func (d *Decision) place(ctx context.Context, tx *store.Tx, c Checkout, from, to
 	return nil
 }
 
-// log appends the decision itself.
+// log appends the decision to the change log.
 func (d *Decision) log(ctx context.Context, tx *store.Tx, op string) error {
 	doc, err := json.Marshal(d)
 	if err != nil {
@@ -267,7 +268,7 @@ func (d *Decision) log(ctx context.Context, tx *store.Tx, op string) error {
 	return err
 }
 
-// resolveCheckout returns the checkout of a place and its project, as it is now.
+// resolveCheckout returns the present checkout of a place and its project.
 func resolveCheckout(ctx context.Context, tx *store.Tx, p Location) (Checkout, Project, error) {
 	if p.Identity == "" || p.Gone {
 		return Checkout{}, Project{}, fault.Newf(fault.Invalid, CodeNoCheckout, "%s is not in a repository", p.Cwd).

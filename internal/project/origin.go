@@ -8,10 +8,11 @@ import (
 	"cairn/internal/regular"
 )
 
-// maxOrigin bounds a remote's address, in bytes; a longer one counts as none.
+// maxOrigin is the maximum length of a remote's address in bytes; a longer address is
+// ignored.
 const maxOrigin = 2000
 
-// configOf is the text of the config of a git directory, "" if there is none or it
+// configOf returns the text of the config of a git directory, "" if there is none or it
 // cannot be read. Included files are not followed.
 func configOf(common string) string {
 	data, err := regular.ReadHead(filepath.Join(common, "config"), maxConfig)
@@ -49,11 +50,11 @@ func remoteOf(config string) string {
 // configLine is an entry of a Git configuration.
 type configLine struct {
 	name, value string
-	alone       bool // it has no equals sign
+	alone       bool // the entry has no equals sign
 }
 
-// configEntries reads Git's configuration syntax: every entry with the header of
-// its section. Names are in the case in which they stand.
+// configEntries reads Git's configuration syntax: every entry with the header of its
+// section. Names keep their case.
 func configEntries(text string) iter.Seq2[string, configLine] {
 	return func(yield func(string, configLine) bool) {
 		rest, section := strings.TrimPrefix(text, "\uFEFF"), ""
@@ -82,8 +83,8 @@ func isNameChar(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-'
 }
 
-// sectionHeader takes a header off the text; it ends at its bracket outside
-// quotes. One that is not closed on its line is "".
+// sectionHeader splits off a section header, which ends at its bracket outside quotes. A
+// header that is not closed on its line is "".
 func sectionHeader(text string) (header, rest string) {
 	quoted := false
 	for i := 1; i < len(text); i++ {
@@ -112,8 +113,8 @@ func remoteName(header string) (name string, ok bool) {
 	return name, ok && strings.EqualFold(strings.TrimSpace(section), "remote")
 }
 
-// configValue takes the rest of an entry off the text: "= value" with quotes,
-// escapes, comments and continued lines; "" where there is no equals sign.
+// configValue splits off the rest of an entry: "= value" with quotes, escapes, comments
+// and continued lines. It is "" without an equals sign.
 func configValue(text string) (value, rest string) {
 	body, ok := strings.CutPrefix(text, "=")
 	if !ok {
@@ -148,8 +149,8 @@ func configValue(text string) (value, rest string) {
 	return strings.TrimLeft(b.String()[:kept], " \t"), ""
 }
 
-// unescaped is what the character at i after a backslash stands for; i moves on
-// over the two characters of a continued line that ends in CR LF.
+// unescaped returns the meaning of the character at i after a backslash. It advances i if
+// a continued line ends in CR LF.
 func unescaped(body string, i *int) string {
 	switch c := body[*i]; c {
 	case '\n':
@@ -171,9 +172,9 @@ func unescaped(body string, i *int) string {
 	}
 }
 
-// withoutCredentials cuts user names, passwords and query strings out of a
-// remote's address: it is stored, and tokens are often kept there. The user of
-// an SSH address stays, for it is part of the name.
+// withoutCredentials removes user names, passwords and query strings from a remote's
+// address, because it is stored and often contains tokens. The user of an SSH address
+// stays, because it is part of the name.
 func withoutCredentials(url string) string {
 	if len(url) > maxOrigin || strings.ContainsAny(url, "\x00\n") {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestOriginIsWhatGitReads lets the real program judge each configuration.
+// TestOriginIsWhatGitReads compares each configuration with the real program.
 func TestOriginIsWhatGitReads(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -43,7 +43,7 @@ func TestOriginIsWhatGitReads(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			// Exit status 1 says that there is no such key.
+			// Exit status 1 means that there is no such key.
 			out, err := exec.CommandContext(t.Context(), "git", "config", "--file", file, "--get-all", "remote.origin.url").Output()
 			if status, ok := err.(*exec.ExitError); err != nil && (!ok || status.ExitCode() != 1) {
 				t.Fatalf("git: %v", err)

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// PathKey is the one key of a file, whatever worktree, spelling or separator it
-// comes in (observations §2): its path relative to the root of the nearest
-// worktree of the place's repository that holds it, in slashes and Unicode NFC;
-// for a file outside that repository its absolute path in the same form; "" for
-// "". The root itself is ".". A file in a repository nested inside the worktree,
-// such as a submodule, is relative to the worktree anyway.
+// PathKey returns the key of a file, independent of worktree, spelling and separator
+// (observations §2). It is the path relative to the root of the nearest worktree of the
+// place's repository, with slashes and in Unicode NFC. For a file outside the repository
+// it is the absolute path in the same form. The root itself is ".", and "" gives "". A
+// file in a repository nested inside the worktree, such as a submodule, is relative to
+// the worktree as well.
 //
-// Nothing is read but which folders hold a .git. Where those are gone,
-// .worktrees/NAME and .claude/worktrees/NAME count as worktrees. Call Within
-// first if the row belongs to another project than the place's own.
+// It only reads which folders contain a .git. If these no longer exist, .worktrees/NAME
+// and .claude/worktrees/NAME count as worktrees. Call Within first if the row belongs to
+// another project than the place's own.
 func (p Location) PathKey(file string) string {
 	if file == "" {
 		return ""
@@ -37,10 +37,9 @@ func (p Location) PathKey(file string) string {
 	return nfc(withoutLostWorktree(slashed(abs)))
 }
 
-// Within is the place as seen from the project to which its rows belong: where
-// it lies in no repository of its own, because it is gone or because the session
-// stepped outside, the project's repository is the one that paths are relative
-// to. Otherwise it is p itself.
+// Within returns the place as seen from the project of its rows. If the place is in no
+// repository, because it no longer exists or the session left the repository, paths are
+// relative to the project's repository. Otherwise it returns p.
 func (p Location) Within(q Project) Location {
 	if q.Identity == "" || q.Identity == p.Identity {
 		return p
@@ -56,7 +55,7 @@ func (p Location) Within(q Project) Location {
 	return p
 }
 
-// relative is the path of a file inside the place's repository.
+// relative returns the path of a file inside the place's repository.
 func (p Location) relative(abs string) (rel string, ok bool) {
 	for _, root := range [...]string{p.Root, p.mainRoot()} {
 		if rel, ok := below(root, abs); ok {
@@ -78,8 +77,8 @@ func (p Location) relative(abs string) (rel string, ok bool) {
 	return "", false
 }
 
-// inside corrects a path relative to root if the file lies in another worktree
-// of the repository, itself below root.
+// inside corrects a path relative to root if the file is in another worktree of the
+// repository that is below root.
 func (p Location) inside(root, abs, rel string) string {
 	if nested, ok := p.worktreeAbove(abs, root); ok {
 		if r, ok := below(nested, abs); ok {
@@ -118,9 +117,9 @@ func (p Location) worktreeAbove(path, stop string) (root string, ok bool) {
 	return "", false
 }
 
-// lostWorktree is the root of the worktree folder that held path below root and
-// is gone; root itself if there is none. The last part of the path of a file is not
-// taken for a part of the worktree's name.
+// lostWorktree returns the root of a former worktree below root that contained path, or
+// root if there is none. The last element of a file's path is never part of the
+// worktree's name.
 func lostWorktree(root, path string, isFile bool) string {
 	rel, ok := below(root, path)
 	if !ok {
@@ -137,14 +136,14 @@ func lostWorktree(root, path string, isFile bool) string {
 	return root
 }
 
-// maxWorktreeName is how many folders the name of a lost worktree may have, for
-// branches like team/task are common names.
+// maxWorktreeName is the maximum number of folders in the name of a former worktree,
+// because names like team/task are common.
 const maxWorktreeName = 3
 
-// lostName is the folder of a lost worktree whose name begins with folder and goes
-// on, it may be, in rest: up to the part that stands in the main worktree as well.
-// If none does, a working directory directly below folder is the worktree, else
-// folder is. ok is false if what there is of it exists. All are slash paths.
+// lostName returns the folder of a former worktree whose name begins with folder and may
+// continue in rest. The name ends before the first element that also exists in the main
+// worktree. If no element exists there, a working directory directly below folder is the
+// worktree, else folder is. ok is false if the folder exists. All paths have slashes.
 func lostName(main, folder, rest string, isFile bool) (lost string, ok bool) {
 	parts := strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })
 	last := folder
@@ -167,12 +166,12 @@ func lostName(main, folder, rest string, isFile bool) (lost string, ok bool) {
 	}
 }
 
-// isNested reports whether worktrees beside a folder may be named with slashes:
-// Claude Code's own never are.
+// isNested reports whether names of worktrees next to a folder may contain slashes;
+// Claude Code's own never do.
 func isNested(folder string) bool { return path.Base(path.Dir(folder)) == ".worktrees" }
 
-// After is the place as seen by a session that was in q before: deeper in a lost
-// worktree, its root is the one that was known.
+// After returns the place as seen by a session that was in q before: below a former
+// worktree, its known root is used.
 func (p Location) After(q Location) Location {
 	if p.Gone && q.Gone && p.Identity != "" && p.Identity == q.Identity && len(q.Root) > len(p.Root) {
 		if _, deeper := below(q.Root, p.real); deeper {
@@ -182,8 +181,7 @@ func (p Location) After(q Location) Location {
 	return p
 }
 
-// withoutLostWorktree drops the worktree folders that are gone from an absolute
-// path in slashes.
+// withoutLostWorktree removes former worktree folders from an absolute path with slashes.
 func withoutLostWorktree(path string) string {
 	main, worktree, ok := splitWorktree(path)
 	if !ok || len(path) > maxPath {
@@ -229,8 +227,8 @@ func splitWorktree(path string) (main, worktree string, ok bool) {
 	}
 }
 
-// below is path relative to root, in slashes; "." for root itself. It does not
-// look at the disk.
+// below returns path relative to root, with slashes; "." for root itself. It does not
+// access the disk.
 func below(root, path string) (rel string, ok bool) {
 	if root == "" {
 		return "", false
@@ -251,7 +249,7 @@ func below(root, path string) (rel string, ok bool) {
 
 func slashed(path string) string { return strings.ReplaceAll(path, `\`, "/") }
 
-// nfc is norm.NFC with a way past it for what needs none.
+// nfc returns s in Unicode NFC. Most strings skip the conversion.
 func nfc(s string) string {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {

@@ -65,8 +65,7 @@ func TestOneFileHasOneKeyAcrossWorktreesAndSpellings(t *testing.T) {
 	}
 }
 
-// TestLostWorktreesMayBeNamedWithSlashes looks at worktrees that are called like
-// branches, after they were removed.
+// The worktrees are named like branches and were removed.
 func TestLostWorktreesMayBeNamedWithSlashes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,15 +9,15 @@ import (
 	"cairn/internal/fault"
 )
 
-// Location is what the files around a working directory say about it. It is a
-// plain value; use Locate to make one.
+// Location describes a working directory and the repository around it, as read from
+// files. It is a plain value; use Locate to create one.
 type Location struct {
-	Cwd       string // absolute and clean, as it was given otherwise
+	Cwd       string // absolute and clean, otherwise as given
 	Home      string // the user's home directory, "" if unknown
-	Gone      bool   // Cwd does not exist (any more)
+	Gone      bool   // Cwd does not exist
 	Identity  string // the repository's canonical common git directory, "" outside one
 	Root      string // root of the worktree that holds Cwd, links resolved; "" outside one and inside a bare repository
-	Slug      string // the id that it asks for, before any suffix (observations §2, rules 3 and 5)
+	Slug      string // the wanted project id, without suffix (observations §2, rules 3 and 5)
 	Name      string // display name, ≤ 200 characters
 	OriginURL string // of the repository's remote, without credentials, "" without one
 	Remote    string // the key of that remote (see NormalizeRemote), "" without one
@@ -27,10 +27,10 @@ type Location struct {
 	kind      placeKind
 	foldsCase bool   // core.ignorecase of the repository
 	caseIsSet bool   // the repository's configuration has core.ignorecase
-	mainTree  string // its core.worktree, as it stands there
+	mainTree  string // its core.worktree, as written there
 }
 
-// placeKind says which rule of observations §2 names the project.
+// placeKind is the rule of observations §2 that names the project.
 type placeKind uint8
 
 const (
@@ -40,12 +40,12 @@ const (
 	atTop                         // rule 5: unknown
 )
 
-// Locate looks at a working directory (observations §2). A relative one counts
-// from the process's own. home may be "". It reads files only, climbs at most 64
-// folders, and takes whatever is broken for absent.
+// Locate reads the surroundings of a working directory (observations §2). A relative path
+// is relative to the process's own directory. home may be "". It only reads files, climbs
+// at most 64 folders, and treats broken files as missing.
 //
-// Errors: Invalid for a blank cwd, and for a relative one where the process has
-// no working directory.
+// Errors: Invalid for a blank cwd, and for a relative one if the process has no working
+// directory.
 func Locate(cwd, home string) (Location, error) {
 	if strings.TrimSpace(cwd) == "" {
 		return Location{}, fault.New(fault.Invalid, "cwd_blank", "the working directory must not be blank")
@@ -62,7 +62,7 @@ func Locate(cwd, home string) (Location, error) {
 	}
 	var err error
 	if p.Cwd, err = filepath.Abs(cwd); err != nil {
-		return Location{}, fault.Wrap(err, fault.Invalid, "cwd_relative", "a relative working directory leads nowhere here")
+		return Location{}, fault.Wrap(err, fault.Invalid, "cwd_relative", "a relative working directory is not possible here")
 	}
 	p.real, p.Gone = physical(p.Cwd)
 	r, ok := enclosing(p.real, home)
@@ -101,8 +101,8 @@ func nameRepository(identity string) (slug, name string) {
 	return named(base)
 }
 
-// nameFolder applies rule 5. A folder that is gone and was a worktree takes the
-// name of what held it (observations §12).
+// nameFolder applies rule 5. A former worktree gets the name of the folder around it
+// (observations §12).
 func (p *Location) nameFolder() {
 	p.subject = p.Cwd
 	if main, _, ok := splitWorktree(p.Cwd); ok && p.Gone {
@@ -135,8 +135,8 @@ func isTop(p string) bool {
 	return filepath.Dir(p) == p
 }
 
-// mainRoot is the root of the repository's main worktree, or what comes nearest
-// to it; "" outside a repository.
+// mainRoot returns the root of the repository's main worktree, or the best approximation;
+// "" outside a repository.
 func (p Location) mainRoot() string {
 	switch {
 	case p.Identity == "":
@@ -149,8 +149,8 @@ func (p Location) mainRoot() string {
 	return p.Identity
 }
 
-// recordedRoot is the folder that is kept with the project's row, "" if it is
-// too long to exist.
+// recordedRoot returns the folder that is stored in the project's row, "" if it is too
+// long to exist.
 func (p Location) recordedRoot() string {
 	root := p.mainRoot()
 	if root == "" {
@@ -162,8 +162,8 @@ func (p Location) recordedRoot() string {
 	return root
 }
 
-// Absolute is a file's path joined to Cwd and cleaned, in the separators of this
-// system; "" for "". It does not look at the disk (observations §2).
+// Absolute returns a file's path joined to Cwd and cleaned, in the separators of this
+// system; "" for "". It does not access the disk (observations §2).
 func (p Location) Absolute(file string) string {
 	switch {
 	case file == "":
@@ -180,8 +180,8 @@ func (p Location) Absolute(file string) string {
 	return filepath.Join(p.Cwd, file)
 }
 
-// isForeign recognises a Windows path on another system: transcripts may come
-// from there.
+// isForeign reports whether a path is a Windows path on another system. Transcripts may
+// contain such paths.
 func isForeign(p string) bool {
 	if runtime.GOOS == "windows" || len(p) < 2 {
 		return false

@@ -38,7 +38,7 @@ func TestWorktreesAndSubfoldersShareOneIdentity(t *testing.T) {
 	}
 }
 
-func TestSubmoduleIsARepositoryOfItsOwn(t *testing.T) {
+func TestSubmoduleIsASeparateRepository(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	lib, super := w.repo(w.path("lib")), w.repo(w.path("super"))
@@ -140,7 +140,7 @@ func TestSymbolicLinksLeadToTheSameIdentity(t *testing.T) {
 		w.path("link"):              repo,
 		w.path("link", "sub"):       repo,
 		w.path("sublink"):           repo,
-		filepath.Join(repo, "out"):  repo, // leads out of it, but stands in it
+		filepath.Join(repo, "out"):  repo, // the link leads outside, but is inside
 		filepath.Join(repo, "out/"): repo,
 		w.path("app", "vendor"):     w.path("other"), // as Git sees it
 		w.path("second"):            repo,
@@ -149,7 +149,7 @@ func TestSymbolicLinksLeadToTheSameIdentity(t *testing.T) {
 	}
 }
 
-func TestBrokenGitEntriesArePassedOver(t *testing.T) {
+func TestBrokenGitEntriesAreSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	outer := w.repo(w.path("outer"))
@@ -253,7 +253,7 @@ func TestBlankCwdIsInvalid(t *testing.T) {
 	}
 }
 
-func TestLookingChangesNothing(t *testing.T) {
+func TestLocateChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	repo := w.repo(w.path("app"))

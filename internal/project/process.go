@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Process names a running process permanently: its number may be given to another
-// one, but not together with its start. The zero value means unknown.
+// Process identifies a process permanently: its number may be reused, but not together
+// with its start. The zero value means unknown.
 type Process struct {
 	PID   int
 	Start int64 // opaque; equal only for the same process of the same boot
@@ -25,17 +25,17 @@ func (p Process) Runs() bool {
 // maxAncestors bounds how far parents are followed.
 const maxAncestors = 16
 
-// processInfo is what the system tells about a process.
+// processInfo describes a process.
 type processInfo struct {
 	Process
 	parent int
-	name   string // of its program, lower case, without folder and extension
+	name   string // name of its program, lower case, without folder and extension
 }
 
-// HarnessProcess is the process that started this one, shells in between passed
-// over, since hooks may be run through one. It is zero where that cannot be
-// told, among others for an orphan, and never the system's own first process or
-// a container's. No process is started to find out.
+// HarnessProcess returns the process that started this one. It skips shells in between,
+// because a shell may run the hook. It returns the zero Process if the parent is unknown,
+// for example for an orphan, and never the first process of the system or a container. It
+// starts no process.
 func HarnessProcess() Process {
 	for p := range parents() {
 		switch {
@@ -48,8 +48,8 @@ func HarnessProcess() Process {
 	return Process{}
 }
 
-// Ancestors lists the processes above this one, the parent first, at most 16;
-// it ends early where one cannot be told.
+// Ancestors returns the ancestors of this process, the parent first, at most 16. It ends
+// early at an unknown one.
 func Ancestors() []Process {
 	list := []Process{}
 	for p := range parents() {
@@ -58,7 +58,7 @@ func Ancestors() []Process {
 	return list
 }
 
-// parents yields the processes above this one, the parent first.
+// parents yields the ancestors of this process, the parent first.
 func parents() iter.Seq[processInfo] {
 	return func(yield func(processInfo) bool) {
 		table := openProcesses()
@@ -69,8 +69,8 @@ func parents() iter.Seq[processInfo] {
 			}
 			child := p.Process
 			p, ok = table.inspect(p.parent)
-			// A parent younger than its child is another process under the number of
-			// one that has ended.
+			// A parent younger than its child is another process that reuses the number
+			// of an ended one.
 			if !ok || p.PID == child.PID || p.Start > child.Start || !yield(p) {
 				return
 			}
@@ -94,8 +94,8 @@ func isShell(name string) bool {
 	return false
 }
 
-// isInit recognises programs that adopt orphans and therefore say nothing about
-// who started them.
+// isInit reports whether a program adopts orphans. Such a parent does not show who
+// started the process.
 func isInit(name string) bool {
 	switch name {
 	case "init", "systemd", "launchd", "tini", "dumb-init", "docker-init", "catatonit", "s6-svscan", "runsvdir",

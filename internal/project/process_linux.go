@@ -10,10 +10,11 @@ import (
 
 // processes reads /proc.
 type processes struct {
-	boot int64 // tells this boot from others, above the bits that a start time needs
+	boot int64 // identifies this boot, in the bits above a start time
 }
 
-// startBits is what clock ticks since boot fit into for 80,000 years at 100 Hz.
+// startBits is the number of bits for clock ticks since boot. They suffice for 80,000
+// years at 100 Hz.
 const startBits = 48
 
 func openProcesses() processes {
@@ -28,8 +29,8 @@ func openProcesses() processes {
 	return processes{boot: int64(h.Sum64() >> (startBits + 1) << startBits)}
 }
 
-// inspect reads a process's number, program, parent and start from its stat
-// line; the program's name there may hold anything, also brackets and spaces.
+// inspect reads a process's number, program, parent and start from its stat line; the
+// program's name there may contain any characters, also brackets and spaces.
 func (t processes) inspect(pid int) (processInfo, bool) {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -41,7 +42,7 @@ func (t processes) inspect(pid int) (processInfo, bool) {
 	}
 	const parentField, startField = 1, 19 // after the name
 	fields := strings.Fields(string(line[end+1:]))
-	if len(fields) <= startField || fields[0] == "Z" { // Z: it has ended, only its parent has not asked yet
+	if len(fields) <= startField || fields[0] == "Z" { // Z: it has ended, but its parent has not reaped it yet
 		return processInfo{}, false
 	}
 	parent, err := strconv.Atoi(fields[parentField])

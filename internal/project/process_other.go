@@ -2,7 +2,7 @@
 
 package project
 
-// processes knows nothing on systems that cairn is not built for.
+// processes finds no process on systems that cairn does not support.
 type processes struct{}
 
 func openProcesses() processes { return processes{} }

@@ -11,15 +11,15 @@ import (
 	"cairn/internal/project"
 )
 
-// report is what a hook process sees of those above it.
+// report is what a hook process finds about its ancestors.
 type report struct {
 	PID       int // of the process that plays the harness
 	Harness   project.Process
 	Ancestors []project.Process
 }
 
-// TestMain lets the test program play a harness and its hook: real processes
-// are the only way to try what this room knows about them.
+// TestMain lets the test program play a harness and its hook: only real processes can
+// test this package.
 func TestMain(m *testing.M) {
 	var err error
 	switch os.Getenv("CAIRN_TEST_ROLE") {
@@ -124,7 +124,7 @@ func TestHarnessIsFoundThroughAShell(t *testing.T) {
 	}
 }
 
-func TestProcessIsToldAlikeByAllItsChildren(t *testing.T) {
+func TestAllChildrenReportTheSameProcess(t *testing.T) {
 	t.Parallel()
 	a, b := startHarness(t, ""), startHarness(t, "")
 	if a.Ancestors[1] != b.Ancestors[1] || a.Ancestors[1].PID != os.Getpid() {

@@ -12,8 +12,8 @@ type processes struct{}
 
 func openProcesses() processes { return processes{} }
 
-// inspect reads a process's parent, program and start in 100 ns since 1601. The
-// parent may have ended and its number may be another's by now.
+// inspect reads a process's parent, program and start in 100 ns since 1601. The parent
+// may have ended, and another process may have its number.
 func (processes) inspect(pid int) (info processInfo, ok bool) {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
 	if err != nil {

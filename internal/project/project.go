@@ -12,41 +12,41 @@ import (
 	"cairn/internal/store"
 )
 
-// Codes of the errors that this room makes.
+// Error codes of this package.
 const (
 	CodeNotFound = "project_not_found" // no project has that id or alias
-	CodeTaken    = "project_exists"    // a name is a project's id already
+	CodeTaken    = "project_exists"    // the name is already a project's id
 )
 
-// Project is a row of the store. The name that people see is its ID; UID is the name
-// under which it crosses to other devices; Key is for joins inside this store alone.
+// Project is a row of the store. People see ID; other devices use UID; Key is only for
+// joins inside this store.
 type Project struct {
 	Key       int64  `json:"-"`
 	ID        string `json:"id"`         // ^[a-z0-9][a-z0-9._-]{0,63}$, never changed
 	Name      string `json:"name"`       // for display
 	UID       string `json:"uid"`        // 20 hexadecimal digits, a hash of its strongest key; "" in a store that is not migrated yet
-	Identity  string `json:"identity"`   // git directory of the checkout at Root, "" for a folder or a created project; it decides nothing
+	Identity  string `json:"identity"`   // git directory of the checkout at Root, "" for a folder or a created project; informational
 	Root      string `json:"root"`       // root of the first checkout's main worktree, or the folder; "" for a created project
 	OriginURL string `json:"origin_url"` // without credentials, "" if there is none
 }
 
-// Resolve returns the project of a place and creates its row when it is new. A
-// checkout that was seen before has the project that is stored for it. A new one has
-// the project with the key of its remote, or of its path (amendments §C.1): all clones
-// of a remote are one project, and names never decide. A checkout without a remote
-// that was moved is recognised by its reflog. A changed remote adds a key to the
-// project, unless another project has that key: then it is noted as undecided. A gone
-// place belongs to the project with the longest recorded root around it (observations
-// §12). A slug that is taken gets a suffix.
+// Resolve returns the project of a place and creates it if necessary. A known checkout
+// has its stored project. A new one has the project with the key of its remote, or of its
+// path (amendments §C.1). So all clones of a remote are one project, and names do not
+// matter. A checkout without a remote that was moved is recognised by its reflog. A
+// changed remote adds a key to the project, unless another project has that key; then the
+// checkout is marked as undecided. A place that no longer exists belongs to the project
+// with the longest stored root around it (observations §12). A slug that is taken gets a
+// suffix.
 //
-// It writes only what is new. Errors are those of the store.
+// It writes only changed data. Errors are those of the store.
 func Resolve(ctx context.Context, tx *store.Tx, p Location) (Project, error) {
 	return resolve(ctx, tx, p, nil)
 }
 
-// Current is the project of a place as Resolve would find it, without creating
-// or changing anything; ok is false if it has no row yet, and for the root of a
-// file system, which stands for no project in particular (observations §8).
+// Current returns the project of a place as Resolve would find it, without creating or
+// changing anything; ok is false if the project does not exist, and for the root of a
+// file system, which belongs to no project (observations §8).
 func Current(ctx context.Context, tx *store.Tx, p Location) (q Project, ok bool, err error) {
 	if p.kind == atTop && p.Identity == "" {
 		return Project{}, false, nil
@@ -55,9 +55,8 @@ func Current(ctx context.Context, tx *store.Tx, p Location) (q Project, ok bool,
 	return m.project, ok, err
 }
 
-// CurrentWithIDs is Current with the ids under which the place's project was known: its
-// own first, then that of the project that the place had before it was merged into it;
-// none without a project.
+// CurrentWithIDs is Current with all ids of the place's project: its own first, then the
+// id of the place's project before a merge. There are none without a project.
 func CurrentWithIDs(ctx context.Context, tx *store.Tx, p Location) (q Project, ids []string, err error) {
 	if p.kind == atTop && p.Identity == "" {
 		return q, nil, nil
@@ -70,9 +69,9 @@ func CurrentWithIDs(ctx context.Context, tx *store.Tx, p Location) (q Project, i
 	return m.project, append([]string{m.project.ID}, ids...), err
 }
 
-// Find returns the project that an id or an alias names, else a key, a uid, a remote's
-// URL in any form, or the path of a checkout; ok is false if there is none. The id of a
-// project that was merged names the one that took it over.
+// Find returns the project of an id or alias, else of a key, a uid, a remote's URL in any
+// form, or the path of a checkout. ok is false if there is none. The id of a merged
+// project means the project that it was merged into.
 func Find(ctx context.Context, tx *store.Tx, name string) (q Project, ok bool, err error) {
 	err = tx.Get(ctx, scanProject(&q), selectByName, name)
 	if err == nil || ignoreNone(err) != nil {
@@ -89,9 +88,8 @@ func Find(ctx context.Context, tx *store.Tx, name string) (q Project, ok bool, e
 	return FindKey(ctx, tx, name)
 }
 
-// Ensure returns the project that an id or alias names and creates one of that
-// id, without a place, if there is none. Repeating it is safe. An unfit id is
-// Invalid.
+// Ensure returns the project of an id or alias. If there is none, it creates one with
+// that id and without a place. It is idempotent. An invalid id is Invalid.
 func Ensure(ctx context.Context, tx *store.Tx, id string) (Project, error) {
 	q, ok, err := Find(ctx, tx, id)
 	if err != nil || ok {
@@ -106,7 +104,7 @@ func resolve(ctx context.Context, tx *store.Tx, p Location, inherited *Project) 
 	case err != nil:
 		return Project{}, err
 	case ok:
-		err = m.update(ctx, tx, p) // which may change the project
+		err = m.update(ctx, tx, p) // may change the project
 		return m.project, err
 	}
 	id, err := freeID(ctx, tx, p)
@@ -121,7 +119,7 @@ func resolve(ctx context.Context, tx *store.Tx, p Location, inherited *Project) 
 	return q, c.put(ctx, tx)
 }
 
-// newKeys are the keys of a project that a place creates.
+// newKeys returns the keys of a new project at this place.
 func (p Location) newKeys() []string {
 	if p.Identity == "" && p.kind == atTop {
 		return nil
@@ -129,16 +127,15 @@ func (p Location) newKeys() []string {
 	return []string{p.key()}
 }
 
-// checkout is the place's checkout as a new one of a project.
+// checkout returns the place's checkout as a new checkout of a project.
 func (p Location) checkout(q Project) Checkout {
 	return Checkout{Identity: p.Identity, Root: p.recordedRoot(), Remote: p.Remote, project: q.Key, birth: birthOf(p.Identity)}
 }
 
-// matched is the project that a place belongs to, and what has to be written because
-// of the place.
+// matched is the project of a place, with the changes that must be written for the place.
 type matched struct {
 	project  Project
-	checkout *Checkout // to be stored; nil if nothing changes
+	checkout *Checkout // to store; nil if nothing changes
 	moved    string    // the git directory under which the checkout was stored before
 	newKey   string    // the project gets this key
 	adopts   bool      // a repository takes over the project of its folder
@@ -171,14 +168,14 @@ func match(ctx context.Context, tx *store.Tx, p Location, inherited *Project) (m
 	return newCheckout(ctx, tx, p)
 }
 
-// isReplaced reports whether another repository stands where a checkout was: one that
-// was cloned from its present remote.
+// isReplaced reports whether another repository, a clone of its present remote, replaces
+// the checkout.
 func (p Location) isReplaced(c Checkout) bool {
 	return c.birth != "" && c.birth != birthOf(p.Identity) && p.clonedFrom() == p.Remote
 }
 
-// changedRemote is the project of a checkout whose remote is not the one that was seen
-// before. A pinned checkout gives its project no key.
+// changedRemote returns the project of a checkout whose remote has changed. A pinned
+// checkout adds no key to its project.
 func changedRemote(ctx context.Context, tx *store.Tx, p Location, c Checkout, q Project) (matched, error) {
 	m := matched{project: q, checkout: &c}
 	has, taken, err := owner(ctx, tx, p.Remote)
@@ -198,9 +195,9 @@ func changedRemote(ctx context.Context, tx *store.Tx, p Location, c Checkout, q 
 	return m, nil
 }
 
-// newCheckout finds the project of a checkout that is seen for the first time: that of a
-// checkout that was moved here, that with its remote's key, that of the checkout from
-// which it was cloned on this machine, or that of its path.
+// newCheckout finds the project of a new checkout. In this order: the project of a
+// checkout that was moved here, the one with its remote's key, that of the checkout it
+// was cloned from on this machine, that of its path.
 func newCheckout(ctx context.Context, tx *store.Tx, p Location) (m matched, ok bool, err error) {
 	if m, ok, err = movedCheckout(ctx, tx, p); ok || err != nil {
 		return m, ok, err
@@ -211,7 +208,7 @@ func newCheckout(ctx context.Context, tx *store.Tx, p Location) (m matched, ok b
 	}
 	if !ok && err == nil && p.Remote != "" {
 		m.project, ok, err = owner(ctx, tx, repositoryKey(p.Identity))
-		if ok { // the folder's, or that of a repository without a remote
+		if ok { // project of the folder, or of a repository without a remote
 			m.newKey = p.Remote
 		}
 	}
@@ -224,8 +221,8 @@ func newCheckout(ctx context.Context, tx *store.Tx, p Location) (m matched, ok b
 	return m, true, nil
 }
 
-// movedCheckout finds the checkout that was moved to a place: its git directory is gone,
-// and its reflog begins like the place's.
+// movedCheckout finds the checkout that was moved to a place: its git directory no longer
+// exists, and its reflog begins like the place's.
 func movedCheckout(ctx context.Context, tx *store.Tx, p Location) (m matched, ok bool, err error) {
 	birth := birthOf(p.Identity)
 	if birth == "" {
@@ -253,8 +250,8 @@ func movedCheckout(ctx context.Context, tx *store.Tx, p Location) (m matched, ok
 	return m, err == nil, err
 }
 
-// byLocalRemote finds the project of the checkout that a clone on this machine names as
-// its remote.
+// byLocalRemote finds the project of the checkout that is the remote of a clone on this
+// machine.
 func byLocalRemote(ctx context.Context, tx *store.Tx, path string) (q Project, ok bool, err error) {
 	for _, identity := range [...]string{filepath.Join(path, ".git"), path + ".git", path} {
 		if _, q, ok, err = checkoutAt(ctx, tx, identity); ok || err != nil {
@@ -272,9 +269,9 @@ func byFolder(ctx context.Context, tx *store.Tx, p Location) (Project, bool, err
 	return owner(ctx, tx, p.folderKey())
 }
 
-// byRoot finds the project, as seen from the checkout with the recorded root that is nearest above a gone place and nearer
-// than the repository that still stands there. The home directory and plain
-// folders that still exist say nothing about what is missing below them.
+// byRoot finds the project whose stored root is the nearest one above a missing place,
+// and nearer than any existing repository. It ignores the home directory and existing
+// plain folders, because they say nothing about missing folders below them.
 func byRoot(ctx context.Context, tx *store.Tx, p Location) (q Project, ok bool, err error) {
 	roots, err := json.Marshal(p.foldersAbove())
 	if err != nil {
@@ -295,8 +292,8 @@ func byRoot(ctx context.Context, tx *store.Tx, p Location) (q Project, ok bool, 
 	return q, ok, err
 }
 
-// foldersAbove lists a place's folder and those above it, in both spellings,
-// without the tops of file systems and the home directory.
+// foldersAbove returns a place's folder and its ancestors, in both spellings, without
+// roots of file systems and the home directory.
 func (p Location) foldersAbove() []string {
 	dirs := []string{}
 	if len(p.Cwd) > maxPath {
@@ -317,7 +314,7 @@ func (p Location) foldersAbove() []string {
 	return dirs
 }
 
-// update writes what a place adds to its project.
+// update writes the changes that a place causes in its project.
 func (m *matched) update(ctx context.Context, tx *store.Tx, p Location) error {
 	if m.checkout == nil {
 		return nil
@@ -353,7 +350,8 @@ func (m *matched) update(ctx context.Context, tx *store.Tx, p Location) error {
 	return err
 }
 
-// setPlace stores a project's name and first checkout. No other project keeps that one.
+// setPlace stores a project's name and first checkout. It removes that checkout from
+// other projects.
 func (q *Project) setPlace(ctx context.Context, tx *store.Tx) error {
 	if _, err := tx.Exec(ctx, clearIdentity, q.Identity); err != nil {
 		return err
@@ -362,8 +360,8 @@ func (q *Project) setPlace(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// freeID is the id of a new row for a place that matched none: its slug, with a suffix
-// where another project has it.
+// freeID returns the id for a new project at a place: its slug, with a suffix if another
+// project has the slug.
 func freeID(ctx context.Context, tx *store.Tx, p Location) (string, error) {
 	if p.Identity == "" && p.kind != inFolder {
 		return p.Slug, nil // match would have found it
@@ -382,7 +380,7 @@ func freeID(ctx context.Context, tx *store.Tx, p Location) (string, error) {
 	return "", fault.Newf(fault.Conflict, CodeTaken, "every id for a repository called %s is taken", p.Slug)
 }
 
-// suffixes is the path of which a suffix is a hash.
+// suffixes returns the path whose hash becomes a suffix.
 func (p Location) suffixes() string {
 	if p.Identity == "" {
 		return p.subject
@@ -392,7 +390,7 @@ func (p Location) suffixes() string {
 
 // insert creates a project with keys that no project has.
 func insert(ctx context.Context, tx *store.Tx, q Project, keys ...string) (Project, error) {
-	if err := checkID(q.ID); err != nil { // of Ensure, or of a Location that Locate did not make
+	if err := checkID(q.ID); err != nil { // from Ensure, or from a Location that Locate did not create
 		return Project{}, err
 	}
 	if _, err := tx.Exec(ctx, clearIdentity, q.Identity); err != nil {
@@ -411,7 +409,7 @@ func insert(ctx context.Context, tx *store.Tx, q Project, keys ...string) (Proje
 	return logProject(ctx, tx, q.Key)
 }
 
-// document is a project as the change log carries it.
+// document is a project in the change log.
 type document struct {
 	ID         string   `json:"id"`
 	Name       string   `json:"name"`
@@ -423,17 +421,16 @@ type document struct {
 	CreatedAt  int64    `json:"created_at"` // Unix seconds
 	CreatedNS  int64    `json:"created_ns,omitempty"`
 	Aliases    []string `json:"aliases"`
-	MergedInto string   `json:"merged_into,omitempty"` // the id to which everything of it went, its sessions included
+	MergedInto string   `json:"merged_into,omitempty"` // id of the project that got all its data, including sessions
 }
 
-// logProject appends a project's row, as it now stands, to the change log and
-// returns it.
+// logProject appends a project's present row to the change log and returns it.
 func logProject(ctx context.Context, tx *store.Tx, key int64) (Project, error) {
 	return logProjectAt(ctx, tx, key, 0)
 }
 
-// logProjectAt is logProject for what happened at another time, in Unix
-// nanoseconds; 0 is the transaction's.
+// logProjectAt is logProject with a time in Unix nanoseconds; 0 means the time of the
+// transaction.
 func logProjectAt(ctx context.Context, tx *store.Tx, key, at int64) (Project, error) {
 	var q Project
 	d := document{}
@@ -462,7 +459,7 @@ func scanProject(q *Project) []any {
 	return []any{&q.Key, &q.ID, &q.Name, &q.UID, &q.Identity, &q.Root, &q.OriginURL}
 }
 
-// ignoreNone turns the absence of a row into no error.
+// ignoreNone returns nil for a missing row.
 func ignoreNone(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"cairn/internal/store"
 )
 
-// withSuffix is a slug as rule 3 makes it unique.
+// withSuffix returns a slug as rule 3 makes it unique.
 func withSuffix(slug, identity string) string {
 	sum := sha256.Sum256([]byte(identity))
 	return slug + "-" + hex.EncodeToString(sum[:])[:6]
@@ -83,7 +83,7 @@ func TestLongSlugsKeepTheirSuffixWithinTheLimit(t *testing.T) {
 	w.want("second", w.resolve(b).ID, withSuffix(long[:57], filepath.Join(b, ".git")))
 }
 
-func TestSuffixThatIsTakenMakesWayForMoreDigits(t *testing.T) {
+func TestTakenSuffixIsReplacedByOtherDigits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.resolve(w.repo(w.path("a", "app")))
@@ -188,7 +188,7 @@ func TestEveryPlaceHasAProject(t *testing.T) {
 func TestGoneCwdBelongsToTheNearestKnownRoot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.resolve(w.home) // whose row must not swallow what is gone below it
+	w.resolve(w.home) // its row must not match missing folders below it
 	outer := w.repo(w.path("outer"))
 	inner := w.repo(w.path("outer", "inner"))
 	lost := w.repo(filepath.Join(w.home, "lost"))
@@ -202,7 +202,7 @@ func TestGoneCwdBelongsToTheNearestKnownRoot(t *testing.T) {
 	w.remove(lost)
 	w.remove(scratch)
 	for cwd, id := range map[string]string{
-		filepath.Join(inner, "src"):   "inner", // nearer than outer, which stands
+		filepath.Join(inner, "src"):   "inner", // nearer than outer, which exists
 		filepath.Join(outer, "src"):   "outer",
 		lost:                          "lost",
 		filepath.Join(lost, "a", "b"): "lost",
@@ -269,7 +269,7 @@ func TestFindFollowsAliases(t *testing.T) {
 	}
 }
 
-func TestAliasStandsInTheWayOfNewRepositoriesAndFolders(t *testing.T) {
+func TestAliasIsTakenForNewRepositoriesAndFolders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.resolve(w.repo(w.path("app")))
@@ -280,7 +280,7 @@ func TestAliasStandsInTheWayOfNewRepositoriesAndFolders(t *testing.T) {
 	w.want("repository", w.resolve(repo).ID, withSuffix("notes", filepath.Join(repo, ".git")))
 }
 
-func TestMergeSendsTheRepositoryOn(t *testing.T) {
+func TestMergedRepositoryBelongsToTheOtherProject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a, b, c := w.clone(w.repo(w.path("oa")), w.path("a")), w.repo(w.path("b")), w.repo(w.path("c"))
@@ -373,7 +373,7 @@ func TestCurrentCreatesNothing(t *testing.T) {
 	w.want("moved, not yet recorded", current(w.path("moved")), "app")
 }
 
-func TestListShowsWhatWasSeenLastFirst(t *testing.T) {
+func TestListIsSortedByLastSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, id := range []string{"a", "b", "c"} {
@@ -409,7 +409,7 @@ func TestListShowsWhatWasSeenLastFirst(t *testing.T) {
 	}
 }
 
-func TestChangeLogTellsTheWholeProject(t *testing.T) {
+func TestChangeLogContainsTheWholeProject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	repo := w.clone(w.repo(w.path("o")), w.path("app"))
@@ -441,7 +441,7 @@ func TestChangeLogTellsTheWholeProject(t *testing.T) {
 	}
 }
 
-func TestPlaceThatWasNeverLocatedMakesNoProject(t *testing.T) {
+func TestZeroLocationCreatesNoProject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	err := w.try(func(ctx context.Context, tx *store.Tx) error {

@@ -22,27 +22,27 @@ JOIN projects r ON r.key = c.project_key ORDER BY c.identity`
 JOIN projects r ON r.key = c.project_key WHERE c.undecided <> '' ORDER BY c.identity`
 )
 
-// NeedsRekey reports whether the store comes from a cairn that knew projects by name:
-// then Plan says what Rekey has to do.
+// NeedsRekey reports whether the store comes from a cairn that identified projects by
+// name. Then Plan returns the work for Rekey.
 func NeedsRekey(ctx context.Context, tx *store.Tx) (needed bool, err error) {
 	_, needed, err = tx.Meta(ctx, metaRekey)
 	return needed, err
 }
 
-// KeyedProject is a project of an older store with the key that it is to have.
+// KeyedProject is a project of an older store with its new key.
 type KeyedProject struct {
 	ID   string
 	Key  string
-	Into string // the id of the older project with that key, into which it is merged; "" for none
+	Into string // id of the older project with that key, into which it must be merged; "" for none
 
 	row      int64
-	checkout *Checkout // as it is on the disk now; nil for a folder
+	checkout *Checkout // present state on disk; nil for a folder
 }
 
-// Plan lists the projects of a store that have no key yet, the oldest first: each with
-// the key of its remote, read from its checkout if that is still there, else from the
-// stored URL; or with that of its path. Of several with one key the first keeps it. It
-// changes nothing and reads a few files for each project.
+// Plan returns the projects without a key, oldest first, each with the key of its remote
+// or of its path. It reads the remote from the checkout if that exists, else from the
+// stored URL. If several projects have the same key, the first keeps it. It changes
+// nothing and reads a few files for each project.
 func Plan(ctx context.Context, tx *store.Tx, home string) (plan []KeyedProject, err error) {
 	checkouts := map[int64]Checkout{}
 	err = eachCheckout(ctx, tx, func(c Checkout, q Project) error {
@@ -87,8 +87,8 @@ func refreshed(c Checkout, q Project, home string) (string, *Checkout) {
 	return repositoryKey(c.Identity), &c
 }
 
-// Rekey gives a project of a plan its key and its uid. One with Into is left alone: merge
-// it, or say that it stays with Undecide. Repeating it changes nothing.
+// Rekey gives a project of a plan its key and its uid. It ignores a project with Into;
+// the caller must merge it or call Undecide. It is idempotent.
 func Rekey(ctx context.Context, tx *store.Tx, k KeyedProject) error {
 	if k.Into != "" {
 		return nil
@@ -114,8 +114,8 @@ func Rekey(ctx context.Context, tx *store.Tx, k KeyedProject) error {
 	return err
 }
 
-// Undecide notes that the checkouts of a project have a remote that belongs to another
-// project, and that a person has to decide.
+// Undecide marks the checkouts of a project whose remote belongs to another project, so
+// that a person can decide.
 func Undecide(ctx context.Context, tx *store.Tx, k KeyedProject) error {
 	if _, err := tx.Exec(ctx, updateUndecided, k.Key, k.row); err != nil {
 		return err
@@ -123,19 +123,19 @@ func Undecide(ctx context.Context, tx *store.Tx, k KeyedProject) error {
 	return setUID(ctx, tx, k.row)
 }
 
-// Rekeyed ends the migration of a store: NeedsRekey is false from now on.
+// Rekeyed ends the migration of a store. Afterwards NeedsRekey returns false.
 func Rekeyed(ctx context.Context, tx *store.Tx) error {
 	return tx.DeleteMeta(ctx, metaRekey)
 }
 
-// UndecidedCheckout is a checkout whose remote belongs to another project than its own.
+// UndecidedCheckout is a checkout whose remote belongs to another project.
 type UndecidedCheckout struct {
 	Checkout
 	Project string // its own
-	Other   string // the one with the remote's key
+	Other   string // project with the remote's key
 }
 
-// Undecided lists the checkouts about which a person has to decide.
+// Undecided returns the checkouts that a person must decide about.
 func Undecided(ctx context.Context, tx *store.Tx) (list []UndecidedCheckout, err error) {
 	err = eachCheckout(ctx, tx, func(c Checkout, q Project) error {
 		other, ok, err := owner(ctx, tx, c.Undecided)
@@ -147,10 +147,9 @@ func Undecided(ctx context.Context, tx *store.Tx) (list []UndecidedCheckout, err
 	return list, err
 }
 
-// WithoutRoot lists the roots of checkouts whose project is known by its path alone, and
-// which may turn out to be copies of one history: those without a remote and without a
-// root commit that were not put into their project by a person. Shallow ones and those
-// that are gone are left out.
+// WithoutRoot returns the checkouts whose project is identified only by a path, and which
+// may be copies of one history. They have neither a remote nor a root commit, and no
+// person assigned them. Shallow and missing checkouts are omitted.
 func WithoutRoot(ctx context.Context, tx *store.Tx) (list []Checkout, err error) {
 	err = eachCheckout(ctx, tx, func(c Checkout, q Project) error {
 		if c.Remote != "" || c.Undecided != "" || c.Pinned || c.Root == "" || pathIsGone(c.Identity) || !pathIsGone(c.Identity+"/shallow") {
@@ -168,9 +167,9 @@ func WithoutRoot(ctx context.Context, tx *store.Tx) (list []Checkout, err error)
 	return list, err
 }
 
-// SetRoot gives the project of a checkout the key of its root commit. If another project
-// has it, that project's id comes back: two copies of one history are one project, and
-// the caller merges them.
+// SetRoot adds the key of the root commit to the project of a checkout. If another
+// project has the key, it returns that project's id: two copies of one history are one
+// project, and the caller must merge them.
 func SetRoot(ctx context.Context, tx *store.Tx, identity, commit string) (from, into string, err error) {
 	_, q, ok, err := checkoutAt(ctx, tx, identity)
 	if err != nil || !ok {
@@ -193,8 +192,8 @@ func SetRoot(ctx context.Context, tx *store.Tx, identity, commit string) (from, 
 
 const updateUndecidedAt = `UPDATE project_checkouts SET undecided = ? WHERE identity = ?`
 
-// UndecideRoot notes that a checkout is a copy of the history of another project, with
-// which its own could not be merged.
+// UndecideRoot marks a checkout as a copy of the history of another project that could
+// not be merged.
 func UndecideRoot(ctx context.Context, tx *store.Tx, identity, commit string) error {
 	_, err := tx.Exec(ctx, updateUndecidedAt, rootKind+strings.ToLower(commit), identity)
 	return err

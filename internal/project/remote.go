@@ -9,17 +9,17 @@ import (
 	"cairn/internal/store"
 )
 
-// CodeRequired is the code of a write that came over HTTP and names no project
-// (amendments §B.5).
+// CodeRequired is the error code of a write over HTTP without a project (amendments
+// §B.5).
 const CodeRequired = "PROJECT_REQUIRED"
 
-// maxNamed is how many projects the error names, those seen last first.
+// maxNamed is the maximum number of projects in the error, most recently seen first.
 const maxNamed = 50
 
-// Required is the error of a write over HTTP for which no project is known: not by an
-// argument, not by the URL, not by what its session did before. It is Invalid with code
+// Required returns the error of a write over HTTP whose project is unknown: neither an
+// argument, the URL nor the session's earlier calls name it. It is Invalid with code
 // [CodeRequired]; details.projects are the ids of the projects seen last, at most 50,
-// never nil. Any other error is one of reading them.
+// never nil. Other errors are those of reading the projects.
 func Required(ctx context.Context, tx *store.Tx) error {
 	names := []string{}
 	err := tx.Each(ctx, func(r *sql.Rows) error {
@@ -48,8 +48,8 @@ func OfSession(ctx context.Context, tx *store.Tx, id string) (q Project, ok bool
 	return q, ok, err
 }
 
-// MoveSession makes a project the session's own, and tells the log. A session of a
-// harness stays where its hooks place it. Repeating changes nothing.
+// MoveSession changes the session's own project and logs it. A session of a harness keeps
+// the project that its hooks determine. It is idempotent.
 func MoveSession(ctx context.Context, tx *store.Tx, s Session, q Project) error {
 	if s.Harness != "" || s.ProjectID == q.ID {
 		return nil

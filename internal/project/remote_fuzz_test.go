@@ -30,8 +30,7 @@ func checkRemoteKey(t *testing.T, address, key string) {
 	}
 }
 
-// FuzzNormalizeRemote holds for any address: the key is stable, limited in length and
-// has no control characters.
+// For any address, the key is stable, limited in length and has no control characters.
 func FuzzNormalizeRemote(f *testing.F) {
 	for _, seed := range []string{
 		"", "https://github.com/Acme/shop.git/", "git@github.com:Acme/shop.git", "ssh://git@GitHub.com:22/Acme/shop", "[git.local:2222]:a/b", "git@[::1]:a",
@@ -46,8 +45,8 @@ func FuzzNormalizeRemote(f *testing.F) {
 	})
 }
 
-// FuzzNormalizeRemoteDropsUsers holds for any user and password, in every form of an
-// address: the key is that of the same address without them.
+// For any user and password and any form of address, the key is that of the same address
+// without them.
 func FuzzNormalizeRemoteDropsUsers(f *testing.F) {
 	for _, seed := range []struct{ user, password, host, path string }{
 		{"git", "", "h", "a/b.git"}, {"u", "p:w@d/x", "H.example", "a"}, {"a@b", "", "[::1]", "x y"}, {"", "p", "h", "a@b:c"}, {"git", "", "h", "c#"},
@@ -74,7 +73,7 @@ func FuzzNormalizeRemoteDropsUsers(f *testing.F) {
 	})
 }
 
-// TestRemotesOfOneRepositoryHaveOneKey with the parts that have been forgotten before.
+// The addresses have parts that earlier versions ignored.
 func TestRemotesOfOneRepositoryHaveOneKey(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

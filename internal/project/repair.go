@@ -18,7 +18,7 @@ WHERE r.uid IS NULL AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alia
 	selectLastDocument = `SELECT c.doc FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = 'project/' || ?)
 AND c.kind = (SELECT id FROM symbols WHERE text = 'project') AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1`
 
-	// A project of which a salvage had the index alone.
+	// A project that a salvage recovered only from the index.
 	nameAgain = `UPDATE projects SET name = d.doc ->> '$.name', created_at = d.doc ->> '$.created_at', created_ns = d.doc ->> '$.created_ns',
 description = d.doc ->> '$.description' FROM (SELECT r.key AS key, (SELECT c.doc FROM changes c
   WHERE c.stream = (SELECT id FROM symbols WHERE text = 'project/' || r.id) AND c.kind = (SELECT id FROM symbols WHERE text = 'project')
@@ -29,7 +29,8 @@ WHERE d.key = projects.key AND json_valid(d.doc) AND d.doc ->> '$.name' IS NOT N
 WHERE NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = r.id) ORDER BY r.created_at, r.key`
 )
 
-// Check reports what is wrong with the identity of projects; nothing for an intact store.
+// Check returns the inconsistencies in the identity of projects, none for an intact
+// store.
 func Check(ctx context.Context, tx *store.Tx) ([]string, error) {
 	if pending, err := NeedsRekey(ctx, tx); err != nil || pending {
 		return nil, err
@@ -37,10 +38,10 @@ func Check(ctx context.Context, tx *store.Tx) ([]string, error) {
 	return tx.Texts(ctx, selectWithoutUID)
 }
 
-// Repair gives the projects of a salvaged store the names, times, keys, root and remote
-// back that the change log tells, and the keys that follow from their rows. Checkouts come back when they
-// are seen again. Projects that the salvage made up, and to which no part refers any
-// more, are deleted. It is idempotent.
+// Repair restores names, times, keys, root and remote of a salvaged store's projects from
+// the change log, and keys from their rows. Checkouts are stored again when they are next
+// seen. Placeholder projects that the salvage created are deleted if no part refers to
+// them. It is idempotent.
 func Repair(ctx context.Context, tx *store.Tx) error {
 	if err := dropMadeUp(ctx, tx); err != nil {
 		return err
@@ -66,7 +67,7 @@ func Repair(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// dropMadeUp deletes the projects that a salvage made up and that no row needs.
+// dropMadeUp deletes the placeholder projects of a salvage that no row refers to.
 func dropMadeUp(ctx context.Context, tx *store.Tx) error {
 	var madeUp []int64
 	err := tx.Each(ctx, func(r *sql.Rows) error {
@@ -129,8 +130,8 @@ func DropBadSummaries(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// DateSession gives a session that a salvage made up the times of its first and last
-// event, in Unix seconds, 0 for none. A time that the session has stays.
+// DateSession sets the times of a placeholder session of a salvage to those of its first
+// and last event, in Unix seconds, 0 for none. It keeps times that the session has.
 func DateSession(ctx context.Context, tx *store.Tx, key, first, last int64) error {
 	_, err := tx.Exec(ctx, dateSession, key, first, last)
 	return err

@@ -9,7 +9,7 @@ import (
 	"cairn/internal/store"
 )
 
-func TestLostKeysComeBackFromTheLogAndCheckoutsWhenTheyAreSeen(t *testing.T) {
+func TestLostKeysAreRestoredFromTheLogAndCheckoutsWhenSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	clone := w.clone(w.repo(w.path("origin")), w.path("app"))
@@ -46,7 +46,7 @@ func TestLostKeysComeBackFromTheLogAndCheckoutsWhenTheyAreSeen(t *testing.T) {
 	w.want("another clone", w.resolve(w.clone(w.path("origin"), w.path("again"))).ID, before.ID)
 }
 
-func TestAProjectThatASalvageMadeUpGoesOnceNothingRefersToIt(t *testing.T) {
+func TestAPlaceholderProjectIsDeletedOnceNothingRefersToIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.tx(func(ctx context.Context, tx *store.Tx) error {
@@ -69,7 +69,7 @@ func TestAProjectThatASalvageMadeUpGoesOnceNothingRefersToIt(t *testing.T) {
 	})
 }
 
-func TestASessionThatASalvageMadeUpGetsTheTimesThatItLacks(t *testing.T) {
+func TestAPlaceholderSessionGetsMissingTimes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ started, seen, first, last, wantStarted, wantSeen int64 }{
 		{0, 0, 10, 20, 10, 20}, {0, 30, 0, 0, 30, 30}, {0, 0, 0, 0, 0, 0}, {5, 0, 10, 20, 5, 20}, {5, 30, 10, 20, 5, 30},

@@ -15,10 +15,10 @@ import (
 	"cairn/internal/regular"
 )
 
-// Bounds of what is read while looking at a place.
+// Limits for reading a place.
 const (
 	maxLevels  = 64        // folders climbed (observations §2, rule 1)
-	maxPath    = 32 << 10  // bytes of a path that is looked at on disk
+	maxPath    = 32 << 10  // bytes of a path that is accessed on disk
 	maxPointer = 8 << 10   // bytes of a .git or commondir file
 	maxConfig  = 256 << 10 // bytes of a repository's config
 )
@@ -26,12 +26,11 @@ const (
 // repository is a Git repository as seen from a folder.
 type repository struct {
 	identity string // canonical common git directory
-	root     string // the folder that holds .git; "" when seen from inside a bare repository
+	root     string // the folder that contains .git; "" inside a bare repository
 }
 
-// enclosing climbs from dir to the nearest repository. A repository in the
-// folder home counts only when the climb begins there (rule 5). Folders that
-// are missing or broken are passed over.
+// enclosing climbs from dir to the nearest repository. A repository in the home folder
+// counts only if the climb begins there (rule 5). Missing and broken folders are skipped.
 func enclosing(dir, home string) (repository, bool) {
 	if len(dir) > maxPath {
 		return repository{}, false
@@ -49,8 +48,8 @@ func enclosing(dir, home string) (repository, bool) {
 	return repository{}, false
 }
 
-// repositoryAt looks for the repository whose worktree begins at dir, or that
-// dir itself is.
+// repositoryAt returns the repository whose worktree begins at dir, or that is dir
+// itself.
 func repositoryAt(dir string) (repository, bool) {
 	if git, ok := gitDirectory(dir); ok {
 		if common, ok := commonDirectory(git); ok {
@@ -63,8 +62,8 @@ func repositoryAt(dir string) (repository, bool) {
 	return repository{}, false
 }
 
-// gitDirectory is what dir's .git is or names. Any folder of that name counts,
-// whatever it holds.
+// gitDirectory returns the folder that dir's .git is or refers to. Any folder of that
+// name counts, whatever its content.
 func gitDirectory(dir string) (string, bool) {
 	entry := filepath.Join(dir, ".git")
 	info, err := os.Stat(entry)
@@ -87,8 +86,8 @@ func gitDirectory(dir string) (string, bool) {
 	return target, isDir(target)
 }
 
-// commonDirectory is the git directory that all worktrees of git's repository
-// share (rule 2).
+// commonDirectory returns the git directory that all worktrees of git's repository share
+// (rule 2).
 func commonDirectory(git string) (string, bool) {
 	file := filepath.Join(git, "commondir")
 	if _, err := os.Lstat(file); isGone(err) {
@@ -102,15 +101,14 @@ func commonDirectory(git string) (string, bool) {
 	return target, isDir(target)
 }
 
-// isBare reports whether dir has what Git demands of a git directory.
+// isBare reports whether dir has the files that Git requires in a git directory.
 func isBare(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, "HEAD"))
 	return err == nil && info.Mode().IsRegular() &&
 		isDir(filepath.Join(dir, "objects")) && isDir(filepath.Join(dir, "refs"))
 }
 
-// readPointer reads a small file that holds one path; ok is false if it is
-// anything else.
+// readPointer reads a small file that contains one path. ok is false for other files.
 func readPointer(file string) (text string, ok bool) {
 	data, err := regular.ReadHead(file, maxPointer+1)
 	if err != nil || len(data) > maxPointer || bytes.IndexByte(data, 0) >= 0 {
@@ -132,8 +130,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isGone reports whether an error says that a path leads nowhere, in contrast
-// to one that cannot be looked at.
+// isGone reports whether an error means that a path does not exist, in contrast to one
+// that cannot be accessed.
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
@@ -143,7 +141,7 @@ func pathIsGone(path string) bool {
 	return isGone(err)
 }
 
-// sameFolder compares two folders by name and, failing that, by what they are.
+// sameFolder reports whether two paths are the same folder, by name or by identity.
 func sameFolder(a, b string) bool {
 	if a == b || a == "" || b == "" {
 		return a == b && a != ""
@@ -156,20 +154,20 @@ func sameFolder(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// canonical is a path with its symbolic links resolved, in the one spelling
-// under which it is compared; as it is where that fails.
+// canonical returns a path with its symbolic links resolved, in the spelling for
+// comparisons, or the path unchanged if that fails.
 func canonical(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	if runtime.GOOS == "darwin" { // its file systems take either form
+	if runtime.GOOS == "darwin" { // its file systems accept either form
 		path = norm.NFC.String(path)
 	}
 	return path
 }
 
-// physical is a path with the symbolic links of its existing part resolved;
-// gone says that the path as a whole does not exist.
+// physical returns a path with the symbolic links of its existing part resolved; gone
+// reports whether the path does not exist.
 func physical(path string) (real string, gone bool) {
 	if len(path) > maxPath {
 		return path, true

@@ -12,50 +12,49 @@ import (
 // Session is one conversation of a harness. Times are Unix seconds.
 type Session struct {
 	Key        int64
-	ID         string // the harness's own, or one that cairn made
-	ProjectID  string // the session's own project; its rows may have others
+	ID         string // the harness's own, or one that cairn generated
+	ProjectID  string // the session's own project; its rows may have other projects
 	ProjectKey int64
 	Harness    string // "" until its first event
-	Model      string // "" if never told
+	Model      string // "" if unknown
 	StartedAt  int64  // its earliest event
-	EndedAt    int64  // its latest end of a turn or of the whole, 0 before any; later events leave it
+	EndedAt    int64  // latest end of a turn or of the session, 0 before the first; later events keep it
 	LastSeen   int64
 	Summary    string  // the digest as JSON, "" if there is none; only FindSession reads it
 	Process    Process // the harness, zero if unknown
-	Checkout   string  // where it began, see Location.Checkout; "" until its first live event
-	ClosedAt   int64   // when the whole session ended; 0 while it may go on
+	Checkout   string  // where it started, see Location.Checkout; "" until its first live event
+	ClosedAt   int64   // when the session ended; 0 while it may continue
 }
 
 // SessionEvent is one event of a session.
 type SessionEvent struct {
-	ID       string // the session's; never blank
+	ID       string // of the session; never blank
 	Place    Location
-	Project  *Project // decides instead of Location; nil for the usual rules
+	Project  *Project // overrides Location; nil for the usual rules
 	Harness  string
-	Model    string // "" if not told
+	Model    string // "" if unknown
 	At       int64  // Unix seconds; 0 is the time of the transaction
 	PID      int    // of the harness, 0 if unknown
 	PIDStart int64
-	Ends     bool // the turn, or the session, ends with it
-	Closes   bool // the session ends with it
+	Ends     bool // the event ends the turn or the session
+	Closes   bool // the event ends the session
 	Begins   bool // the session starts, is resumed, or gets a prompt
-	Replaces bool // the session, if it is new, replaces the one that its process had
-	Imported bool // from a transcript: it fills what is unknown and says nothing about processes
+	Replaces bool // the session, if new, replaces the previous one of its process
+	Imported bool // from a transcript: it fills unknown fields and has no process
 }
 
 // selectSeen is selectSession without the digest, which can be long.
 const selectSeen = `SELECT ` + sessionColumns + `, '' FROM sessions s
 JOIN projects r ON r.id = s.project_id WHERE s.id = ?`
 
-// RecordSession makes or refreshes the row of a session for one of its events and returns
-// it with the project of that event (observations §2). The first event decides
-// the session's own project, also when another part made the row before;
-// last_seen only grows, started_at only falls, ended_at only grows. Seeing an
-// event again changes nothing.
+// RecordSession creates or updates the row of a session for one of its events. It returns
+// the session and the project of the event (observations §2). The first event decides the
+// session's own project, also if another part created the row before. last_seen and
+// ended_at only grow; started_at only falls. It is idempotent.
 //
-// What other devices are to know is appended to the change log, as kind session:
-// new sessions, and any change but of last_seen and the process. The digest is
-// no part of it, for it is made from the rows.
+// It appends changes for other devices to the change log, as kind session: new sessions
+// and all changes except last_seen and the process. The digest is not included, because
+// it is derived from the rows.
 //
 // Errors: Invalid for a blank ID, and those of the store.
 func RecordSession(ctx context.Context, tx *store.Tx, e SessionEvent) (Session, Project, error) {
@@ -98,7 +97,7 @@ func (e *SessionEvent) project(ctx context.Context, tx *store.Tx, inherited *Pro
 	return resolve(ctx, tx, e.Place, inherited)
 }
 
-// first is the session that begins with an event.
+// first returns the session that begins with an event.
 func (e *SessionEvent) first(q Project) Session {
 	s := Session{
 		ID: e.ID, ProjectID: q.ID, ProjectKey: q.Key, Harness: e.Harness, Model: e.Model,
@@ -117,9 +116,9 @@ func (e *SessionEvent) first(q Project) Session {
 	return s
 }
 
-// next is the session after one more event.
+// next returns the session after one more event.
 func (e *SessionEvent) next(s Session, q Project) Session {
-	if s.Harness == "" && e.Harness != "" { // made by another part: this is the first event
+	if s.Harness == "" && e.Harness != "" { // created by another part: this is the first event
 		s.Harness, s.ProjectID, s.ProjectKey = e.Harness, q.ID, q.Key
 	}
 	if e.Model != "" && (s.Model == "" || !e.Imported) {
@@ -147,7 +146,7 @@ func (e *SessionEvent) next(s Session, q Project) Session {
 	return s
 }
 
-// save writes what differs from old.
+// save writes the fields that differ from old.
 func (s *Session) save(ctx context.Context, tx *store.Tx, old Session) error {
 	if *s == old {
 		return nil
@@ -166,8 +165,8 @@ func (s *Session) save(ctx context.Context, tx *store.Tx, old Session) error {
 	return s.log(ctx, tx)
 }
 
-// columns are the values of the row in the order of insertSession after the id,
-// and of updateSession.
+// columns returns the values of the row in the order of insertSession after the id, and
+// of updateSession.
 func (s *Session) columns() []any {
 	return []any{
 		s.ProjectID, null(s.Harness), null(s.Model), s.StartedAt, nullNumber(s.EndedAt), s.LastSeen,
@@ -205,8 +204,8 @@ func (s *Session) log(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// SetModel changes what is known of a session's model and tells it again; what the
-// log said of the session before is blanked. An unknown session changes nothing.
+// SetModel changes a session's model and logs the session again; earlier documents of the
+// session in the log are blanked. An unknown session changes nothing.
 func SetModel(ctx context.Context, tx *store.Tx, id, model string) error {
 	s, ok, err := FindSession(ctx, tx, id)
 	if err != nil || !ok {
@@ -228,16 +227,16 @@ func SetSummary(ctx context.Context, tx *store.Tx, key int64, summary string) er
 	return err
 }
 
-// DeleteSession deletes the row of a session, to which no row may refer. What the log
-// says of it is for the caller to blank.
+// DeleteSession deletes the row of a session. No row may refer to it. The caller must
+// blank its documents in the log.
 func DeleteSession(ctx context.Context, tx *store.Tx, key int64) error {
 	_, err := tx.Exec(ctx, deleteSession, key)
 	return err
 }
 
-// NewSession makes a session that no harness reported, in a given project, as
-// of the transaction's time; if the id exists it returns that session as it is.
-// Its harness stays "" until an event of it is seen. A blank id is Invalid.
+// NewSession creates a session that no harness reported, in a given project, at the
+// transaction's time. If the id exists, it returns that session unchanged. The harness is
+// "" until the session's first event. A blank id is Invalid.
 func NewSession(ctx context.Context, tx *store.Tx, id string, q Project) (Session, error) {
 	if id == "" {
 		return Session{}, fault.New(fault.Invalid, "session_blank", "the session id must not be blank")
@@ -262,10 +261,9 @@ func findSession(ctx context.Context, tx *store.Tx, id string) (s Session, own P
 }
 
 // CurrentSession returns the session whose harness is one of the given processes, by
-// number and start (records §1). The earliest in the list that has a session wins, so
-// give the nearest ancestor first. ok is false if there is none, and if the process has
-// several open sessions: then the process does not show which of them is meant
-// (amendments §B.7).
+// number and start (records §1). The earliest process in the list with a session wins, so
+// pass the nearest ancestor first. ok is false if there is none, or if the process has
+// several open sessions, because it is unknown which one is meant (amendments §B.7).
 func CurrentSession(ctx context.Context, tx *store.Tx, ancestors []Process) (s Session, ok bool, err error) {
 	all, err := ProcessSessions(ctx, tx, ancestors)
 	if err != nil || len(all) != 1 {
@@ -274,9 +272,9 @@ func CurrentSession(ctx context.Context, tx *store.Tx, ancestors []Process) (s S
 	return all[0], true, nil
 }
 
-// ProcessSessions returns the open sessions of the earliest of some processes that has
-// a session, at most 100, the one seen last first. If none of its sessions is open, it
-// returns the one seen last.
+// ProcessSessions returns the open sessions of the first process in the list that has a
+// session, at most 100, most recently seen first. If none of them is open, it returns the
+// one seen last.
 func ProcessSessions(ctx context.Context, tx *store.Tx, ancestors []Process) (all []Session, err error) {
 	pairs := [][2]int64{}
 	for _, p := range ancestors {
@@ -307,7 +305,7 @@ func ProcessSessions(ctx context.Context, tx *store.Tx, ancestors []Process) (al
 	return all, err
 }
 
-// scanSession gives the destinations of sessionColumns and a digest.
+// scanSession returns the scan destinations of sessionColumns and a digest.
 func scanSession(s *Session, own *Project) []any {
 	return append(append([]any{
 		&s.Key, &s.ID, &s.ProjectID, &s.ProjectKey, &s.Harness, &s.Model, &s.StartedAt, &s.EndedAt, &s.LastSeen,

@@ -114,7 +114,7 @@ func TestTimesOfASession(t *testing.T) {
 	}
 }
 
-func TestChangeLogTellsTheSession(t *testing.T) {
+func TestChangeLogContainsTheSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.saw(project.SessionEvent{ID: "s", Place: w.locate(w.repo(w.path("a"))), Harness: "claude", Model: "m", At: 5, PID: 1, PIDStart: 2})
@@ -135,7 +135,7 @@ func TestChangeLogTellsTheSession(t *testing.T) {
 	})
 }
 
-// current is the id of the session of the given processes.
+// current returns the id of the session of the given processes.
 func (w *world) current(list ...project.Process) (id string) {
 	w.Helper()
 	w.tx(func(ctx context.Context, tx *store.Tx) error {
@@ -201,7 +201,7 @@ func TestANewSessionReplacesTheOnlyOneOfItsProcessAndLineage(t *testing.T) {
 	seen("other harness", a, "codex", 10, false)
 	seen("other process", a, "claude", 11, false)
 	seen("second", a, "claude", 10, true)
-	seen("second", a, "claude", 10, true) // a compaction of a known session replaces none
+	seen("second", a, "claude", 10, true) // a compaction of a known session replaces no session
 	for id, want := range map[string]bool{"first": false, "elsewhere": true, "other harness": true, "other process": true, "second": true} {
 		if open(id) != want {
 			t.Errorf("%s: open is %v", id, !want)

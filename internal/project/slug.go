@@ -19,8 +19,7 @@ const (
 	defaultID = "default"
 )
 
-// slugOf turns a folder's name into the id that a project of that name asks for
-// (observations §2, rule 3).
+// slugOf returns the wanted project id for a folder's name (observations §2, rule 3).
 func slugOf(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {
@@ -28,7 +27,7 @@ func slugOf(name string) string {
 		case isSlugChar(r):
 			b.WriteRune(r)
 		case !strings.HasSuffix(b.String(), "\x00"):
-			b.WriteByte(0) // stands for a run of other characters
+			b.WriteByte(0) // placeholder for a run of other characters
 		}
 	}
 	slug := strings.ReplaceAll(b.String(), "\x00", "-")
@@ -47,18 +46,18 @@ func isReserved(slug string) bool {
 	return slug == homeID || slug == unknownID || slug == defaultID
 }
 
-// suffixed is a slug made unique by the n-th group of digits of the identity's
-// SHA-256; the first group is the usual one, the others answer collisions.
+// suffixed returns a slug made unique by the n-th group of digits of the identity's
+// SHA-256; the first group is the usual one, the others resolve collisions.
 func suffixed(slug, identity string, n int) string {
 	sum := sha256.Sum256([]byte(identity))
 	digits := hex.EncodeToString(sum[:])[n*hexDigits : (n+1)*hexDigits]
 	return slug[:min(len(slug), maxSlug-hexDigits-1)] + "-" + digits
 }
 
-// maxSuffixes is how many groups of digits suffixed can give.
+// maxSuffixes is the number of groups of digits for suffixed.
 const maxSuffixes = sha256.Size * 2 / hexDigits
 
-// checkID accepts what may be a project's id (records §1).
+// checkID returns an error unless id is a valid project id (records §1).
 func checkID(id string) error {
 	if id == "" || len(id) > maxSlug || strings.IndexByte("._-", id[0]) >= 0 ||
 		strings.ContainsFunc(id, func(r rune) bool { return !isSlugChar(r) }) {
@@ -68,7 +67,7 @@ func checkID(id string) error {
 	return nil
 }
 
-// displayName makes a folder's name fit to be shown: valid, one line, bounded.
+// displayName returns a folder's name for display: valid, one line, bounded.
 func displayName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

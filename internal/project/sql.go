@@ -1,15 +1,15 @@
 package project
 
-// projectColumns are what scanProject reads, of the row r.
+// projectColumns are the columns of row r that scanProject reads.
 const projectColumns = `r.key, r.id, r.name, ifnull(r.uid, ''), ifnull(r.identity, ''), ifnull(r.root, ''), ifnull(r.origin_url, '')`
 
-// leadsTo joins a row p with the row r that took it over, or with itself.
+// leadsTo joins a row p with the row r that it was merged into, or with itself.
 const leadsTo = ` FROM projects p
 LEFT JOIN project_aliases a ON a.alias = p.id
 JOIN projects r ON r.id = ifnull(a.project_id, p.id) `
 
-// Statements about projects. An alias wins over an id: a project that was
-// merged away keeps its row and has an alias of its own name.
+// Statements about projects. An alias wins over an id: a merged project keeps its row and
+// has an alias of the same name.
 const (
 	selectByName = `SELECT ` + projectColumns + ` FROM projects r
 WHERE r.id = ifnull((SELECT project_id FROM project_aliases WHERE alias = ?1), ?1)`
@@ -50,7 +50,7 @@ ORDER BY (SELECT max(last_seen) FROM sessions s WHERE s.project_id = r.id) DESC,
 	selectAllAliases = `SELECT alias, project_id FROM project_aliases ORDER BY alias`
 )
 
-// sessionColumns are what scanSession reads, of the session s and its project r.
+// sessionColumns are the columns of session s and its project r that scanSession reads.
 const sessionColumns = `s.key, s.id, r.id, r.key, ifnull(s.harness, ''), ifnull(s.model, ''), s.started_at,
 ifnull(s.ended_at, 0), s.last_seen, ifnull(s.harness_pid, 0), ifnull(s.harness_pid_start, 0),
 ifnull(s.checkout, ''), ifnull(s.closed_at, 0), ` + projectColumns

@@ -10,8 +10,8 @@ import (
 	"cairn/internal/store"
 )
 
-// TestStatementsOfTheHookScanNoTable asks SQLite how it will run what every
-// hook call, and every new session needs.
+// TestStatementsOfTheHookScanNoTable checks SQLite's query plans for every hook call and
+// every new session.
 func TestStatementsOfTheHookScanNoTable(t *testing.T) {
 	t.Parallel()
 	s, err := store.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "cairn.db")})

@@ -7,7 +7,7 @@ import (
 	"cairn/internal/store"
 )
 
-// KeyUID is a key of a project and the uid that follows from it.
+// KeyUID is a key of a project and the uid derived from it.
 type KeyUID struct {
 	Key, UID string
 
@@ -17,8 +17,8 @@ type KeyUID struct {
 }
 
 // KeysOf returns the keys of a project with their uids, the strongest first. A project
-// without a key has one by its id if it has no place. A project with a place whose keys
-// are not computed yet has the key of its path.
+// without keys and without a place gets a key from its id. A project with a place whose
+// keys are not computed yet has the key of its path.
 func KeysOf(ctx context.Context, tx *store.Tx, q Project) ([]KeyUID, error) {
 	texts, err := tx.Texts(ctx, selectKeys, q.Key)
 	if err != nil {
@@ -64,7 +64,7 @@ func KeyAt(ctx context.Context, tx *store.Tx, p Location) (KeyUID, error) {
 	return keys[0], nil
 }
 
-// withUIDs returns keys with the uids that they give a project with a uid, "" for none.
+// withUIDs returns keys with their uids for a project with the given uid, "" for none.
 func withUIDs(ctx context.Context, tx *store.Tx, uid string, keys ...string) ([]KeyUID, error) {
 	devices, err := tx.Devices(ctx)
 	if err != nil {

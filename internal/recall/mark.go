@@ -9,15 +9,15 @@ import (
 // Piece is a part of a text.
 type Piece struct {
 	Text  string `json:"text"`
-	Found bool   `json:"found,omitempty"` // one of the words that were searched for
+	Found bool   `json:"found,omitempty"` // a word of the search
 }
 
-// Mark cuts an excerpt of the answer at the words that were found; the pieces in their order
-// are the excerpt.
+// Mark splits an excerpt of the answer at the words that match. The pieces in order are
+// the excerpt.
 func (a *Answer) Mark(excerpt string) []Piece { return pieces(a.finder, excerpt) }
 
-// Marked returns a text with on and off before and after each word that a finder finds. It
-// returns the text itself without a finder, and where on and off are empty.
+// Marked returns a text with on and off before and after each word that the finder finds.
+// Without a finder, or if on and off are empty, it returns the text unchanged.
 func Marked(finder *words.Finder, text, on, off string) string {
 	if on+off == "" {
 		return text

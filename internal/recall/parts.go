@@ -21,11 +21,11 @@ import (
 type search struct {
 	*Service
 	args   Args
-	asked  []string   // what the parts search for: the expected words, the question
+	asked  []string   // texts that the parts search for: the expected words, the question
 	keys   [][]string // the keys of each of them
 	finder *words.Finder
 	plain  bool   // the question has no operators
-	note   string // why a question with operators is taken as plain words
+	note   string // why a query with operators is treated as plain words
 
 	correcting bool              // the parts correct unknown words
 	corrected  map[string]string // words that were replaced
@@ -39,7 +39,7 @@ func newSearch(s *Service, a Args) *search {
 	return r
 }
 
-// ask adds a text that the other parts search for.
+// ask adds a text that the parts besides observations search for.
 func (r *search) ask(text string) {
 	if strings.TrimSpace(text) == "" || slices.Contains(r.asked, text) {
 		return
@@ -56,12 +56,12 @@ type partHit struct {
 	Item
 	session string // "" if unknown
 	here    bool
-	shared  float64 // the share of the question's words that it holds
-	weight  float64 // the rank in its part: the more the better
+	shared  float64 // share of the question's words that it contains
+	weight  float64 // relevance in its part: higher is better
 	score   float64
 }
 
-// part is a part that is searched after observations.
+// part is a part that is searched in addition to observations.
 type part struct {
 	name string
 	find func(context.Context) ([]partHit, error)
@@ -75,35 +75,38 @@ func (r *search) parts() []part {
 }
 
 const (
-	// constantRank is what reciprocal rank fusion adds to a place, so that the first of
-	// a part does not outweigh the second of all others.
+	// constantRank is the constant of reciprocal rank fusion. It keeps the first item of
+	// one part from outweighing the second of all others.
 	constantRank = 60
-	// minShare is the share of the question's words below which an item of a part other
-	// than observations says too little.
+	// minShare is the minimum share of the question's words in an item of a part other
+	// than observations.
 	minShare = 0.5
 	// excerptChars is the length of an excerpt in characters.
 	excerptChars = 160
-	// nearWeight is how much more a session of the project counts in which the question
-	// is asked.
+	// nearWeight is the factor for sessions of the project in which the question is
+	// asked.
 	nearWeight = 1.03
-	// maxItems is the maximum number of rows of a session.
+	// maxItems is the maximum number of rows per session.
 	maxItems = 8
-	// maxRows is how many rows of a query with operators are grouped by session.
+	// maxSimilar is the maximum number of sessions that similar words add.
+	maxSimilar = 5
+	// maxRows is the maximum number of rows of a query with operators that are grouped by
+	// session.
 	maxRows = 100
-	// maxQuery is the length of the question in an answer.
+	// maxQuery is the maximum length of the question in an answer.
 	maxQuery = 200
 )
 
-// placeScore is the score of the item at a place, from 0, of its part's ranking.
+// placeScore returns the score of the item at a place, from 0, in its part's ranking.
 func placeScore(place int, shared float64) float64 {
 	score := 1 / float64(constantRank+1+place)
 	if shared < 1 {
-		score *= shared / 2 // behind each of the first 60 that have all words
+		score *= shared / 2 // after each of the first 60 items that contain all words
 	}
 	return math.Round(score*1e6) / 1e6
 }
 
-// fusePart ranks the hits of a part, gives them their scores and keeps the n best.
+// fusePart ranks the hits of a part, sets their scores and keeps the n best.
 func fusePart(part, here string, found []partHit, n int) []partHit {
 	found = slices.DeleteFunc(found, func(h partHit) bool { return h.shared < minShare })
 	for i := range found {
@@ -123,8 +126,8 @@ func fusePart(part, here string, found []partHit, n int) []partHit {
 	return found
 }
 
-// share returns how much of the question's words, or of the expected words, is in a
-// text, 0 to 1; 1 where the question is not plain, so that the part itself decided.
+// share returns the share of the question's words, or of the expected words, in a text, 0
+// to 1. It is 1 for queries with operators, which the part itself matches.
 func (r *search) share(text string) (best float64) {
 	if !r.plain {
 		return 1
@@ -145,12 +148,13 @@ func (r *search) share(text string) (best float64) {
 	return best
 }
 
-// excerpt returns the neutral part of a text around the question's words.
+// excerpt returns the neutralised part of a text around the question's words.
 func (r *search) excerpt(text string) string {
 	return neutralLine(r.finder.Excerpt(text, excerptChars).Text, excerptChars)
 }
 
-// records searches the project of the asker, then all others together, unless one was named.
+// records searches the caller's project first, then all others together, unless the
+// question names a project.
 func (r *search) records(ctx context.Context) (out []partHit, err error) {
 	where := []record.SearchArgs{}
 	if r.args.Near != "" {
@@ -207,8 +211,8 @@ func (r *search) recordsOf(ctx context.Context, a record.SearchArgs, known map[[
 	return out, err
 }
 
-// mail searches the project of the asker, then all others: together, unless the question is
-// one of full text, which is asked of each.
+// mail searches the caller's project first, then all others. It searches them together,
+// except with full-text operators, which it sends to each project.
 func (r *search) mail(ctx context.Context) (out []partHit, err error) {
 	projects, err := r.Mail.Projects(ctx)
 	if err != nil || len(projects) == 0 {
@@ -260,7 +264,7 @@ func (r *search) mailOf(ctx context.Context, a mail.SearchArgs, known map[int64]
 	return out, err
 }
 
-// memories searches the entries that the store holds; it pulls nothing from a hub.
+// memories searches the entries in the store. It does not pull from a hub.
 func (r *search) memories(ctx context.Context) (out []partHit, err error) {
 	who := memory.Caller{ProjectID: r.args.Project, Place: r.Place}
 	vaults, err := r.vaults(ctx, who)
@@ -293,7 +297,7 @@ func (r *search) entriesOf(ctx context.Context, who memory.Caller, memoryID, nam
 		r.correct(found.Corrected)
 		for _, h := range found.Entries {
 			shared := r.share(h.RawEntry + "\n" + h.Summary)
-			if known[h.EntryID] || shared == 0 { // it only stands next to an entry that holds a word
+			if known[h.EntryID] || shared == 0 { // it was returned only as a neighbour of an entry with a word
 				continue
 			}
 			known[h.EntryID] = true
@@ -314,7 +318,7 @@ func (r *search) entriesOf(ctx context.Context, who memory.Caller, memoryID, nam
 	return out, nil
 }
 
-// vaults returns the vaults to search: with a project its own.
+// vaults returns the vaults to search. With a project these are the project's vaults.
 func (r *search) vaults(ctx context.Context, who memory.Caller) ([]memory.Vault, error) {
 	all, err := r.Memories.Vaults(ctx, who)
 	if err != nil || r.args.Project == "" {

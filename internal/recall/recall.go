@@ -14,6 +14,7 @@ import (
 	"cairn/internal/memory"
 	"cairn/internal/neutral"
 	"cairn/internal/observation"
+	observations "cairn/internal/observation/search"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/words"
@@ -29,14 +30,16 @@ const (
 
 // Values of Item.Matched.
 const (
-	MatchedAll  = "all"  // the item holds all words of the question
-	MatchedSome = "some" // the item holds some words of the question
+	MatchedAll  = "all"  // the item contains all words of the question
+	MatchedSome = "some" // the item contains some words of the question
+
+	MatchedSimilar = observations.MatchedSimilar // the item contains none of them, but words of nearly the same meaning
 )
 
-// The values of Args.Detail.
+// Values of Args.Detail.
 const (
-	DetailBrief = "brief" // at most 160 tokens a session: 800 if five are asked for
-	DetailFull  = "full"  // at most 800 tokens a session
+	DetailBrief = "brief" // at most 160 tokens per session: 800 for five sessions
+	DetailFull  = "full"  // at most 800 tokens per session
 )
 
 const (
@@ -46,53 +49,53 @@ const (
 
 // Service answers questions about one store. Its methods change nothing.
 type Service struct {
-	Journal *observation.Service // over the store, or over nothing
+	Journal *observation.Service // may have no store
 
-	// The parts besides observations; each nil while there is no store.
+	// The parts besides observations. Each is nil while there is no store.
 	Records  *record.Service
 	Mail     *mail.Service
 	Memories *memory.Service
 
-	Place project.Location // of the working directory, whose user's memories are searched
+	Place project.Location // of the working directory; its user's memories are searched
 }
 
 // Args is a question about past work.
 type Args struct {
 	Query    string // a question in plain words, or a query with operators (observations §8.1)
-	Words    string // words that the answer is expected to hold: names, identifiers, error texts; "" for none
+	Words    string // words expected in the answer: names, identifiers, error texts; "" for none
 	Project  string // only this project, an id or alias; "" for all projects
-	Near     string // the id of the project that is preferred where all are searched, and that of Project; "" for none
+	Near     string // id of the project to prefer if all are searched, or of Project; "" for none
 	Limit    int    // maximum number of sessions; 0 for 5, at most 100
 	Detail   string // "" for DetailBrief
-	Asker    string // the session that asks; its rows are found only if no other session has any; "" for none
+	Asker    string // the calling session, whose rows are used only if no other session matches; "" for none
 	Progress func(what string)
 }
 
 // Answer is the answer to a question about past work.
 type Answer struct {
-	Query string `json:"query"` // as it was asked, in one line
-	// Results are the sessions, best first, and one group for each other part whose
-	// items belong to no known session. Never nil.
+	Query string `json:"query"` // the question in one line
+	// Results contains the sessions, best first, and one group for each part with items
+	// without a known session. Never nil.
 	Results   []Group           `json:"results"`
-	Corrected map[string]string `json:"corrected,omitempty"` // words of the question that nothing holds, and the words that replaced them
-	Note      string            `json:"note,omitempty"`      // why a query with operators was not searched for as it is
-	Range     string            `json:"range,omitempty"`     // the time range that the question names
-	Tried     string            `json:"tried,omitempty"`     // of an answer without results: what was searched for, and what to try
-	Newest    []Group           `json:"newest,omitempty"`    // of an answer without results: the newest sessions
+	Corrected map[string]string `json:"corrected,omitempty"` // words of the question that occur nowhere, and their replacements
+	Note      string            `json:"note,omitempty"`      // why a query with operators was changed
+	Range     string            `json:"range,omitempty"`     // time range in the question
+	Tried     string            `json:"tried,omitempty"`     // without results: what was searched for, and what to try next
+	Newest    []Group           `json:"newest,omitempty"`    // without results: the newest sessions
 	Open      []string          `json:"open,omitempty"`      // the tool calls that open the items
 
-	finder *words.Finder // of the words that were searched for
+	finder *words.Finder // for the words of the search
 }
 
 // Group is a session with its best items, or the best items of a part.
 type Group struct {
 	SessionID string     `json:"session_id,omitempty"`
 	Part      string     `json:"part,omitempty"` // of a group without a session
-	When      *time.Time `json:"when,omitempty"` // of the session's best turn, or when the session began, in UTC
+	When      *time.Time `json:"when,omitempty"` // time of the session's best turn, or its start, in UTC
 	Project   string     `json:"project,omitempty"`
 	Agent     string     `json:"agent,omitempty"`
 	Branch    string     `json:"branch,omitempty"`
-	About     string     `json:"about,omitempty"` // what the session was about, in one line
+	About     string     `json:"about,omitempty"` // subject of the session, in one line
 	Asker     bool       `json:"this_session,omitempty"`
 	Items     []Item     `json:"items"` // best first
 
@@ -103,35 +106,34 @@ type Group struct {
 // Item is a row of a part.
 type Item struct {
 	Part    string    `json:"part"`
-	ID      string    `json:"id"` // in its part; of records and messages in its project
+	ID      string    `json:"id"` // unique in its part; for records and messages in the project
 	Type    string    `json:"type,omitempty"`
 	When    time.Time `json:"when"`
-	Project string    `json:"project,omitempty"` // where it differs from its group's; of a memory the vault and the memory
+	Project string    `json:"project,omitempty"` // if it differs from the group's; for memories the vault and the memory
 	Excerpt string    `json:"excerpt"`           // one line around the words that matched
-	Matched string    `json:"matched"`           // MatchedAll or MatchedSome
-	Count   int       `json:"count,omitempty"`   // how many rows with the same text the item stands for, if more than one
+	Matched string    `json:"matched"`           // MatchedAll, MatchedSome or MatchedSimilar
+	Count   int       `json:"count,omitempty"`   // number of rows with the same text, if more than one
 
-	call    string // the tool call that opens the item; "" for an observation, many of which one call opens
-	command string // the command that opens it, likewise
+	call    string // tool call that opens the item; "" for observations, because one call opens many
+	command string // command that opens the item, likewise
 }
 
-// Ask answers a question about past work from all parts of the store: sessions first
-// by what happened in them, with the records, messages and entries that were written in
-// them; items without a known session follow in one group per part. Scores of parts
-// cannot be compared, so Ask fuses the parts' rankings by place (reciprocal rank
-// fusion). An item that holds all words ranks before each item that holds some of them.
-// Texts in the result are neutral (package neutral). The result keeps to the number of
-// tokens that Detail names for each session of Limit, as text: lines are
-// shortened, and the items that rank last are left out.
+// Ask answers a question about past work from all parts of the store. Sessions come
+// first, ranked by their rows, with the records, messages and entries written in them.
+// Items without a known session follow in one group per part. Scores of different parts
+// are not comparable, so Ask fuses the parts' rankings by place (reciprocal rank fusion).
+// Items with all words rank before items with some of them. Texts in the result are
+// neutral (package neutral). The text of the result stays within the tokens of Detail
+// times Limit: lines are shortened, and the lowest-ranking items are omitted.
 //
-// A query with operators is exact in each part. If nothing matches it, or if it cannot be
-// parsed, Ask searches for its words, and Note says so.
+// A query with operators is matched exactly in each part. If it has no match or cannot be
+// parsed, Ask searches for its words, and Note says why.
 //
-// Without a match, Results is empty; Tried says what was searched for, and Newest holds
-// the newest sessions. Ask changes nothing.
+// Without a match, Results is empty. Tried lists what was searched for, and Newest
+// contains the newest sessions. Ask changes nothing.
 //
-// Errors: Invalid for a query without a letter or digit and for an unknown Detail, and
-// errors of reading the store.
+// Errors: Invalid for a query without a letter or digit or an unknown Detail; errors of
+// reading the store.
 func (s *Service) Ask(ctx context.Context, a Args) (Answer, error) {
 	if a.Detail != "" && a.Detail != DetailBrief && a.Detail != DetailFull {
 		return Answer{}, fault.Newf(fault.Invalid, "invalid_argument", "detail must be brief or full, not %q", a.Detail)
@@ -157,20 +159,20 @@ func (s *Service) Ask(ctx context.Context, a Args) (Answer, error) {
 	return out, nil
 }
 
-// find finds the groups of an answer, unranked.
+// find collects the groups of an answer, unranked.
 func (r *search) find(ctx context.Context) (Answer, error) {
 	out, err := r.sessions(ctx)
 	if err == nil {
 		err = r.addParts(ctx, &out)
 	}
-	if err == nil && len(out.Results) == 0 && r.plain { // the parts may know words that observations do not
+	if err == nil && len(out.Results) == 0 && r.plain { // the parts may contain words that observations lack
 		r.correcting = true
 		err = r.addParts(ctx, &out)
 	}
 	return out, err
 }
 
-// addParts adds what the parts besides observations find.
+// addParts adds the items of the parts besides observations.
 func (r *search) addParts(ctx context.Context, out *Answer) error {
 	for _, part := range r.parts() {
 		r.args.Progress("searching " + part.name)
@@ -187,13 +189,13 @@ func (r *search) addParts(ctx context.Context, out *Answer) error {
 	return nil
 }
 
-// group returns the index of a session's group, -1 if there is none.
+// group returns the index of a session's group, or -1.
 func (r *Answer) group(sessionID string) int {
 	return slices.IndexFunc(r.Results, func(g Group) bool { return g.SessionID == sessionID })
 }
 
-// add puts the ranked hits of a part into the groups of their sessions, or into the
-// group of the part.
+// add adds the ranked hits of a part to the groups of their sessions, or to the part's
+// group.
 func (r *Answer) add(hits []partHit) {
 	for _, h := range hits {
 		i := -1
@@ -210,8 +212,8 @@ func (r *Answer) add(hits []partHit) {
 	}
 }
 
-// rank sorts the groups, best first, and keeps the given number of sessions beside the
-// groups of parts. Inside a session what holds all words comes first.
+// rank sorts the groups, best first. It keeps the given number of sessions and all groups
+// of parts. Inside a session, items with all words come first.
 func (r *Answer) rank(limit int) {
 	slices.SortStableFunc(r.Results, func(x, y Group) int {
 		return cmp.Or(compareBool(y.Asker, x.Asker), cmp.Compare(y.score, x.score), compareBool(x.here, y.here))
@@ -231,7 +233,7 @@ func (r *Answer) rank(limit int) {
 	}
 }
 
-// fold replaces items of one type with equal excerpts by the first of them.
+// fold merges items of one type with equal excerpts into the first of them.
 func (g *Group) fold() {
 	kept := g.Items[:0]
 	for _, item := range g.Items {
@@ -258,10 +260,10 @@ func compareBool(x, y bool) int {
 	return 0
 }
 
-// maxLine is the maximum number of characters of a line about a session.
+// maxLine is the maximum length of a line about a session, in characters.
 const maxLine = 120
 
-// neutralLine returns a text as one neutral line of at most n characters.
+// neutralLine returns a text as one neutralised line of at most n characters.
 func neutralLine(text string, n int) string {
 	runes := []rune(neutral.Line(text))
 	if len(runes) > n {

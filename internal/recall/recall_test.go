@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRankingsOfPartsAreFusedByPlace has two parts: what holds all words leads each, then
-// what is of this project and what is newer.
+// Of two parts, items with all words come first, then items of this project, then newer
+// ones.
 func TestRankingsOfPartsAreFusedByPlace(t *testing.T) {
 	t.Parallel()
 	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
@@ -37,7 +37,7 @@ func TestRankingsOfPartsAreFusedByPlace(t *testing.T) {
 	}
 }
 
-func TestSharesOfAQuestionAreOfItsWordsWithoutStopWords(t *testing.T) {
+func TestShareCountsTheWordsOfAQuestionWithoutStopWords(t *testing.T) {
 	t.Parallel()
 	for _, q := range []struct {
 		query, words, text string
@@ -47,7 +47,7 @@ func TestSharesOfAQuestionAreOfItsWordsWithoutStopWords(t *testing.T) {
 		{"refund expiry", "", "a refund", 0.5},
 		{"refund expiry", "", "lunch", 0},
 		{"getUserById", "", "the user of that id: getUserById", 1},
-		{`"refund expiry"`, "", "lunch", 1}, // the part decided
+		{`"refund expiry"`, "", "lunch", 1}, // the part matched it
 		{"refund OR expiry", "", "lunch", 1},
 		{"refund refund", "", "refund", 1},
 		{"refund expiry date", "ledger utc", "UTC ledgers", 1},
@@ -59,8 +59,8 @@ func TestSharesOfAQuestionAreOfItsWordsWithoutStopWords(t *testing.T) {
 	}
 }
 
-// TestAnAnswerKeepsToItsTokens has groups of many long items, one with hostile sizes.
-func TestAnAnswerKeepsToItsTokens(t *testing.T) {
+// The answer has groups of many long items, one with extreme sizes.
+func TestAnAnswerStaysWithinItsTokens(t *testing.T) {
 	t.Parallel()
 	for detail, limit := range map[string]int{"": briefTokens, DetailFull: fullTokens} {
 		var r Answer

@@ -15,7 +15,7 @@ import (
 	"cairn/internal/words"
 )
 
-// sessions finds what happened, by session.
+// sessions finds matching rows, grouped by session.
 func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 	out = Answer{Query: neutralLine(r.args.Query, maxQuery), Results: []Group{}}
 	if !r.plain {
@@ -32,7 +32,7 @@ func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 	r.args.Progress("searching " + PartObservations)
 	q := observations.RecallArgs{
 		Query: r.args.Query, Words: r.args.Words, Scope: observation.Scope{Project: r.args.Project},
-		Limit: min(3*r.args.Limit, maxResults), Items: maxItems, Session: r.args.Asker,
+		Limit: min(3*r.args.Limit, maxResults), Items: maxItems, Session: r.args.Asker, Similar: min(r.args.Limit, maxSimilar),
 	}
 	found, err := observations.Recall(ctx, r.Journal, q)
 	if err == nil && found.Matched != observations.MatchedWords && q.Session != "" {
@@ -49,7 +49,7 @@ func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 	if found.Period != nil {
 		out.Range = rangeText(found.Period)
 	}
-	groups := r.groupsOf(r.nearFirst(found.Sessions))
+	groups := r.groupsOf(observations.WithSimilar(r.nearFirst(found.Sessions), found.Similar, r.args.Limit))
 	if found.Matched == observations.MatchedNewest {
 		out.Newest = groups
 	} else {
@@ -58,7 +58,7 @@ func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 	return out, nil
 }
 
-// asPlain makes the question one in plain words.
+// asPlain turns the question into one in plain words.
 func (r *search) asPlain(note string) {
 	var plain []string
 	for _, id := range words.Identifiers(r.args.Query) {
@@ -70,8 +70,9 @@ func (r *search) asPlain(note string) {
 	r.finder = words.FinderOf(r.asked...)
 }
 
-// exact finds the rows of a query with operators, by session. Sessions that printed a line
-// of it come first: a pasted line often holds a quote or an asterisk.
+// exact finds the rows that match a query with operators, by session. Sessions that
+// printed a line of the query come first, because a pasted line often contains a quote or
+// an asterisk.
 func (r *search) exact(ctx context.Context, out *Answer) error {
 	sessions, err := r.printed(ctx)
 	if err != nil {
@@ -107,7 +108,7 @@ func (r *search) exact(ctx context.Context, out *Answer) error {
 	return err
 }
 
-// printed are the sessions that printed a line of the query.
+// printed returns the sessions that printed a line of the query.
 func (r *search) printed(ctx context.Context) ([]observations.RecalledSession, error) {
 	found, err := observations.Recall(ctx, r.Journal, observations.RecallArgs{
 		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: r.args.Limit, Items: maxItems, Session: r.args.Asker,
@@ -115,7 +116,7 @@ func (r *search) printed(ctx context.Context) ([]observations.RecalledSession, e
 	return slices.DeleteFunc(found.Sessions, func(s observations.RecalledSession) bool { return !s.Printed }), err
 }
 
-// correct makes the other parts search for the words that replaced unknown ones, too.
+// correct makes the other parts also search for the words that replaced unknown ones.
 func (r *search) correct(corrected map[string]string) {
 	if len(corrected) == 0 {
 		return
@@ -134,9 +135,9 @@ func (r *search) correct(corrected map[string]string) {
 	r.finder = words.FinderOf(r.asked...)
 }
 
-// nearFirst prefers sessions of the project in which the question is asked, and keeps as
-// many as are wanted. Where scores rise in the list, a class of sessions ends that comes
-// first for another reason (the time that was asked for, a pasted line): these stay first.
+// nearFirst prefers sessions of the project in which the question is asked, and keeps at
+// most Limit of them. A rise of the scores in the list ends a group of sessions that come
+// first for another reason, such as a requested time or a pasted line. These stay first.
 func (r *search) nearFirst(sessions []observations.RecalledSession) []observations.RecalledSession {
 	score := func(s observations.RecalledSession) float64 {
 		if s.Project == r.args.Near {
@@ -153,8 +154,8 @@ func (r *search) nearFirst(sessions []observations.RecalledSession) []observatio
 	return sessions[:min(len(sessions), r.args.Limit)]
 }
 
-// addSessions adds empty groups for the sessions of hits that have none. A hit of a
-// session without rows loses its session.
+// addSessions adds empty groups for sessions of hits that have no group. If a session has
+// no rows, its hits count as hits without a session.
 func (r *search) addSessions(ctx context.Context, out *Answer, hits []partHit) error {
 	var ids []string
 	for _, h := range hits {
@@ -180,7 +181,7 @@ func (r *search) addSessions(ctx context.Context, out *Answer, hits []partHit) e
 	return nil
 }
 
-// groupsOf returns sessions with their scores, in their order.
+// groupsOf returns the groups of sessions with their scores, in order.
 func (r *search) groupsOf(sessions []observations.RecalledSession) (groups []Group) {
 	shared := 0.0
 	for _, s := range sessions[:min(len(sessions), 3)] {

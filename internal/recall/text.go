@@ -14,17 +14,18 @@ import (
 	"cairn/internal/words"
 )
 
-// The maximum number of tokens of an answer's text for each session that is asked for.
+// Maximum tokens of an answer's text for each requested session.
 const (
 	briefTokens = 160
 	fullTokens  = 800
-	leastTokens = 40 // of a session
+	leastTokens = 40 // minimum for a session
 )
 
-// tokens estimates the tokens of a text as everywhere in cairn: a quarter of its bytes.
+// tokens estimates the tokens of a text as a quarter of its bytes, as everywhere in
+// cairn.
 func tokens(text string) int { return (len(text) + 3) / 4 }
 
-// complete adds what an answer says besides its groups.
+// complete adds the fields of an answer besides its groups.
 func (r *search) complete(out *Answer) {
 	out.finder, out.Corrected = r.finder, r.corrected
 	if len(out.Results) > 0 {
@@ -44,7 +45,7 @@ func (r *search) complete(out *Answer) {
 	}
 }
 
-// advice says what to try after a search without a result.
+// advice returns a hint for a search without a result.
 func advice(project string) string {
 	text := "Try other words: names, files, identifiers or error texts that may stand there"
 	if project != "" {
@@ -53,8 +54,8 @@ func advice(project string) string {
 	return text + "."
 }
 
-// NothingFound says what a search of observations without a result tried, and what to try
-// next.
+// NothingFound returns a text for a search of observations without a result: what it
+// tried, and what to try next.
 func NothingFound(a observations.SearchArgs) string {
 	text := "No row holds all words, and no turn some of them or similar ones. "
 	if !words.IsPlain(a.Query) {
@@ -66,7 +67,7 @@ func NothingFound(a observations.SearchArgs) string {
 	return text + advice(a.Scope.Project)
 }
 
-// rangeText is the time range that a question names.
+// rangeText returns the time range of a question as text.
 func rangeText(p *observations.RecalledPeriod) string {
 	until := time.Unix(p.To-1, 0).Format(time.DateOnly)
 	if p.From == 0 {
@@ -75,14 +76,14 @@ func rangeText(p *observations.RecalledPeriod) string {
 	return neutralLine(p.Said, maxLine) + ": " + time.Unix(p.From, 0).Format(time.DateOnly) + " to " + until
 }
 
-// shape is how long the lines of an answer are, in characters.
+// shape holds the line lengths of an answer, in characters.
 type shape struct{ about, excerpt int }
 
-// shapes are tried in turn until each group of an answer fits with one item.
+// shapes returns the shapes that are tried in turn until one item of each group fits.
 func shapes() []shape { return []shape{{maxLine, excerptChars}, {80, 120}, {60, 90}, {40, 60}} }
 
-// fit shortens lines and leaves out the items and then the groups that rank last, until
-// the answer keeps to its tokens.
+// fit shortens lines, then omits the lowest-ranking items and groups, until the answer is
+// within its tokens.
 func (r *Answer) fit(detail string, sessions int) {
 	limit, items := briefTokens, 3
 	if detail == DetailFull {
@@ -111,19 +112,19 @@ func (r *Answer) fit(detail string, sessions int) {
 	}
 }
 
-// fitting is an answer that is cut to its tokens.
+// fitting is an answer that is being shortened to its tokens.
 type fitting struct {
 	out   *Answer
 	all   []Group
-	shown []int // items of each group
+	shown []int // number of items of each group
 	limit int
 	shape shape
 }
 
-// addItems shows the nth item of each group, or of the groups that rank first as far as
-// they fit. It reports whether every group has room.
+// addItems adds the nth item of each group, or of as many of the first groups as fit. It
+// reports whether it added one for every group.
 func (f *fitting) addItems(n int) bool {
-	const many = 20 // groups: of more than these, all get another item or none does
+	const many = 20 // with more groups, either all get another item or none does
 	before := slices.Clone(f.shown)
 	for i := range f.shown {
 		f.shown[i] = min(n, len(f.all[i].Items))
@@ -144,7 +145,8 @@ func (f *fitting) addItems(n int) bool {
 	return false
 }
 
-// fits gives the answer what is shown and reports whether it keeps to its tokens.
+// fits copies the shown items into the answer and reports whether it is within its
+// tokens.
 func (f *fitting) fits() bool {
 	f.out.Results = []Group{}
 	for i, n := range f.shown {
@@ -163,7 +165,7 @@ func (f *fitting) fits() bool {
 	return err != nil || tokens(string(text)) <= f.limit
 }
 
-// calls returns the tool calls that open what the answer shows.
+// calls returns the tool calls that open the shown items.
 func (r *Answer) calls() []string {
 	return r.opened(
 		func(rows []string) string { return "get_observations(ids=[" + strings.Join(rows, ",") + "])" },
@@ -171,7 +173,7 @@ func (r *Answer) calls() []string {
 		func(item Item) string { return item.call })
 }
 
-// commands returns the commands that open what the answer shows.
+// commands returns the commands that open the shown items.
 func (r *Answer) commands() []string {
 	return r.opened(
 		func(rows []string) string { return "cairn show " + strings.Join(rows, " ") },
@@ -179,7 +181,7 @@ func (r *Answer) commands() []string {
 		func(item Item) string { return item.command })
 }
 
-// shellWord is a text as one word of a shell.
+// shellWord quotes a text as one shell word.
 func shellWord(text string) string {
 	special := func(r rune) bool {
 		return r != '-' && r != '_' && r != '.' && (r > 'z' || !unicode.IsLetter(r) && !unicode.IsDigit(r))
@@ -190,7 +192,7 @@ func shellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// opened lists how to open all observations of the answer, its first session, and the first
+// opened lists how to open the answer's observations, its first session, and the first
 // item of each other part.
 func (r *Answer) opened(observations func([]string) string, session func(string) string, other func(Item) string) (all []string) {
 	var rows []string
@@ -222,14 +224,14 @@ func (r *Answer) opened(observations func([]string) string, session func(string)
 	return all
 }
 
-// Text returns the answer as text for a model: a line about each session, then its best
-// items as "part #id when: excerpt", then the tool calls that open them.
+// Text returns the answer as text for a model: one line per session, then its best items
+// as "part #id when: excerpt", then the tool calls that open them.
 func (r *Answer) Text() string {
 	return r.text(func(excerpt string) string { return excerpt }, r.Open)
 }
 
-// TextForPeople is Text with the commands that open the items. on and off
-// are put before and after each word of an excerpt that matches.
+// TextForPeople is Text with the commands that open the items. It puts on and off before
+// and after each matching word of an excerpt.
 func (r *Answer) TextForPeople(on, off string) string {
 	return r.text(func(excerpt string) string { return Marked(r.finder, excerpt, on, off) }, r.commands())
 }
@@ -266,7 +268,7 @@ func (r *Answer) text(mark func(string) string, open []string) string {
 	return b.String()
 }
 
-// head is the line about a group.
+// head returns the line about a group.
 func (g *Group) head() string {
 	if g.SessionID == "" {
 		return g.Part
@@ -291,7 +293,7 @@ func (g *Group) head() string {
 	return strings.Join(append(all, id), ", ") + ": " + cmp.Or(g.About, "(no prompt)")
 }
 
-// line is the line about an item of a group.
+// line returns the line about an item of a group.
 func (item Item) line(g Group, mark func(string) string) string {
 	when := item.When.Format("2006-01-02 15:04")
 	if g.When != nil && g.When.Format(time.DateOnly) == item.When.Format(time.DateOnly) {

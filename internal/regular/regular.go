@@ -1,6 +1,6 @@
-// Package regular reads files that cairn finds by their place: in a repository, in
-// a home or in the data directory. Another person may have put a FIFO, a device or
-// an endless link there. A read must neither block nor use memory without a limit.
+// Package regular reads files at well-known paths: in a repository, in a home directory
+// or in the data directory. Another person may have put a FIFO, a device or an endless
+// link there. A read must neither block nor use memory without a limit.
 //
 // Every function follows symbolic links. It does not open anything that is not a
 // regular file, because opening a device can have effects of its own. It opens

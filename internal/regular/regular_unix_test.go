@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// TestOnlyRegularFilesAreOpened with a FIFO that has no writer, an endless device, a
-// socket, a folder, links to them, and a link to itself. Another way of opening would
-// block or never end.
+// The paths are a FIFO that has no writer, an endless device, a socket, a folder, links
+// to them, and a link to itself. Another way of opening would block or never end.
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -53,7 +52,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 }
 
-// TestReadingIsLimited also for a file whose claimed size is not its own.
+// The claimed size of a file can differ from its real size.
 func TestReadingIsLimited(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")

@@ -20,12 +20,13 @@ import (
 	"cairn/internal/store"
 )
 
-// Check runs every check of a store: that of the file, of the change log and of
-// each part. Doctor, salvage and restore share it, so that they agree. An intact store
-// has no findings. A store of an older schema is checked without its parts, whose
-// tables may be missing.
+// Check runs every check of a store: those of the file, of the change log and of each
+// part. Doctor, salvage and restore all call it, so their results agree. An intact store
+// has no findings. For a store of an older schema it skips the parts, whose tables may be
+// missing.
 //
-// Errors: those of store.Check; a part's own error about what it reads is a finding.
+// It returns the errors of store.Check. If a part cannot read its data, that is a
+// finding.
 func Check(ctx context.Context, s *store.Store) ([]string, error) {
 	found, err := s.Check(ctx)
 	if err != nil {
@@ -75,9 +76,9 @@ func checkParts(ctx context.Context, s *store.Store) (found []string, err error)
 	return found, nil
 }
 
-// CheckContent is checkParts, and if that finds nothing, it compares the words in every
-// full-text index with the texts. That takes about as long as a search index takes to be
-// built. Doctor and salvage share it, so that they agree.
+// CheckContent runs checkParts. If there are no findings, it compares the words in every
+// full-text index with the texts. This takes about as long as building a search index.
+// Doctor and salvage both call it, so their results agree.
 func CheckContent(ctx context.Context, s *store.Store) ([]string, error) {
 	found, err := checkParts(ctx, s)
 	if err != nil || len(found) > 0 {
@@ -104,21 +105,21 @@ func CheckContent(ctx context.Context, s *store.Store) ([]string, error) {
 	return found, nil
 }
 
-// Salvage replaces a damaged store by what can still be read of it, as all parts mend it;
-// see store.Salvage, whose errors it returns. Of the config, Check and Mend are set here.
+// Salvage replaces a damaged store with the data that can still be read, repaired by all
+// parts. It sets Check and Repair of the config. It returns the errors of store.Salvage.
 func Salvage(ctx context.Context, config store.SalvageConfig) (store.Salvaged, error) {
-	config.Check, config.Repair = CheckContent, mend
+	config.Check, config.Repair = CheckContent, repairParts
 	return store.Salvage(ctx, config)
 }
 
-func mend(ctx context.Context, s *store.Store, altered func(table string, id int64)) error {
+func repairParts(ctx context.Context, s *store.Store, altered func(table string, id int64)) error {
 	if err := integrity.Repair(ctx, observation.New(s, observation.Config{}), altered); err != nil {
 		return fmt.Errorf("observations: %w", err)
 	}
 	for _, part := range []struct {
 		name   string
 		repair func(context.Context, *store.Tx) error
-	}{{"records", record.Repair}, {"mail", mail.Repair}, {"memories", memory.Repair}, {"archive", archive.Mend}, {"projects", project.Repair}} {
+	}{{"records", record.Repair}, {"mail", mail.Repair}, {"memories", memory.Repair}, {"archive", archive.Repair}, {"projects", project.Repair}} {
 		if err := s.Write(ctx, store.Full, part.repair); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
@@ -126,8 +127,7 @@ func mend(ctx context.Context, s *store.Store, altered func(table string, id int
 	return nil
 }
 
-// Summary is the first line of some findings, of which there is at least one, and how many
-// more there are.
+// Summary returns the first line of one or more findings and how many more there are.
 func Summary(found []string) string {
 	first, _, _ := strings.Cut(found[0], "\n")
 	if n := len(found) - 1; n > 0 {

@@ -1,8 +1,8 @@
-// Package sqlitefile reads an SQLite database file and its write-ahead log page
-// by page, damaged or not, without SQLite. What SQLite gives up on at the first
-// bad page, it reads around: every page is taken for itself, and a page whose
-// way down from the root is lost is found by the file's own pointer map.
+// Package sqlitefile reads the pages of an SQLite database file and its write-ahead log
+// without SQLite, even if they are damaged. SQLite stops at the first bad page; this
+// package continues. It reads each page separately, and it uses the file's pointer map to
+// find the table of a page that no parent refers to any more.
 //
-// It never writes, and no content makes it fail: what cannot be read is counted.
-// The format is that of https://sqlite.org/fileformat2.html.
+// It never writes, and no content makes it fail: it counts what it cannot read. The
+// format is described at https://sqlite.org/fileformat2.html.
 package sqlitefile

@@ -11,7 +11,7 @@ func file(b []byte) sqlitefile.File {
 	return sqlitefile.File{ReaderAt: bytes.NewReader(b), Size: int64(len(b))}
 }
 
-// FuzzRead: nothing makes reading fail, run on or take memory without end.
+// No input makes reading fail, run forever or use memory without limit.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte{}, []byte{}) // the files of real databases are in testdata
 	f.Fuzz(func(t *testing.T, db, wal []byte) {

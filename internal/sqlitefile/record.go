@@ -5,18 +5,18 @@ import (
 	"math"
 )
 
-// Row is one entry of a tree. Values are nil, int64, float64, string or []byte,
-// in the order in which they are stored; a row may hold fewer than its table has
-// columns now. Of a table, the column that names the row is nil and the number
-// is ID; of an index, ID is 0 and the last value is the row's number.
+// Row is one entry of a tree. Values are nil, int64, float64, string or []byte, in stored
+// order. A row may have fewer values than its table has columns now. In a table, ID is
+// the rowid, and the value of the column that is an alias of it is nil. In an index, ID
+// is 0 and the last value is the rowid.
 type Row struct {
 	ID     int64
 	Values []any
 }
 
-// Rows calls yield with every row of the tree that begins at a page until yield
-// returns false: of a sound table in the order of their numbers, else in none.
-// It returns how many entries on readable pages could not be read.
+// Rows calls yield with every row of the tree with that root page until yield returns
+// false. The rows of an intact table are in the order of their ids; otherwise the order
+// is undefined. It returns how many entries on readable pages could not be read.
 func (m *Image) Rows(root uint32, yield func(Row) bool) (unreadable int) {
 	for _, n := range m.trees[root] {
 		t, ok := m.tree(n)
@@ -44,7 +44,7 @@ func (m *Image) row(t *tree, i int) (row Row, ok bool) {
 		return row, false
 	}
 	if t.kind == indexInterior {
-		at += 4 // the page to its left
+		at += 4 // skip the number of the left child page
 	}
 	rest := t.data[at:m.usable]
 	size, n := varint(rest)
@@ -67,7 +67,7 @@ func (m *Image) row(t *tree, i int) (row Row, ok bool) {
 	return row, ok
 }
 
-// payload joins what a cell holds itself with its overflow pages.
+// payload joins the part of a payload in the cell with the parts on overflow pages.
 func (m *Image) payload(cell []byte, size int, table bool) ([]byte, bool) {
 	most := (m.usable-12)*64/255 - 23
 	if table {
@@ -103,7 +103,7 @@ func (m *Image) payload(cell []byte, size int, table bool) ([]byte, bool) {
 	return out, next == 0
 }
 
-// varint reads SQLite's variable-length integer; n is 0 if it is cut off.
+// varint reads SQLite's variable-length integer. n is 0 if the integer is truncated.
 func varint(b []byte) (v uint64, n int) {
 	for n = 0; n < 8; n++ {
 		if n >= len(b) {
@@ -142,7 +142,7 @@ func values(record []byte) (out []any, ok bool) {
 	return out, len(body) == 0
 }
 
-// value decodes one value and reports how many bytes it took.
+// value decodes one value and returns its length in bytes.
 func value(kind uint64, body []byte) (v any, n int, ok bool) {
 	switch {
 	case kind == 0:
@@ -181,7 +181,7 @@ type Object struct {
 	Root uint32
 }
 
-// Schema lists the tables and indexes that can still be read from the schema.
+// Schema returns the tables and indexes of the schema that can still be read.
 func (m *Image) Schema() (out []Object) {
 	if m.pages == 0 {
 		return nil

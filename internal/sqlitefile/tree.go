@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Kinds of b-tree pages, as their first byte tells.
+// Kinds of b-tree pages: the first byte of a page.
 const (
 	indexInterior = 2
 	tableInterior = 5
@@ -20,18 +20,18 @@ const (
 	mapChild = 5
 )
 
-// mapEntry is how many bytes the pointer map has for each page.
+// mapEntry is the size in bytes of a page's entry in the pointer map.
 const mapEntry = 5
 
-// tree is the head of a b-tree page.
+// tree is the header of a b-tree page.
 type tree struct {
 	data  []byte
-	at    int // where the head begins: 100 on page 1
+	at    int // offset of the header: 100 on page 1
 	kind  byte
 	cells int
 }
 
-// tree reads the head of a b-tree page; ok is false for a page that is none.
+// tree reads the header of a b-tree page. ok is false if the page is not a b-tree page.
 func (m *Image) tree(n uint32) (t tree, ok bool) {
 	t.data = m.page(n)
 	if t.data == nil {
@@ -51,7 +51,7 @@ func (m *Image) tree(n uint32) (t tree, ok bool) {
 
 func (t *tree) interior() bool { return t.kind == indexInterior || t.kind == tableInterior }
 
-// pointers is where the array of cell pointers begins.
+// pointers returns the offset of the array of cell pointers.
 func (t *tree) pointers() int {
 	if t.interior() {
 		return t.at + 12
@@ -59,7 +59,7 @@ func (t *tree) pointers() int {
 	return t.at + 8
 }
 
-// cell is where a cell begins, 0 if it lies nowhere it could.
+// cell returns the offset of a cell, or 0 if it is out of range.
 func (t *tree) cell(i, usable int) int {
 	at := int(binary.BigEndian.Uint16(t.data[t.pointers()+2*i:]))
 	if at < t.pointers()+2*t.cells || at+4 > usable {
@@ -68,7 +68,7 @@ func (t *tree) cell(i, usable int) int {
 	return at
 }
 
-// children are the pages below an interior page, in the order of their keys.
+// children returns the pages below an interior page, in key order.
 func (t *tree) children(usable int) (out []uint32) {
 	for i := range t.cells {
 		if at := t.cell(i, usable); at > 0 {
@@ -78,14 +78,15 @@ func (t *tree) children(usable int) (out []uint32) {
 	return append(out, binary.BigEndian.Uint32(t.data[t.at+8:]))
 }
 
-// special reports whether a page belongs to the file's own bookkeeping.
+// special reports whether a page contains the file's bookkeeping and no rows.
 func (m *Image) special(n uint32) bool {
 	return n == m.lockPage() || m.mapped && n == m.mapPage(n)
 }
 
 func (m *Image) lockPage() uint32 { return uint32(lockByte/m.size) + 1 }
 
-// mapPage is the page of the pointer map that tells about page n, 0 for page 1.
+// mapPage returns the page of the pointer map that has the entry of page n, or 0 for page
+// 1.
 func (m *Image) mapPage(n uint32) uint32 {
 	if n < 2 {
 		return 0
@@ -98,40 +99,40 @@ func (m *Image) mapPage(n uint32) uint32 {
 	return page
 }
 
-// looksMapped decides whether the file has a pointer map. Where the header is
-// lost, the first page of the map tells.
+// looksMapped reports whether the file has a pointer map. If the header is lost, it
+// checks whether the map's first page is valid.
 func (m *Image) looksMapped() bool {
 	if head := m.page(1); m.Head.Found && head != nil {
 		return binary.BigEndian.Uint32(head[atLargestRoot:]) > 0
 	}
-	return m.pages > 2 && m.soundMap(2)
+	return m.pages > 2 && m.validMap(2)
 }
 
-// soundMap reports whether a page can be one of the pointer map.
-func (m *Image) soundMap(page uint32) bool {
+// validMap reports whether a page can be a page of the pointer map.
+func (m *Image) validMap(page uint32) bool {
 	if data, known := m.maps[page]; known {
 		return data != nil
 	}
 	data := m.page(page)
-	sound := data != nil
-	for i := 0; sound && i+mapEntry <= m.usable; i += mapEntry {
+	valid := data != nil
+	for i := 0; valid && i+mapEntry <= m.usable; i += mapEntry {
 		if uint64(page)+1+uint64(i/mapEntry) > uint64(m.pages) {
-			break // entries of pages that are gone keep what they had
+			break // entries of removed pages keep their old content
 		}
 		kind, parent := data[i], binary.BigEndian.Uint32(data[i+1:])
-		sound = kind <= mapChild && (kind != 0 || parent == 0) && (kind != mapChild || parent > 0)
+		valid = kind <= mapChild && (kind != 0 || parent == 0) && (kind != mapChild || parent > 0)
 	}
-	if !sound {
+	if !valid {
 		data = nil
 	}
 	m.maps[page] = data
-	return sound
+	return valid
 }
 
-// parent is what the pointer map says of a page; kind 0 if it says nothing.
+// parent returns a page's entry in the pointer map. kind is 0 if there is no entry.
 func (m *Image) parent(n uint32) (kind byte, parent uint32) {
 	page := m.mapPage(n)
-	if !m.mapped || page == 0 || page >= n || !m.soundMap(page) {
+	if !m.mapped || page == 0 || page >= n || !m.validMap(page) {
 		return 0, 0
 	}
 	data, at := m.maps[page], int(n-page-1)*mapEntry
@@ -141,7 +142,7 @@ func (m *Image) parent(n uint32) (kind byte, parent uint32) {
 	return data[at], binary.BigEndian.Uint32(data[at+1:])
 }
 
-// findFree follows the list of free pages, so that what was deleted stays so.
+// findFree follows the list of free pages, so that deleted rows stay deleted.
 func (m *Image) findFree() {
 	head := m.page(1)
 	if !m.Head.Found || head == nil {
@@ -162,8 +163,8 @@ func (m *Image) findFree() {
 	}
 }
 
-// claim gives every page of a tree its root: first from the roots downwards,
-// then, for pages that nothing leads to any more, upwards by the pointer map.
+// claim assigns each page of a tree to its root: first from the roots downwards, then,
+// for pages without a readable parent, upwards by the pointer map.
 func (m *Image) claim() {
 	if m.pages == 0 {
 		return
@@ -186,7 +187,7 @@ func (m *Image) claim() {
 	m.adopt()
 }
 
-// descend claims everything below a root.
+// descend claims all pages below a root.
 func (m *Image) descend(root uint32) {
 	m.owner[root] = root
 	for pending := []uint32{root}; len(pending) > 0; {
@@ -214,8 +215,8 @@ func (m *Image) descend(root uint32) {
 	}
 }
 
-// mayOwn reports whether a page can be the child of another one. The pointer
-// map has the last word: a damaged page may name any number.
+// mayOwn reports whether a page can be the child of another page. The pointer map
+// decides, because a damaged page may contain any number.
 func (m *Image) mayOwn(n, child uint32) bool {
 	if child < 2 || child > m.pages || m.owner[child] != 0 || m.special(child) || m.freePage[child] {
 		return false
@@ -224,7 +225,7 @@ func (m *Image) mayOwn(n, child uint32) bool {
 	return kind == 0 || kind == mapChild && parent == n
 }
 
-// adopt claims the pages whose way down from the root is lost.
+// adopt claims the pages that cannot be reached from the root any more.
 func (m *Image) adopt() {
 	for n := uint32(2); n <= m.pages; n++ {
 		if m.owner[n] != 0 || m.special(n) || m.freePage[n] {
@@ -244,9 +245,9 @@ func (m *Image) adopt() {
 	}
 }
 
-// climb finds the root above a page, 0 if the pointer map leads to none.
+// climb returns the root above a page, or 0 if the pointer map leads to no root.
 func (m *Image) climb(n uint32) uint32 {
-	for range 64 { // no tree is as high
+	for range 64 { // no tree is that high
 		kind, parent := m.parent(n)
 		switch {
 		case kind == mapRoot:
@@ -261,11 +262,12 @@ func (m *Image) climb(n uint32) uint32 {
 	return 0
 }
 
-// IsWhole reports whether every page of a tree can be read and is where its parent says.
+// IsWhole reports whether every page of a tree can be read and is where its parent refers
+// to it.
 func (m *Image) IsWhole(root uint32) bool { return len(m.trees[root]) > 0 && !m.broken[root] }
 
-// Roots lists the trees of the file besides the schema's, in the order of their
-// first pages.
+// Roots returns the roots of all trees except the schema's, in the order of their first
+// pages.
 func (m *Image) Roots() (out []uint32) {
 	for root := range m.trees {
 		if root > 1 {
@@ -276,8 +278,8 @@ func (m *Image) Roots() (out []uint32) {
 	return out
 }
 
-// IsTable reports whether a tree's rows are stored by number. Those of an index
-// and of a table without such numbers are not.
+// IsTable reports whether a tree stores rows by rowid, unlike indexes and tables without
+// rowids.
 func (m *Image) IsTable(root uint32) bool {
 	for _, n := range m.trees[root] {
 		if t, ok := m.tree(n); ok {

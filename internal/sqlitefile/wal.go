@@ -6,16 +6,16 @@ import (
 	"math/bits"
 )
 
-// Sizes and marks of a write-ahead log.
+// Sizes and magic numbers of a write-ahead log.
 const (
 	logHeader   = 32
 	frameHeader = 24
-	logMagic    = 0x377f0682 // its last bit tells the byte order of the checksums
+	logMagic    = 0x377f0682 // its last bit is the byte order of the checksums
 )
 
-// readLog finds the newest committed frame of each page and returns the size of
-// the database, in pages, after the last commit; 0 without a commit. It corrects
-// single flipped bits, of which the checksums show which one it was.
+// readLog finds the newest committed frame of each page. It returns the size of the
+// database in pages after the last commit, or 0 if there is no commit. It corrects single
+// flipped bits where the checksums show which bit it was.
 func (m *Image) readLog() (pages uint32) {
 	head := make([]byte, logHeader)
 	if !readFull(m.wal, head, 0) {
@@ -30,14 +30,14 @@ func (m *Image) readLog() (pages uint32) {
 		corrected++
 	}
 	m.size = size
-	open := map[uint32]int64{} // frames of a transaction whose commit has not come yet
+	open := map[uint32]int64{} // frames of a transaction without a commit so far
 	frame := make([]byte, frameHeader+size)
 	for at := int64(logHeader); readFull(m.wal, frame, at); at += int64(len(frame)) {
 		salts := distance(frame[8:16], head[16:24])
 		next := sum.plus(frame)
 		isSound := salts == 0 && next.is(frame[16:24])
 		if !isSound {
-			if salts > 1 { // those of an earlier log
+			if salts > 1 { // frames of an earlier log
 				return pages
 			}
 			after := make([]byte, len(frame))
@@ -69,8 +69,8 @@ func (m *Image) readLog() (pages uint32) {
 	return pages
 }
 
-// logHead reads the header of a log: the size of a page, 0 if the header is damaged, and
-// the checksum with which that of the first frame begins.
+// logHead reads the header of a log. It returns the page size, 0 if the header is
+// damaged, and the checksum that the first frame's checksum continues.
 func logHead(head []byte) (size int, sum checksum) {
 	if binary.BigEndian.Uint32(head)&^1 != logMagic {
 		return 0, sum
@@ -86,8 +86,8 @@ func logHead(head []byte) (size int, sum checksum) {
 	return pageSize(binary.BigEndian.Uint32(head[8:])), sum
 }
 
-// correctHead corrects one flipped bit of a log's header, with which the first frame
-// verifies; size 0 if there is none such.
+// correctHead corrects one flipped bit of a log's header so that the first frame
+// verifies. size is 0 if no single bit achieves that.
 func (m *Image) correctHead(head []byte) (size int, sum checksum) {
 	for bit := range 8 * len(head) {
 		head[bit/8] ^= 1 << (bit % 8)
@@ -106,7 +106,7 @@ func (m *Image) correctHead(head []byte) (size int, sum checksum) {
 	return 0, sum
 }
 
-// distance is how many bits differ.
+// distance returns how many bits differ.
 func distance(a, b []byte) (n int) {
 	for i := range a {
 		n += bits.OnesCount8(a[i] ^ b[i])
@@ -114,7 +114,7 @@ func distance(a, b []byte) (n int) {
 	return n
 }
 
-// maxCorrected is the longest frame of which every bit is tried.
+// maxCorrected is the size of the largest frame of which every bit is tried.
 const maxCorrected = frameHeader + 1<<13
 
 // checksum is the running sum over a log.
@@ -123,19 +123,20 @@ type checksum struct {
 	s0, s1 uint32
 }
 
-// plus is the sum after one more frame.
+// plus returns the checksum after one more frame.
 func (c checksum) plus(frame []byte) checksum {
 	c.add(frame[:8])
 	c.add(frame[frameHeader:])
 	return c
 }
 
-// maxPages is more pages than a log's frame can name without damage.
+// maxPages is a limit that the page number in an undamaged log frame does not reach.
 const maxPages = 1 << 24
 
-// correct corrects one flipped bit of a frame. It returns the sum after the frame, the
-// zero value if more than one bit is wrong. The sums of SQLite do not always show which
-// bit it was: then the frame stays as it is. after is the next frame, nil at the end.
+// correct corrects one flipped bit of a frame. It returns the checksum after the frame,
+// or the zero value if more than one bit is wrong. SQLite's checksums do not always show
+// which bit it was; then the frame stays unchanged. after is the next frame, or nil at
+// the end.
 func (c checksum) correct(frame []byte, salts int, after []byte) checksum {
 	computed, stored := c.plus(frame), checksum{order: c.order}
 	stored.s0, stored.s1 = binary.BigEndian.Uint32(frame[16:]), binary.BigEndian.Uint32(frame[20:])
@@ -160,9 +161,9 @@ func (c checksum) correct(frame []byte, salts int, after []byte) checksum {
 	return stored
 }
 
-// flipBack corrects the one bit of a frame without which its checksum is right, and
-// reports whether there is such a bit. If two fit, it takes the one in the page number or
-// the size of the database that makes them plausible.
+// flipBack flips the one bit of a frame that makes its checksum right, and reports
+// whether there is such a bit. If two bits fit, it takes the one that makes the page
+// number or the database size plausible.
 func (c checksum) flipBack(frame []byte) bool {
 	plausible := func() bool {
 		return max(binary.BigEndian.Uint32(frame), binary.BigEndian.Uint32(frame[4:])) < maxPages

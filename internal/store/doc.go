@@ -26,10 +26,14 @@
 //
 // # Why: followers
 //
-// All followers share one account (tables followers and set_aside): how far each is, why
-// it failed last, what it set aside. So whoever asks what does not get on reads one place.
-// A follower of many streams, such as the projects of the archive, has a lane for each,
-// with a cursor, failures and back-off of its own. Live followers store nothing.
+// All followers share one account (tables followers and set_aside): the position of each,
+// its last failure, the changes that it set aside. status, doctor and /metrics read it. A
+// follower of many streams, such as the projects of the archive, has a lane for each, with
+// its own cursor, failures and back-off. Live followers store nothing.
+//
+// One process runs a follower, by a lock that the kernel frees when the process dies. Lanes
+// can also be leased one by one (Leases), so that several processes share the work. Such a
+// lease ends after a time even if its holder only sleeps, and an epoch refuses late results.
 //
 // # Why: forgetting
 //

@@ -1,4 +1,4 @@
-// Package strictjson reads JSON that may have no fields but the known ones.
+// Package strictjson decodes JSON and rejects unknown fields.
 package strictjson
 
 import (
@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// ErrMore is the error for a text with something behind its JSON value.
+// ErrMore is the error for text after the JSON value.
 var ErrMore = errors.New("something follows the JSON value")
 
-// UnknownField is the error for a field that the Go type does not have: its name, quoted.
+// UnknownField is the error for a field that the Go type does not have. It holds the
+// field's name in quotes.
 type UnknownField string
 
 func (f UnknownField) Error() string { return "the field " + string(f) + " is unknown" }
 
-// Decode reads one JSON value, which is all of text, into what v points to. Errors:
-// [UnknownField], [ErrMore] and those of encoding/json.
+// Decode decodes text, which must be exactly one JSON value, into the value that v points
+// to. It returns [UnknownField], [ErrMore] or an error of encoding/json.
 func Decode(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -1,6 +1,6 @@
-// Package wholefile writes files that are in their place either as a whole or not at
-// all, also after a power loss: under another name in the same folder, flushed to the
-// disk, then renamed, and the folder flushed.
+// Package wholefile writes files atomically: after an interruption or a power loss, the
+// path holds either the old file or the complete new one. It writes under a temporary
+// name in the same folder, flushes the file, renames it, and flushes the folder.
 //
 // The library renameio does not flush the folder and has nothing for Windows, so it is not
 // used.
@@ -15,15 +15,15 @@ import (
 	"syscall"
 )
 
-// File is a file that is being written beside its place. Commit, CommitNew or Discard
-// must end it.
+// File is a temporary file that will take the place of another file. The caller must end
+// it with Commit, CommitNew or Discard.
 type File struct {
 	*os.File
 	path string
 }
 
-// Create begins a file for path, which nobody sees before it is committed. Errors are the
-// system's, here and everywhere in the package.
+// Create creates a temporary file for path. Readers of path do not see it until it is
+// committed. All functions of this package return the errors of the system.
 func Create(path string, mode fs.FileMode) (*File, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".cairn-new-*") // 0600
 	if err != nil {
@@ -38,8 +38,8 @@ func Create(path string, mode fs.FileMode) (*File, error) {
 	return w, nil
 }
 
-// Commit replaces what is at the path. After an error the path is as it was, unless only
-// the folder could not be flushed.
+// Commit moves the file to its path and replaces an older file there. After an error the
+// old file is unchanged, unless only the flush of the folder failed.
 func (f *File) Commit() error {
 	err := errors.Join(f.Sync(), f.Close())
 	if err == nil {
@@ -51,8 +51,8 @@ func (f *File) Commit() error {
 	return SyncDir(filepath.Dir(f.path))
 }
 
-// CommitNew is Commit that keeps a file which is already at the path. made reports whether the
-// path was free. If several processes do this at once, only one of them makes the file.
+// CommitNew moves the file to its path unless a file exists there. made reports whether
+// the path was free. Of several concurrent calls, exactly one creates the file.
 func (f *File) CommitNew() (made bool, err error) {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return false, errors.Join(err, os.Remove(f.Name()))
@@ -73,10 +73,10 @@ func (f *File) CommitNew() (made bool, err error) {
 	return true, SyncDir(filepath.Dir(f.path))
 }
 
-// Discard removes the file; what is at its path stays.
+// Discard deletes the temporary file. The file at the path is unchanged.
 func (f *File) Discard() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
 
-// Write replaces the file at path by one with a text and a mode.
+// Write atomically creates or replaces the file at path with the given text and mode.
 func Write(path string, text []byte, mode fs.FileMode) error {
 	f, err := written(path, text, mode)
 	if err != nil {
@@ -85,8 +85,8 @@ func Write(path string, text []byte, mode fs.FileMode) error {
 	return f.Commit()
 }
 
-// WritePrivate is Write for a file of its owner alone (0600), whose folder is made if it
-// is missing (0700).
+// WritePrivate is Write for a file that only its owner can access (0600). It creates
+// missing folders (0700).
 func WritePrivate(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -94,7 +94,8 @@ func WritePrivate(path string, text []byte) error {
 	return Write(path, text, 0o600)
 }
 
-// MakePrivate is WritePrivate that leaves a file which is already there; see [File.CommitNew].
+// MakePrivate is WritePrivate, but does not replace an existing file; see
+// [File.CommitNew].
 func MakePrivate(path string, text []byte) (made bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return false, err
@@ -117,8 +118,8 @@ func written(path string, text []byte, mode fs.FileMode) (*File, error) {
 	return f, nil
 }
 
-// SyncDir makes the names in a folder survive a power loss. Windows does that by itself,
-// and some network file systems cannot be asked for it.
+// SyncDir makes the names in a folder survive a power loss. Windows does this
+// automatically, and some network file systems do not support it.
 func SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

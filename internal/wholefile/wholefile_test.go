@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// holds checks that a folder has one file, with a text and a mode.
+// holds checks that the folder of path contains one file, with the given text and mode.
 func holds(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
 	all, err := os.ReadDir(filepath.Dir(path))

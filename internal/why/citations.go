@@ -74,17 +74,17 @@ func (s *Service) Cite(ctx context.Context, caller record.Caller, body string, o
 	var judged []citation.DriftResult
 	before := readCited(old.Cited)
 	if known {
-		if taken, err = tree.Take(ctx, found); err != nil {
+		if taken, err = tree.HashLines(ctx, found); err != nil {
 			return nil, err
 		}
-		if judged, err = tree.Judge(ctx, before); err != nil {
+		if judged, err = tree.CheckDrift(ctx, before); err != nil {
 			return nil, err
 		}
 	}
 	out := make([]record.Cited, len(taken))
 	for i, t := range taken {
 		b := slices.IndexFunc(before, func(o citation.Cited) bool { return o.Citation == t.Citation && o.Hash != "" })
-		if b >= 0 && (!known || !judged[b].Judged || !judged[b].Drifted || inEqualLines(old.Body, body, t.Citation)) {
+		if b >= 0 && (!known || !judged[b].Checked || !judged[b].Drifted || inEqualLines(old.Body, body, t.Citation)) {
 			t = before[b]
 		}
 		out[i] = record.Cited{Path: t.Path, Lines: t.Lines(), Hash: t.Hash}
@@ -188,7 +188,7 @@ func (s *Shown) judge(ctx context.Context, tree citation.Tree, known bool) (err 
 	}
 	verdicts := make([]citation.DriftResult, len(all))
 	if known {
-		if verdicts, err = tree.Judge(ctx, all); err != nil {
+		if verdicts, err = tree.CheckDrift(ctx, all); err != nil {
 			return err
 		}
 	}
@@ -196,7 +196,7 @@ func (s *Shown) judge(ctx context.Context, tree citation.Tree, known bool) (err 
 		r.Drifted, r.Citations = false, nil
 		for i, k := range r.Cited {
 			c, v := record.Citation{Path: k.Path, Lines: k.Lines}, verdicts[i]
-			if v.Judged {
+			if v.Checked {
 				c.Drifted = &v.Drifted
 			}
 			if v.First > 0 {

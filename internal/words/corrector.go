@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Corrector finds the known words that are nearest to unknown ones (amendments §A.2). One
-// goroutine uses it at a time.
+// Corrector finds the known words nearest to unknown ones (amendments §A.2). It must be
+// used by one goroutine at a time.
 type Corrector struct {
 	unknown []string
 	best    []knownWord
@@ -16,10 +16,10 @@ type Corrector struct {
 // knownWord is a known word near an unknown one.
 type knownWord struct {
 	word string
-	far  int // twice the edits; 1 for a word that the unknown one begins
+	far  int // twice the number of edits; 1 for a word that begins with the unknown one
 }
 
-// NewCorrector returns the corrector of words that no text holds.
+// NewCorrector returns a corrector for words that no text contains.
 func NewCorrector(unknown []string) *Corrector {
 	c := &Corrector{seen: map[string]bool{}}
 	for _, word := range unknown {
@@ -29,7 +29,7 @@ func NewCorrector(unknown []string) *Corrector {
 	return c
 }
 
-// Learn makes the words of a text known.
+// Learn adds the words of a text to the known words.
 func (c *Corrector) Learn(text string) {
 	Each(strings.ToValidUTF8(text, "\uFFFD"), func(whole string, parts []string) {
 		c.learn(whole)
@@ -55,12 +55,12 @@ func (c *Corrector) learn(word string) {
 	}
 }
 
-// minCorrected is the number of bytes below which a word is not corrected.
+// minCorrected is the minimum length in bytes of a word to correct.
 const minCorrected = 4
 
-// farFrom returns how far a known word is from an unknown one, 0 if it is too far. A word
-// of up to seven letters may differ by one edit, a longer one by two; a word that begins
-// with at least four letters of the unknown one is nearest.
+// farFrom returns the distance of a known word from an unknown one, or 0 if it is too
+// far. A word of up to seven letters may differ by one edit, a longer one by two; a word
+// that begins with at least four letters of the unknown one is nearest.
 func farFrom(unknown, known string) int {
 	const short = 7
 	letters := utf8.RuneCountInString(unknown)
@@ -80,8 +80,9 @@ func farFrom(unknown, known string) int {
 	return 0
 }
 
-// edits counts the letters that have to be inserted, deleted, replaced or swapped with
-// their neighbour to turn a into b; a number above most if there are more than most.
+// edits returns how many letters must be inserted, deleted, replaced or swapped with
+// their neighbour to turn a into b. It returns any number above most if there are more
+// than most.
 func edits(a, b []rune, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1
@@ -112,8 +113,8 @@ func edits(a, b []rune, most int) int {
 	return last[len(b)]
 }
 
-// Corrections returns the nearest known word of each unknown word that has one; nil for
-// none. Keys are in small letters.
+// Corrections returns the nearest known word of each unknown word that has one, or nil.
+// Keys are in lower case.
 func (c *Corrector) Corrections() map[string]string {
 	var all map[string]string
 	for i, b := range c.best {
@@ -128,7 +129,7 @@ func (c *Corrector) Corrections() map[string]string {
 	return all
 }
 
-// Corrected returns words with each one that has a correction replaced by it.
+// Corrected returns the words with corrections applied.
 func Corrected(all []string, corrections map[string]string) []string {
 	out := make([]string, len(all))
 	for i, word := range all {

@@ -2,8 +2,8 @@ package words
 
 import "unicode/utf8"
 
-// Edits is how many letters must be added, left out or replaced, or two neighbours
-// swapped, to make one word of another; more than most of them are told as most+1.
+// Edits returns how many letters must be added, removed, replaced or swapped with a
+// neighbour to turn one word into another, at most most+1.
 func Edits(a, b string, most int) int {
 	if n := utf8.RuneCountInString(a) - utf8.RuneCountInString(b); n > most || -n > most {
 		return most + 1

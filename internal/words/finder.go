@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// Finder finds the words of a question in texts. It is immutable but for what it
-// remembers of the words that it met, so that one goroutine uses it at a time.
+// Finder finds the words of a question in texts. It caches the words that it has seen, so
+// it must be used by one goroutine at a time.
 type Finder struct {
 	keys    []string       // by their number
 	weights []float64      // of the keys
 	numbers map[string]int // of the keys
 	starts  [256]uint64    // a set of hashes of the first two letters of the keys
-	other   bool           // some key is a single byte or begins with none of ASCII
+	other   bool           // some key is a single byte or does not begin with two ASCII bytes
 	met     map[string][]int
 }
 
-// NewFinder makes the finder of some keys, each with its weight: how much it says that a
-// text holds it. A key with a weight of 0 or less is not looked for.
+// NewFinder returns a finder of the given keys, each with the weight of a match. It
+// ignores keys with a weight of 0 or less.
 func NewFinder(keys map[string]float64) *Finder {
 	f := &Finder{numbers: map[string]int{}, met: map[string][]int{}}
 	for _, key := range slices.Sorted(mapKeys(keys)) {
@@ -48,13 +48,13 @@ func mapKeys(m map[string]float64) func(func(string) bool) {
 	}
 }
 
-// Place is where a text holds a key: bytes from From up to To.
+// Place is the position of a key in a text: bytes From to To, exclusive.
 type Place struct {
 	From, To int
 	key      int
 }
 
-// Find lists where a text holds the keys, in order.
+// Find returns the positions of the keys in a text, in order.
 func (f *Finder) Find(text string) (all []Place) {
 	if len(f.weights) == 0 {
 		return nil
@@ -80,9 +80,9 @@ func (f *Finder) Find(text string) (all []Place) {
 	return all
 }
 
-// mayHold is false for a run of letters and digits that holds no key for sure: in none of
-// the places where a part of an identifier can begin stand the first two letters of a key,
-// which stemming leaves as they are.
+// mayHold reports whether a run of letters and digits may contain a key. It checks
+// whether a part of an identifier can begin with the first two letters of a key. Stemming
+// does not change these letters.
 func (f *Finder) mayHold(run string) bool {
 	if f.other {
 		return true
@@ -104,7 +104,7 @@ func (f *Finder) mayHold(run string) bool {
 	return false
 }
 
-// small is a small letter for a capital one of ASCII, else the byte itself.
+// small returns an ASCII byte in lower case, other bytes unchanged.
 func small(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		c += 'a' - 'A'
@@ -112,11 +112,11 @@ func small(c byte) byte {
 	return c
 }
 
-// hashOf numbers two bytes of ASCII.
+// hashOf returns a hash of two ASCII bytes.
 func hashOf(a, b byte) uint16 { return uint16(a&127)<<7 | uint16(b&127) }
 
-// Weigh is what the keys at some places of one text weigh together, each key once and a
-// repeated one a little more, and how many different keys these are.
+// Weigh returns the total weight of the keys at some places of one text, and the number
+// of different keys. Each key counts once, a repeated one slightly more.
 func (f *Finder) Weigh(places []Place) (weight float64, keys int) {
 	counts := make([]int, len(f.weights))
 	for _, p := range places {
@@ -131,21 +131,22 @@ func (f *Finder) Weigh(places []Place) (weight float64, keys int) {
 	return weight, keys
 }
 
-// Key is the key at a place.
+// Key returns the key at a place.
 func (f *Finder) Key(p Place) string { return f.keys[p.key] }
 
-// Keys is how many keys are looked for.
+// Keys returns the number of keys.
 func (f *Finder) Keys() int { return len(f.weights) }
 
 // Excerpted is a part of a text in one line.
 type Excerpted struct {
-	Text  string   // white space and control characters are single blanks; … stands for what was cut
-	Marks [][2]int // where it holds words of the question, in bytes of Text, in order, apart from each other
+	Text  string   // white space and control characters are single blanks; … marks omitted text
+	Marks [][2]int // positions of the question's words, in bytes of Text, in order and disjoint
 }
 
-// Excerpt cuts the window out of a text that holds the words of most weight, at most
-// limit characters with the ellipses; of equal windows the first. A text that holds no
-// word gives its beginning, a blank one "". limit is at least 10.
+// Excerpt returns the part of a text whose words have the greatest weight, at most limit
+// characters including the ellipses. Of equal parts it returns the first. For a text
+// without a match it returns the beginning, for a blank text "". limit must be at least
+// 10.
 func (f *Finder) Excerpt(text string, limit int) Excerpted {
 	places := f.Find(text)
 	from, to := f.window(text, places, max(limit, 10)-2)
@@ -185,7 +186,7 @@ func (f *Finder) Excerpt(text string, limit int) Excerpted {
 	return out
 }
 
-// window is the part of a text, within size characters and between words, that an
+// window returns the part of a text, within size characters and between words, that an
 // excerpt shows.
 func (f *Finder) window(text string, places []Place, size int) (from, to int) {
 	if utf8.RuneCountInString(text) <= size+2 {
@@ -206,14 +207,14 @@ func (f *Finder) window(text string, places []Place, size int) (from, to int) {
 	return wordStart(text, before, from), max(to, wordEnd(text, after))
 }
 
-// Closest is what the keys weigh together, each once, that stand within size bytes, where
-// that is most.
+// Closest returns the greatest total weight of keys within size bytes. Each key counts
+// once.
 func (f *Finder) Closest(places []Place, size int) float64 {
 	best, _, _ := f.closest(places, size)
 	return best
 }
 
-// closest also gives the first and the last of these places.
+// closest also returns the first and the last of these places.
 func (f *Finder) closest(places []Place, size int) (best float64, first, last int) {
 	counts := make([]int, len(f.weights))
 	weight := 0.0
@@ -234,7 +235,7 @@ func (f *Finder) closest(places []Place, size int) (best float64, first, last in
 	return best, first, last
 }
 
-// forward is the place n characters behind at, backward the one before it.
+// forward returns the offset n characters after at, backward the one before it.
 func forward(text string, at, n int) int {
 	for ; n > 0 && at < len(text); n-- {
 		_, size := utf8.DecodeRuneInString(text[at:])
@@ -251,10 +252,11 @@ func backward(text string, at, n int) int {
 	return at
 }
 
-// nearWord is how far, in bytes, an excerpt is shortened to end between words.
+// nearWord is the maximum number of bytes by which an excerpt is shortened to end between
+// words.
 const nearWord = 20
 
-// wordStart moves the start of an excerpt behind the word that it would cut.
+// wordStart moves the start of an excerpt after the word that it would cut.
 func wordStart(text string, at, most int) int {
 	if at == 0 {
 		return 0

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// AnyOf is the MATCH expression that finds any of a text's words, at most 64, read
-// as plain text; "" if it has none.
+// AnyOf returns the MATCH expression that finds any of a text's words, or "" if it has
+// none. It treats the text as plain words and uses at most 64.
 func AnyOf(text string) string {
 	var all []matchExpr
 	for _, id := range Identifiers(strings.ToValidUTF8(text, "\uFFFD")) {
@@ -24,18 +24,18 @@ func AnyOf(text string) string {
 	return b.String()
 }
 
-// Marker marks in a text what a query found there. The words of the query count,
-// whatever operators stand between them. It is immutable.
+// Marker marks the words of a query in texts. It ignores the query's operators. It is
+// immutable.
 type Marker struct{ terms []markedTerm }
 
 // markedTerm is an identifier of the query: the stems of its parts, in a row.
 type markedTerm struct {
 	whole  string
 	stems  []string
-	prefix bool // the last of stems is no stem but the beginning of a word
+	prefix bool // the last of stems is the beginning of a word
 }
 
-// NewMarker makes the marker of a query.
+// NewMarker returns a marker for a query.
 func NewMarker(query string) *Marker {
 	m := &Marker{}
 	eachRun(query, func(from, to int) {
@@ -91,14 +91,13 @@ func (t *markedTerm) findsAt(parts []string) bool {
 	return true
 }
 
-// found is a place in a text that a term of the query is at, counted in
-// characters.
+// found is the position of a query's term in a text, in characters.
 type found struct{ from, to, term int }
 
-// Snippet is the excerpt of one of the texts that holds most terms of the query,
-// at most limit characters with an ellipsis where it was cut, with ** around what
-// was found, which do not count. Of equal ones it is of the first text. Line
-// breaks become blanks. Where no term is found it is the beginning of the first
+// Snippet returns the excerpt with the most terms of the query from one of the texts. It
+// has at most limit characters, with ellipses where text was cut, and ** around the
+// terms, which do not count. Of equal excerpts it returns the one from the first text.
+// Line breaks become blanks. If no text has a term, it returns the beginning of the first
 // text that is not blank.
 func (m *Marker) Snippet(limit int, texts ...string) string {
 	text, at, best := "", []found(nil), 0
@@ -115,10 +114,10 @@ func (m *Marker) Snippet(limit int, texts ...string) string {
 	return excerpt([]rune(text), at, limit)
 }
 
-// find lists what the query found in a text.
+// find returns the positions of the query's terms in a text.
 func (m *Marker) find(text string) (all []found) {
 	chars, last := 0, 0
-	terms := map[string]int{} // of the words met so far
+	terms := map[string]int{} // by word, for the words seen so far
 	eachRun(text, func(from, to int) {
 		chars += utf8.RuneCountInString(text[last:from])
 		start := chars
@@ -137,7 +136,7 @@ func (m *Marker) find(text string) (all []found) {
 	return all
 }
 
-// termIn is the term of the query that is in a word, -1 for none.
+// termIn returns the index of the term that a word contains, or -1.
 func (m *Marker) termIn(word string) int {
 	for _, id := range Identifiers(word) {
 		for i := range m.terms {
@@ -149,8 +148,8 @@ func (m *Marker) termIn(word string) int {
 	return -1
 }
 
-// densest is the part of what was found, within limit characters, that has most
-// different terms, the first of equal ones, and how many these are.
+// densest returns the positions within limit characters that have the most different
+// terms, and the number of these terms. Of equal parts it returns the first.
 func densest(all []found, limit int) (window []found, terms int) {
 	end := 0
 	counts := map[int]int{}
@@ -169,7 +168,7 @@ func densest(all []found, limit int) (window []found, terms int) {
 	return window, terms
 }
 
-// excerpt cuts limit characters around what was found out of a text.
+// excerpt returns limit characters of a text around the positions.
 func excerpt(text []rune, at []found, limit int) string {
 	from, to := 0, len(text)
 	if len(text) > limit {
@@ -218,8 +217,8 @@ func excerpt(text []rune, at []found, limit int) string {
 	return b.String()
 }
 
-// wordBorder moves the beginning of an excerpt behind the word that it would cut,
-// if that is near and nothing that was found is lost.
+// wordBorder moves the beginning of an excerpt after the word that it would cut, if the
+// word ends nearby and no position is lost.
 func wordBorder(text []rune, from int, at []found) int {
 	const near = 20
 	if unicode.IsSpace(text[from-1]) {
@@ -236,8 +235,8 @@ func wordBorder(text []rune, from int, at []found) int {
 	return from
 }
 
-// eachRun calls do for every run of letters, digits and marks of a text, an
-// ideograph being one by itself.
+// eachRun calls do for every run of letters, digits and marks of a text. An ideograph is
+// a separate run.
 func eachRun(text string, do func(from, to int)) {
 	start := -1
 	end := func(at int) {

@@ -8,20 +8,20 @@ import (
 	"cairn/internal/fault"
 )
 
-// CodeMoment is the code of the error (Invalid) for a text that names no moment.
+// CodeMoment is the code of the error (Invalid) for a text that ParseMoment cannot parse.
 const CodeMoment = "invalid_moment"
 
-// MomentForms says in one line what ParseMoment reads.
+// MomentForms describes in one line the texts that ParseMoment accepts.
 const MomentForms = `a time (2026-11-20T14:00:00Z, "2026-11-20 14:00", yesterday 14:00, 2h ago) or #N, a position in the change log`
 
-// Moment is a moment of the past as a caller named it: a time, or a tick, which is the
-// seq of a change in the change log; then Time is zero.
+// Moment is a moment of the past: a time, or a tick, the seq of a change in the change
+// log. If it is a tick, Time is zero.
 type Moment struct {
 	Time time.Time
 	Tick int64
 }
 
-// ParseMoment reads a moment, with times counted from now and in now's time zone:
+// ParseMoment parses a moment. Relative times count from now, in now's time zone:
 //
 //   - a tick: #123, or 123;
 //   - RFC 3339, or the same without a zone, with a space for the T, without seconds;
@@ -38,7 +38,7 @@ func ParseMoment(text string, now time.Time) (Moment, error) {
 	}
 	for _, read := range []func(string, time.Time) (time.Time, bool){exactMoment, momentAgo, momentOfDay} {
 		if at, ok := read(text, now); ok {
-			if at.Year() < 1970 || at.Year() >= 2262 { // what nanoseconds can tell
+			if at.Year() < 1970 || at.Year() >= 2262 { // the range of nanoseconds
 				break
 			}
 			return Moment{Time: at}, nil
@@ -47,7 +47,7 @@ func ParseMoment(text string, now time.Time) (Moment, error) {
 	return Moment{}, fault.Newf(fault.Invalid, CodeMoment, "%.64q is not a moment: give %s", text, MomentForms)
 }
 
-// exactMoment reads what names a moment by itself.
+// exactMoment parses a complete time.
 func exactMoment(text string, now time.Time) (time.Time, bool) {
 	if strings.EqualFold(text, "now") {
 		return now, true
@@ -63,7 +63,7 @@ func exactMoment(text string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// momentAgo reads a duration, or a number and a unit, and ago.
+// momentAgo parses a duration, or a number and a unit, followed by ago.
 func momentAgo(text string, now time.Time) (time.Time, bool) {
 	span, ok := strings.CutSuffix(strings.ToLower(text), " ago")
 	if !ok {
@@ -93,8 +93,8 @@ func momentAgo(text string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// momentOfDay reads a day with a time, a time of today, or a period, of which it
-// returns the end.
+// momentOfDay parses a day with a time, a time of today, or a period, whose end it
+// returns.
 func momentOfDay(text string, now time.Time) (time.Time, bool) {
 	day := text
 	clock := ""

@@ -8,8 +8,8 @@ import (
 
 // PlainWords returns the words of a plain query ([IsPlain]) as they are written there,
 // without words that have no letter or digit. Stop words are left out unless the query
-// has no others. Parentheses around a word are removed. A query without a letter or
-// digit gives nil. At most 64 words are returned.
+// has no others. Parentheses around a word are removed. For a query without a letter or
+// digit it returns nil. At most 64 words are returned.
 func PlainWords(query string) (all []string) {
 	for _, word := range strings.FieldsFunc(query, unicode.IsSpace) {
 		word = strings.TrimLeft(word, "(")
@@ -29,8 +29,8 @@ func PlainWords(query string) (all []string) {
 	return all[:min(len(all), maxQueryTerms)]
 }
 
-// FinderOf returns the finder of the words of some queries, all of one weight, where the
-// rarity of the words is unknown.
+// FinderOf returns a finder for the words of some queries. All words have the same
+// weight, because their rarity is unknown.
 func FinderOf(queries ...string) *Finder {
 	keys := map[string]float64{}
 	for _, q := range queries {

@@ -17,36 +17,36 @@ const (
 	maxQueryTerms = 64
 )
 
-// Language is how queries are read over one full-text table.
+// Language describes how queries over one full-text table are parsed.
 type Language struct {
-	Parts  string // the column that holds parts, or a filter of several: {title body}
+	Parts  string // the column of parts, or a filter of several: {title body}
 	Wholes string // likewise for wholes
-	AnyOf  bool   // adjacent terms are alternatives (records §2); else all are wanted
+	AnyOf  bool   // adjacent terms are alternatives (records §2); else all are required
 }
 
-// Parse turns what a user searches for into an FTS5 MATCH expression over the
-// table (contract observations §8.1). SQLite accepts every expression it returns.
-// The language, where the contract leaves room:
+// Parse translates a user's query into an FTS5 MATCH expression over the table (contract
+// observations §8.1). SQLite accepts every expression that it returns. The contract
+// leaves these details open:
 //
 //   - Terms without a letter or digit and empty groups are not there at all; what
 //     remains decides whether an operator has operands. An operator that has not
 //     is an ordinary word; of two in a row the second is, except that AND NOT
 //     means NOT.
-//   - A quote begins a phrase anywhere, "" inside one stands for a quote. A *
+//   - A quote begins a phrase anywhere, "" inside one means a quote. A *
 //     counts if it ends a word and follows a letter or digit, or follows a phrase.
 //   - Parentheses inside words are text, and inside a group they are counted, so
 //     that (main() OR f(x)) is one group of two words. AND(, OR( and NOT( are
-//     operators before a group if something stands before them.
+//     operators before a group unless they come first.
 //   - The arguments of NEAR are words and phrases; its distance defaults to 10.
 //   - A phrase finds its words in a row with the identifiers split, or all in one
 //     piece in any case; the latter for sure up to four identifiers.
 //   - Adjacent terms bind tightest, then NOT, AND, OR; the expression states its
 //     grouping with parentheses.
 //
-// Errors are of kind Invalid with code "invalid_query": a blank query, one
-// without a searchable term, an unbalanced quote or parenthesis, more than 1,000
-// characters or 64 terms, or nesting deeper than FTS5 can read, for which it takes
-// more than 15 NOTs inside one another. The time is linear in the query.
+// Errors are of kind Invalid with code "invalid_query": a blank query, one without a
+// searchable term, an unbalanced quote or parenthesis, more than 1,000 characters or 64
+// terms, or nesting deeper than FTS5 can parse, which needs more than 15 nested NOTs. The
+// time is linear in the query.
 func (l Language) Parse(q string) (match string, err error) {
 	switch {
 	case strings.TrimSpace(q) == "":
@@ -136,7 +136,7 @@ func (r *queryReader) skipSpace() {
 	r.at = len(r.query) - len(rest)
 }
 
-// closesGroup reports whether a closing parenthesis here ends a group.
+// closesGroup reports whether a closing parenthesis at the present position ends a group.
 func (r *queryReader) closesGroup() bool {
 	return len(r.groups) > 1 && r.groups[len(r.groups)-1].open == 0
 }
@@ -154,7 +154,7 @@ func (r *queryReader) addOperand(e matchExpr) {
 	group.items = append(group.items, queryItem{expr: e})
 }
 
-// add takes a term into the innermost group if it has anything to search for.
+// add adds a term to the innermost group if it contains a letter or digit.
 func (r *queryReader) add(t searchTerm) {
 	group := &r.groups[len(r.groups)-1]
 	switch {
@@ -175,7 +175,7 @@ func (r *queryReader) readTerm(group *queryGroup) (searchTerm, error) {
 	end := closingQuote(r.query, start)
 	if end < 0 {
 		return searchTerm{}, invalidQuery("query has an unbalanced quote").
-			WithHint("close the phrase with a double quote, or leave the quote out")
+			WithHint("close the phrase with a double quote, or omit the quote")
 	}
 	r.at = end + 1
 	t := searchTerm{identifiers: Identifiers(r.query[start+1 : end])}
@@ -183,7 +183,7 @@ func (r *queryReader) readTerm(group *queryGroup) (searchTerm, error) {
 	return t, nil
 }
 
-// closingQuote is where the phrase ends that begins at start, or -1.
+// closingQuote returns the end of the phrase that begins at start, or -1.
 func closingQuote(q string, start int) int {
 	for i := start + 1; i < len(q); i++ {
 		if q[i] != '"' {
@@ -197,8 +197,8 @@ func closingQuote(q string, start int) int {
 	return -1
 }
 
-// skipStar passes the star after a phrase. One that stands apart, as in FTS5's
-// own examples, must not begin a word.
+// skipStar skips the star after a phrase. A star after a blank, as in FTS5's own
+// examples, must not begin a word.
 func (r *queryReader) skipStar() bool {
 	rest := r.query[r.at:]
 	apart := strings.TrimLeftFunc(rest, unicode.IsSpace)
@@ -287,8 +287,8 @@ func (r *queryReader) readNear() error {
 	return nil
 }
 
-// closingParenthesis is where the parenthesis that was opened just before start
-// closes; those inside are counted, those in phrases are not.
+// closingParenthesis returns the position that closes the parenthesis opened just before
+// start. It counts nested parentheses and ignores those in phrases.
 func closingParenthesis(q string, start int) (int, error) {
 	depth := 0
 	for i := start; i < len(q); i++ {
@@ -311,7 +311,7 @@ func closingParenthesis(q string, start int) (int, error) {
 	return 0, invalidQuery("query has an unbalanced parenthesis")
 }
 
-// cutDistance takes a last ", N" off the arguments of NEAR.
+// cutDistance removes a final ", N" from the arguments of NEAR.
 func cutDistance(arguments string) (rest string, distance int) {
 	const normal = 10
 	comma := strings.LastIndexByte(arguments, ',')
@@ -329,8 +329,8 @@ func cutDistance(arguments string) (rest string, distance int) {
 	return arguments[:comma], distance
 }
 
-// build decides which operators operate and joins the items, at least one, by
-// their precedence.
+// build decides which operators have operands and joins the items, at least one, by
+// precedence.
 func (r *queryReader) build(items []queryItem) matchExpr {
 	var ors, ands, nots, adjacent []matchExpr
 	together := "AND"
@@ -370,10 +370,10 @@ type matchExpr struct {
 	leaf     string
 	operator string
 	operands []matchExpr
-	stack    int // symbols FTS5's parser holds at most while reading it
+	stack    int // maximum number of symbols on the stack of FTS5's parser
 }
 
-// FTS5 reads with a stack of 100 symbols, of which a leaf takes at most 8.
+// FTS5's parser has a stack of 100 symbols. A leaf takes at most 8.
 const (
 	maxStack  = 90
 	leafStack = 8
@@ -381,9 +381,9 @@ const (
 
 func leaf(text string) matchExpr { return matchExpr{leaf: text, stack: leafStack} }
 
-// joined applies an operator to all operands; the only one stays as it is. Where
-// their order is free the deepest goes first, for FTS5 has to remember whatever
-// stands before a parenthesis until it closes.
+// joined applies an operator to all operands; a single operand is returned unchanged. If
+// the order does not matter, the deepest operand comes first, because FTS5 keeps
+// everything before a parenthesis on its stack until it closes.
 func joined(operator string, operands []matchExpr) matchExpr {
 	if len(operands) == 1 {
 		return operands[0]

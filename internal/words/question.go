@@ -17,7 +17,7 @@ func IsPlain(query string) bool {
 			func(word string) bool { return isOperator(word) || word == "NEAR" })
 }
 
-// Key is the form in which a word is compared: in small letters, English words by
+// Key returns the form in which a word is compared: in small letters, English words by
 // their stem, words of other alphabets with cases (Cyrillic, Greek) by their first six
 // letters, since their endings change.
 func Key(word string) string {
@@ -39,8 +39,8 @@ func Key(word string) string {
 	return word
 }
 
-// EachKey calls do for every key of a text, in order and as often as it stands there:
-// for the parts of each identifier and, if it has several, for the identifier itself.
+// EachKey calls do for every occurrence of a key in a text, in order: for the parts of
+// each identifier and, if it has several, for the identifier itself.
 func EachKey(text string, do func(key string)) {
 	Each(strings.ToValidUTF8(text, "\uFFFD"), func(whole string, parts []string) {
 		for _, p := range parts {
@@ -52,11 +52,11 @@ func EachKey(text string, do func(key string)) {
 	})
 }
 
-// Question is a text as a person or an agent asks it, prepared for a ranking by its
-// words. The zero value asks for nothing.
+// Question is a question of a person or an agent, prepared for ranking by its words. The
+// zero value has no terms.
 type Question struct {
 	Terms []Term   // each key once, in the order of the text
-	Left  []string // words of the text that were left out because they say nothing, in small letters
+	Left  []string // stop words of the text, in lower case
 	Pairs []Term   // neighbouring words as one, as identifiers have them: auto commit finds AutoCommit
 }
 
@@ -67,24 +67,23 @@ func (q Question) IsEmpty() bool {
 
 // Term is one word of a question.
 type Term struct {
-	Word string // as it stands in the question, in small letters
-	Key  string // what it is compared by, see Key
+	Word string // as in the question, in lower case
+	Key  string // the form for comparisons, see Key
 	Part bool   // it is a part of the identifier that precedes its parts
 	Torn bool   // it is an identifier of several parts
 
-	Common bool // it is an everyday word, which says little
+	Common bool // an everyday word, which says little
 }
 
-// maxTerms is how many terms a question has at most; the rest of its text is left out.
+// maxTerms is the maximum number of terms of a question; the rest of the text is ignored.
 const maxTerms = 64
 
-// Ask reads a question. Words that say nothing (articles, pronouns, question words,
-// auxiliary verbs and the like) are left out, unless the question has no others. They
-// stay in what is written as code: a file name, a flag, text in backquotes. A verb that
-// asks for the answer ("explain how") is left out, the same word as the name of a thing
-// ("what does explain do") counts as an everyday word. An identifier counts as a whole
-// and by its parts. A text without a letter or digit gives a question without terms. The
-// time is linear in the text.
+// Ask parses a question. It omits stop words (articles, pronouns, question words,
+// auxiliary verbs and the like), unless the question has no other words. It keeps them in
+// code: a file name, a flag, text in backquotes. It omits a verb that introduces the
+// question ("explain how"); the same word as a name ("what does explain do") counts as an
+// everyday word. An identifier counts as a whole and by its parts. A text without a
+// letter or digit gives a question without terms. The time is linear in the text.
 func Ask(text string) Question {
 	r := questionReader{text: strings.ToValidUTF8(text, "\uFFFD"), seen: map[string]bool{}}
 	eachRun(r.text, r.addRun)
@@ -104,8 +103,8 @@ type questionReader struct {
 	seen map[string]bool
 
 	at   int    // end of the last word
-	last string // the last word of the sentence, in small letters; "" at its start
-	told string // the last word if it is one that pairs with the next
+	last string // the last word of the sentence, in lower case; "" at its start
+	pairable string // the last word if it can form a pair with the next
 }
 
 func (r *questionReader) add(word string, part, torn, everyday bool) {
@@ -130,7 +129,7 @@ func (r *questionReader) addRun(from, to int) {
 		for _, p := range id.Parts {
 			small := strings.ToLower(p)
 			everyday := !asCode && (isCommonWord(small) || IsStopWord(small))
-			if !asCode && r.saysNothing(small) || torn && len(p) == 1 {
+			if !asCode && r.isOmitted(small) || torn && len(p) == 1 {
 				r.Left = append(r.Left, small)
 				continue
 			}
@@ -141,27 +140,27 @@ func (r *questionReader) addRun(from, to int) {
 	r.at = to
 }
 
-// saysNothing reports whether a word, in small letters, is left out where it stands.
-func (r *questionReader) saysNothing(word string) bool {
+// isOmitted reports whether a word, in lower case, is omitted at its position.
+func (r *questionReader) isOmitted(word string) bool {
 	return IsStopWord(word) && (r.last == "" || !contains(askingVerbs[:], word) || contains(verbOpeners[:], r.last))
 }
 
-// pair takes a word and its neighbour for one.
+// pair adds a word and its neighbour as one term.
 func (r *questionReader) pair(word string) {
 	const letters = 3
 	r.last = word
 	if utf8.RuneCountInString(word) < letters || IsStopWord(word) {
-		r.told = ""
+		r.pairable = ""
 		return
 	}
-	if both := r.told + word; r.told != "" && len(r.Pairs) < maxTerms {
+	if both := r.pairable + word; r.pairable != "" && len(r.Pairs) < maxTerms {
 		r.Pairs = append(r.Pairs, Term{Word: both, Key: Key(both), Torn: true})
 	}
-	r.told = word
+	r.pairable = word
 }
 
-// isCode reports whether a word stands in a text as a part of a dotted or underlined
-// name (help.go), as a flag (--print) or in backquotes.
+// isCode reports whether a word is part of a name with dots or underscores (help.go), of
+// a flag (--print) or of text in backquotes.
 func isCode(text string, from, to int) bool {
 	joins := func(at, next int) bool {
 		return at >= 0 && next >= 0 && at < len(text) && next < len(text) && (text[at] == '.' || text[at] == '_') &&
@@ -172,13 +171,13 @@ func isCode(text string, from, to int) bool {
 		len(before) < from && (before == "" || before[len(before)-1] == ' ')
 }
 
-// IsStopWord reports whether a word, in small letters, says nothing about what a
-// question is after.
+// IsStopWord reports whether a word, in lower case, says nothing about the subject of a
+// question.
 func IsStopWord(word string) bool { return contains(stopWords[:], word) }
 
 func isCommonWord(word string) bool { return contains(commonWords[:], word) }
 
-// contains reports whether a sorted list holds a word.
+// contains reports whether a sorted list contains a word.
 func contains(sorted []string, word string) bool {
 	_, found := slices.BinarySearch(sorted, word)
 	return found

@@ -8,7 +8,7 @@ import (
 	"cairn/internal/words"
 )
 
-func TestQuestionsKeepTheWordsThatSaySomething(t *testing.T) {
+func TestQuestionsOmitStopWords(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
 		"Why did the refund fail?": {"refund", "fail"},
@@ -39,7 +39,7 @@ func TestQuestionsKeepTheWordsThatSaySomething(t *testing.T) {
 	}
 }
 
-func TestNeighboursPairAsIdentifiersHaveThem(t *testing.T) {
+func TestNeighboursFormPairsAsInIdentifiers(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for _, pair := range words.Ask("the auto commit of code owners, in the data base").Pairs {
@@ -50,7 +50,7 @@ func TestNeighboursPairAsIdentifiersHaveThem(t *testing.T) {
 	}
 }
 
-func TestAQuestionOfStopWordsAloneIsEmpty(t *testing.T) {
+func TestAQuestionOfOnlyStopWordsIsEmpty(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"what happened": true, "": true, "what sank": false, "what of help.go": true, "getUser": false} {
 		if got := words.Ask(text).IsEmpty(); got != want {
@@ -59,7 +59,7 @@ func TestAQuestionOfStopWordsAloneIsEmpty(t *testing.T) {
 	}
 }
 
-func TestPeriodsAreCutOutOfQuestions(t *testing.T) {
+func TestPeriodsAreRemovedFromQuestions(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2024, 5, 15, 10, 0, 0, 0, time.UTC) // a Wednesday
 	for text, want := range map[string]string{

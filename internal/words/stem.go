@@ -2,12 +2,12 @@ package words
 
 import "strings"
 
-// Stem is a word in small letters as FTS5's tokenizer porter stems it, for parts that
-// keep stems themselves. What is no word of ASCII letters stays as it is.
+// Stem returns the stem of a lower-case word as FTS5's porter tokenizer computes it, for
+// parts that store stems. Words with other than ASCII letters stay unchanged.
 func Stem(word string) string { return stem(word) }
 
-// stem is Porter's stem of a word in small letters, as FTS5's tokenizer porter
-// has it: words of three to 63 bytes of ASCII letters are stemmed, others stay.
+// stem returns the Porter stem of a lower-case word, like FTS5's porter tokenizer: only
+// words of three to 63 ASCII letters are stemmed.
 func stem(word string) string {
 	if len(word) < 3 || len(word) >= 64 {
 		return word
@@ -27,7 +27,7 @@ func (s *stemmer) ends(suffix string) bool {
 	return len(s.b) > len(suffix) && strings.HasSuffix(string(s.b), suffix)
 }
 
-// cut is the length without a suffix.
+// cut returns the length without a suffix.
 func (s *stemmer) cut(suffix string) int { return len(s.b) - len(suffix) }
 
 func (s *stemmer) vowel(i int) bool {
@@ -102,7 +102,7 @@ func (s *stemmer) step1() {
 	}
 }
 
-// restore repairs what ed or ing left.
+// restore repairs the word after ed or ing was removed.
 func (s *stemmer) restore() {
 	n := len(s.b)
 	switch {
@@ -130,8 +130,7 @@ func step3() [][2]string {
 	}
 }
 
-// suffixes replaces the first suffix that the word ends in, if what is left of it
-// is long enough.
+// suffixes replaces the first suffix that the word ends in, if the rest is long enough.
 func (s *stemmer) suffixes(list [][2]string, above int) {
 	for _, p := range list {
 		if s.ends(p[0]) {

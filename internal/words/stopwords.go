@@ -1,6 +1,6 @@
 package words
 
-// stopWords are English words that say nothing about what a question is after, sorted:
+// stopWords are English words that say nothing about the subject of a question, sorted:
 // articles, pronouns, prepositions, auxiliary and empty verbs, question words.
 var stopWords = [...]string{
 	"a", "about", "above", "according", "across", "actual", "actually", "after", "afterwards", "again",
@@ -36,15 +36,15 @@ var stopWords = [...]string{
 	"yes", "yet", "you", "your", "yours", "yourself",
 }
 
-// askingVerbs are the stop words that ask for an answer after verbOpeners and at the start
-// of a sentence, and that name something elsewhere, a command most of all; sorted.
+// askingVerbs are verbs that introduce a question after verbOpeners and at the start of a
+// sentence. Elsewhere they name something, usually a command. Sorted.
 var (
 	askingVerbs = [...]string{"end", "explain", "find", "help", "look", "name", "show"}
 	verbOpeners = [...]string{"and", "can", "could", "i", "it", "me", "please", "them", "to", "us", "we", "you"}
 )
 
-// commonWords are English words that say little about what a question is after, sorted:
-// the everyday words of people who talk about work.
+// commonWords are everyday English words that say little about the subject of a question,
+// sorted.
 var commonWords = [...]string{
 	"able", "add", "added", "adding", "allow", "allowed", "answer", "answered", "appear", "appeared", "applied",
 	"apply", "area", "arrive", "bad", "beginning", "believe", "best", "better", "big", "bit", "bring",

@@ -8,19 +8,19 @@ import (
 	"unicode"
 )
 
-// Period is a time that a question speaks of: from From, inclusive, until To, exclusive.
+// Period is a time range in a question: From, inclusive, to To, exclusive.
 type Period struct {
 	From, To time.Time
-	Said     string // the words that tell it
+	Said     string // the words that express it
 }
 
-// CutPeriod takes an English time expression out of a question and returns what is left
-// of it and the period, counted from now in now's time zone: yesterday, last week, this
-// morning, two days ago, in January, January 5, 5–7 January 2026, 2026-01-05, on Monday,
-// end of March, the weekend of May 3, since Tuesday, before 1 May. ok is false, and rest
-// the question, if it has none. A month or day without a year, and a weekday, is the
-// latest that has begun. Of several expressions the first tells the period and the
-// others stay in the question.
+// CutPeriod removes an English time expression from a question. It returns the rest of
+// the question and the period, relative to now in now's time zone: yesterday, last week,
+// this morning, two days ago, in January, January 5, 5–7 January 2026, 2026-01-05, on
+// Monday, end of March, the weekend of May 3, since Tuesday, before 1 May. ok is false,
+// and rest the question, if it has none. A month or day without a year, and a weekday,
+// means the latest one that has begun. If there are several expressions, the first
+// determines the period and the others stay in the question.
 func CutPeriod(question string, now time.Time) (rest string, p Period, ok bool) {
 	r := periodReader{text: question, now: now, today: midnight(now)}
 	r.split()
@@ -50,12 +50,12 @@ func midnight(t time.Time) time.Time {
 	return time.Date(y, m, d, 0, 0, 0, 0, t.Location())
 }
 
-// periodWord is a run of letters or of digits, in small letters.
+// periodWord is a run of letters or of digits, in lower case.
 type periodWord struct {
 	text     string
 	from, to int  // in bytes of the question
 	capital  bool // it begins with a capital
-	joined   bool // nothing but - or / or – stands between it and the word before
+	joined   bool // only - or / or – is between it and the word before
 }
 
 type periodReader struct {
@@ -89,7 +89,7 @@ func (r *periodReader) split() {
 	end(len(r.text))
 }
 
-// at is the word at a place, "" outside.
+// at returns the word at a place, "" outside.
 func (r *periodReader) at(i int) string {
 	if i < 0 || i >= len(r.words) {
 		return ""
@@ -97,7 +97,7 @@ func (r *periodReader) at(i int) string {
 	return r.words[i].text
 }
 
-// number is the number at a place, -1 for none.
+// number returns the number at a place, -1 for none.
 func (r *periodReader) number(i int) int {
 	w := r.at(i)
 	if n := slices.Index([]string{"", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"}, w); n > 0 {
@@ -114,7 +114,7 @@ func (r *periodReader) number(i int) int {
 	return r.digits(i, 3)
 }
 
-// digits is the number written with at most so many digits, -1 for none.
+// digits returns the number with at most the given number of digits, or -1.
 func (r *periodReader) digits(i, most int) int {
 	w := r.at(i)
 	n, err := strconv.Atoi(w)
@@ -129,7 +129,7 @@ func (r *periodReader) isYear(i int) bool {
 	return n >= 1990 && n < 2200
 }
 
-// lead takes the words into an expression that lead to it, and what they do to it.
+// lead extends an expression by its leading words and applies their effect.
 func (r *periodReader) lead(i int, s span) (first int, out span) {
 	end := r.today.AddDate(0, 0, 1)
 	for ; i > 0; i-- {
@@ -196,7 +196,7 @@ func (r *periodReader) nearDay(i int) (s span, n int) {
 	return s, n
 }
 
-// timeOfDay is the part of a day that a word names.
+// timeOfDay returns the part of a day that a word names.
 func (r *periodReader) timeOfDay(i int, s span) span {
 	switch r.at(i) {
 	case "morning":
@@ -305,7 +305,7 @@ func partOf(name string, s span) span {
 
 var monthNames = [...]string{"january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"}
 
-// monthAt is the month that a word names, 0 for none. Words that are verbs as well
+// monthAt returns the month that a word names, 0 for none. Words that are verbs as well
 // need a capital.
 func (r *periodReader) monthAt(i int) time.Month {
 	w := r.at(i)
@@ -320,7 +320,8 @@ func (r *periodReader) monthAt(i int) time.Month {
 	return 0
 }
 
-// latest is the latest such day or month that has begun, or the one of the given year.
+// latest returns the latest date with this day or month that has begun, or the one in the
+// given year.
 func (r *periodReader) latest(month time.Month, day, year int) time.Time {
 	if year > 0 {
 		return r.day(year, month, day)
@@ -331,7 +332,7 @@ func (r *periodReader) latest(month time.Month, day, year int) time.Time {
 	return r.day(r.today.Year()-1, month, day)
 }
 
-// dayNumber is the day of a month at a place and how many words tell it.
+// dayNumber returns the day of a month at a place and the number of its words.
 func (r *periodReader) dayNumber(i int) (day, n int) {
 	day = r.digits(i, 2)
 	if day < 1 || day > 31 {
@@ -343,8 +344,8 @@ func (r *periodReader) dayNumber(i int) (day, n int) {
 	return day, 1
 }
 
-// lastDay is the last day of a range that goes on at a place, and where it ends there:
-// 5-7, 5 to 7, 5 and 6, 5 6.
+// lastDay returns the last day of a range that continues at a place, and the place after
+// it: 5-7, 5 to 7, 5 and 6, 5 6.
 func (r *periodReader) lastDay(at, first int) (last, next int) {
 	j := at
 	switch r.at(j) {
@@ -500,7 +501,7 @@ func (r *periodReader) month(i int) (s span, n int) {
 	return span{first, first.AddDate(0, 1, 0)}, n
 }
 
-// year reads a year behind a preposition.
+// year reads a year after a preposition.
 func (r *periodReader) year(i int) (s span, n int) {
 	if !r.isYear(i) || !slices.Contains([]string{"in", "during", "since", "before", "after", "of"}, r.at(i-1)) {
 		return s, 0

@@ -10,15 +10,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Index returns what the two columns of a full-text table hold for a text
-// (contract observations §8.1), as tokens one space apart in the text's own order
-// and case, without accents. parts is its letters and digits with identifiers split at
-// punctuation, digits and camelCase humps, and every Han, Kana or Hangul
-// character by itself. wholes is the identifiers that humps or digits tore apart,
-// in one piece, each with up to three neighbours on either side, so that short
-// phrases find GitHub Actions as well in small letters; gap stands for what is
-// left out between them. Both are empty where there is nothing to hold. The time
-// is linear in the text.
+// Index returns a text's values for the two columns of a full-text table (contract
+// observations §8.1). Both contain tokens separated by one space, in the text's order and
+// case, without accents. parts contains the letters and digits, with identifiers split at
+// punctuation, digits and camelCase humps, and with every Han, Kana or Hangul character
+// as a separate token. wholes contains the identifiers that were split at humps or
+// digits, unsplit, each with up to three neighbours on either side. So short phrases find
+// GitHub Actions in lower case too. gap marks omitted tokens between them. Either is
+// empty if the text has no such tokens. The time is linear in the text.
 func Index(text string) (parts, wholes string) {
 	var p strings.Builder
 	var w wholesColumn
@@ -34,16 +33,16 @@ func Index(text string) (parts, wholes string) {
 
 const (
 	neighbours = 3
-	gap        = "\uE000" // a token to FTS5, never one of a text or query
+	gap        = "\uE000" // a token for FTS5 that no text or query contains
 )
 
-// wholesColumn collects the column wholes. The last identifiers that are not in
-// it wait for a torn one to follow.
+// wholesColumn builds the column wholes. The latest identifiers outside it are kept, in
+// case a split identifier follows.
 type wholesColumn struct {
 	text    strings.Builder
 	waiting [neighbours]string
 	passed  int // identifiers since the last one in text
-	after   int // how many more belong to the last torn one
+	after   int // how many more belong to the last split one
 }
 
 func (c *wholesColumn) add(whole string, torn bool) {
@@ -73,9 +72,9 @@ func appendToken(b *strings.Builder, token string) {
 	b.WriteString(token)
 }
 
-// Each calls do for every longest run of letters and digits in text,
-// in order, with the parts it splits into; a Han, Kana or Hangul character is a
-// run by itself. The slice is reused by the next call.
+// Each calls do for every longest run of letters and digits in text, in order, with the
+// parts it splits into; a Han, Kana or Hangul character is a separate run. The slice is
+// reused by the next call.
 func Each(text string, do func(whole string, parts []string)) {
 	text = withoutAccents(text)
 	var parts []string
@@ -103,7 +102,7 @@ func Each(text string, do func(whole string, parts []string)) {
 	end(len(text))
 }
 
-// runeClass is what splitting needs to know of a character.
+// runeClass classifies a character for splitting.
 type runeClass uint8
 
 const (
@@ -112,14 +111,13 @@ const (
 	upper
 	lower
 	letter    // of a script without case
-	ideograph // Han, Kana, Hangul: a token by itself
+	ideograph // Han, Kana, Hangul: a separate token
 )
 
-// isBorder reports whether a part ends between a character of class last and the
-// one of class next with which rest begins: at a change between letters and
-// digits (utf|8), before a hump (get|User), and before the last capital of a row
-// that a small letter follows (HTTP|Server), unless that is the s of a plural
-// (URLs).
+// isBorder reports whether a part ends between a character of class last and the one of
+// class next with which rest begins: at a change between letters and digits (utf|8),
+// before a hump (get|User), and before the last capital of several that a lower-case
+// letter follows (HTTP|Server), except the s of a plural (URLs).
 func isBorder(last, next runeClass, rest string) bool {
 	switch {
 	case (last == digit) != (next == digit):
@@ -138,8 +136,8 @@ func isBorder(last, next runeClass, rest string) bool {
 	return small != 's' || classOf(after) == lower
 }
 
-// classOf takes letters and numbers for parts of words, as FTS5's unicode61 does,
-// and private characters, which it takes too, for the ornaments that they are.
+// classOf treats letters and numbers as parts of words, like FTS5's unicode61, but not
+// private-use characters, which are ornaments.
 func classOf(r rune) runeClass {
 	switch {
 	case 'a' <= r && r <= 'z':
@@ -181,9 +179,9 @@ func IsIdeograph(r rune) bool {
 	}
 }
 
-// withoutAccents takes the combining marks off all letters but the voice marks of
-// Kana, so that a word is the same however its accents are spelt, in all scripts:
-// FTS5 by itself folds those of Latin only and takes many marks for separators.
+// withoutAccents removes the combining marks from all letters, except the voice marks of
+// Kana. So a word is the same with and without accents in all scripts. FTS5 folds only
+// Latin accents and treats many marks as separators.
 func withoutAccents(text string) string {
 	const firstMark, voiced, halfVoiced = 0x300, '\u3099', '\u309A'
 	if !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) {
@@ -204,7 +202,7 @@ type Identifier struct {
 	Parts []string
 }
 
-// Identifiers are those of a text, in order; none gives nil.
+// Identifiers returns the identifiers of a text, in order, or nil if there are none.
 func Identifiers(text string) (ids []Identifier) {
 	Each(text, func(whole string, parts []string) {
 		ids = append(ids, Identifier{whole, slices.Clone(parts)})
@@ -215,11 +213,11 @@ func Identifiers(text string) (ids []Identifier) {
 // searchTerm is a word or phrase of a query.
 type searchTerm struct {
 	identifiers []Identifier
-	prefix      bool   // the last part may go on
-	operator    string // AND, OR, NOT when it may be one; then nothing else is set
+	prefix      bool   // the last part is a prefix
+	operator    string // AND, OR or NOT if it may be an operator; then nothing else is set
 }
 
-// tokens are the parts of the identifiers, in a row, or the identifiers themselves.
+// tokens returns the parts of the identifiers in sequence, or the identifiers themselves.
 func (t searchTerm) tokens(whole bool) (all []string) {
 	for _, id := range t.identifiers {
 		if whole {
@@ -235,15 +233,15 @@ func (t searchTerm) torn() bool {
 	return slices.ContainsFunc(t.identifiers, func(id Identifier) bool { return len(id.Parts) > 1 })
 }
 
-// Phrase is the MATCH expression that finds identifiers, at least one, in a row.
+// Phrase returns the MATCH expression that finds identifiers, at least one, in a row.
 func Phrase(ids ...Identifier) string {
 	var b strings.Builder
 	searchTerm{identifiers: ids}.expr().write(&b)
 	return b.String()
 }
 
-// expr is what finds the term, of at least one identifier: the phrase of its
-// parts or, in either column, of its identifiers in one piece.
+// expr returns an expression that finds the term, of at least one identifier: the phrase
+// of its parts or, in either column, of its unsplit identifiers.
 func (t searchTerm) expr() matchExpr {
 	all := phrases(t.tokens(false), t.prefix)
 	if t.torn() {
@@ -252,9 +250,9 @@ func (t searchTerm) expr() matchExpr {
 	return joined("OR", all)
 }
 
-// nearExpr finds two or more terms at most distance tokens apart. Inside NEAR
-// FTS5 takes phrases only, so a prefix there is FTS5's own. In wholes a distance
-// means little beyond the neighbours of a torn identifier.
+// nearExpr finds two or more terms at most distance tokens apart. Inside NEAR, FTS5
+// accepts only phrases, so a prefix there is FTS5's own. In wholes a distance means
+// little beyond the neighbours of a split identifier.
 func (l Language) nearExpr(terms []searchTerm, distance int) matchExpr {
 	near := func(column string, whole bool, distance int) matchExpr {
 		var b strings.Builder
@@ -276,8 +274,8 @@ func (l Language) nearExpr(terms []searchTerm, distance int) matchExpr {
 	return joined("OR", all)
 }
 
-// phrases are the ways to ask for tokens, at least one, in a row. For a prefix
-// they are alternatives, because FTS5 stems a prefix as it stems a word:
+// phrases returns the expressions for at least one token in sequence. For a prefix they
+// are alternatives, because FTS5 stems a prefix like a word:
 //
 //   - the prefix itself;
 //   - after an ending that stemming changes into something else (y to i, hoping

@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// wordIndex is a real full-text table of the kind the store has.
+// wordIndex is a full-text table like those of the store.
 type wordIndex struct{ db *sql.DB }
 
-// inMemory is an empty database.
+// inMemory returns an empty database.
 func inMemory(t testing.TB) *sql.DB {
 	t.Helper()
 	db := storetest.Memory()
@@ -39,7 +39,7 @@ func newWordIndex(t testing.TB) wordIndex {
 	return wordIndex{db}
 }
 
-// hold makes text the only one in the index.
+// hold replaces the content of the index with text.
 func (x wordIndex) hold(t rapid.TB, text string) {
 	t.Helper()
 	if _, err := x.db.Exec(`DELETE FROM observations_fts`); err != nil {
@@ -51,7 +51,7 @@ func (x wordIndex) hold(t rapid.TB, text string) {
 	}
 }
 
-// parse reads a query over the columns of a wordIndex.
+// parse translates a query over the columns of a wordIndex.
 func parse(query string) (string, error) {
 	return Language{Parts: "parts", Wholes: "wholes"}.Parse(query)
 }
@@ -118,7 +118,7 @@ func TestIndexTextSplitsIdentifiers(t *testing.T) {
 	}
 }
 
-func TestWholesHoldThreeNeighboursOnEitherSide(t *testing.T) {
+func TestWholesContainThreeNeighboursOnEitherSide(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, wholes string }{
 		{"a b c d aB e f g h i", "b c d aB e f g"},
@@ -134,8 +134,8 @@ func TestWholesHoldThreeNeighboursOnEitherSide(t *testing.T) {
 	}
 }
 
-// checkIndexText holds for every text: parts has all its letters and digits in
-// order and nothing else, wholes is made of words of the text.
+// checkIndexText checks what holds for every text: parts contains exactly its letters and
+// digits in order, and wholes contains words of the text.
 func checkIndexText(t rapid.TB, text string) {
 	t.Helper()
 	var bare []rune
@@ -181,7 +181,7 @@ func FuzzIndexText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { checkIndexText(t, text) })
 }
 
-// anyText draws texts of words as developers write them, in several scripts.
+// anyText draws texts of developers' words, in several scripts.
 func anyText() *rapid.Generator[string] {
 	latin := rapid.StringMatching(`[A-Za-zé]{1,8}([A-Z][a-z]{0,5}|[0-9]{1,3}|_[a-z]{1,4}|-[A-Z]{1,3}){0,3}`)
 	path := rapid.StringMatching(`(/[a-zA-Z0-9.]{1,6}){1,4}|[a-z]{2,5}::[A-Z][a-z]{1,5}\(\)|C:\\[a-z]{1,6}`)
@@ -227,7 +227,7 @@ func TestEveryWordOfATextFindsIt(t *testing.T) {
 	})
 }
 
-func TestWordsInARowFindTheirTextInAnyCase(t *testing.T) {
+func TestConsecutiveWordsFindTheirTextInAnyCase(t *testing.T) {
 	t.Parallel()
 	x := newWordIndex(t)
 	rapid.Check(t, func(t *rapid.T) {

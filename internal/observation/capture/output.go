@@ -1,8 +1,9 @@
 package capture
 
 import (
-	"cairn/internal/observation"
 	"strings"
+
+	"cairn/internal/observation"
 )
 
 // printedBy returns what a call printed, as it came, and "" for a call that reads or

@@ -256,25 +256,32 @@ func (s *sweeping) batch(ctx context.Context, tx *store.Tx,
 func (s *sweeping) count(ctx context.Context) error {
 	return s.service.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		now := tx.Now().Unix()
-		cutoffs, err := cutoffs(s.service.Config.Retention, now)
-		if err != nil {
-			return err
-		}
 		if err := tx.Get(ctx, []any{&s.done.Ledger}, countOldLedger, now-ledger.KeptDays*observation.SecondsPerDay); err != nil {
 			return err
 		}
 		if err := tx.Get(ctx, []any{&s.done.Outputs}, countOldOutputs, outputsBefore(s.service, now)); err != nil {
 			return err
 		}
-		return tx.Each(ctx, func(r *sql.Rows) error {
-			var obsType string
-			var n int
-			err := r.Scan(&obsType, &n)
+		return CountExpired(ctx, tx, s.service.Config.Retention, func(obsType string, n int) {
 			s.done.ByType[obsType] = n
 			s.done.Rows += n
-			return err
-		}, countExpired, cutoffs)
+		})
 	})
+}
+
+// CountExpired calls fn for each type with the number of rows that the next sweep deletes.
+func CountExpired(ctx context.Context, tx *store.Tx, r observation.Retention, fn func(obsType string, n int)) error {
+	cutoffs, err := cutoffs(r, tx.Now().Unix())
+	if err != nil {
+		return err
+	}
+	return tx.Each(ctx, func(rows *sql.Rows) error {
+		var obsType string
+		var n int
+		err := rows.Scan(&obsType, &n)
+		fn(obsType, n)
+		return err
+	}, countExpired, cutoffs)
 }
 
 // EnforceSizeLimit forgets the oldest unpinned rows, those of the shortest-lived types

@@ -1,12 +1,13 @@
 package search
 
 import (
-	"cairn/internal/observation"
 	"cmp"
 	"database/sql"
 	"encoding/json"
 	"math"
 	"slices"
+
+	"cairn/internal/observation"
 )
 
 // The numbers of the ranking. BM25's are the usual ones; the others are told by
@@ -120,11 +121,14 @@ func (r *recalling) rank() ([]*foundSession, error) {
 	if err := r.collect(); err != nil {
 		return nil, err
 	}
+	if err := r.prepareSimilar(); err != nil {
+		return nil, err
+	}
 	turns, err := r.known(maxRankTurns, rankTries)
 	if err != nil {
 		return nil, err
 	}
-	ranked, err := r.group(turns)
+	ranked, err := r.rankSessions(turns)
 	if err == nil && r.period != nil && len(ranked) > 0 && !ranked[0].inside && ranked[0].pasted == 0 && r.isEveryday() {
 		return nil, nil // then the time says more than the words
 	}

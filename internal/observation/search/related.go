@@ -119,7 +119,7 @@ func (r *relating) rankInTime(ctx context.Context) ([]*foundSession, error) {
 		return nil, err
 	}
 	r.ctx = inTime
-	ranked, err := r.group(turns)
+	ranked, err := r.rankSessions(turns)
 	if isLate() {
 		ranked, err = r.groupInHaste(turns), nil
 	}

@@ -180,7 +180,7 @@ func DescribeSessions(ctx context.Context, svc *observation.Service, ids []strin
 			if !ok {
 				continue
 			}
-			told, err := r.describe(&foundSession{key: s.Key, at: s.StartedAt}, 0)
+			told, err := r.describeSession(&foundSession{key: s.Key, at: s.StartedAt}, 0)
 			if errors.Is(err, sql.ErrNoRows) { // it has no rows
 				continue
 			}

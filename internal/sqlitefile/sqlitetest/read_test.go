@@ -1,5 +1,5 @@
-// Package sqlitetest compares what sqlitefile reads with what SQLite wrote. It is
-// a package of its own lest SQLite slow the fuzzing down.
+// Package sqlitetest compares what sqlitefile reads with what SQLite wrote. It is a
+// separate package so that SQLite does not slow down fuzzing.
 package sqlitetest
 
 import (
@@ -19,7 +19,8 @@ func file(b []byte) sqlitefile.File {
 	return sqlitefile.File{ReaderAt: bytes.NewReader(b), Size: int64(len(b))}
 }
 
-// made runs statements in a new database and returns its file and its log.
+// made runs statements in a new database and returns the content of its file and of its
+// log.
 func made(t testing.TB, statements ...string) (db, wal []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.db")
@@ -56,9 +57,9 @@ func rowsOf(t testing.TB, m *sqlitefile.Image, name string) (out []sqlitefile.Ro
 
 const many = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) `
 
-// Every kind of value, every size of integer, overflow chains, negative row
-// numbers, tables without numbers and indexes come back as SQLite wrote them.
-func TestSoundFilesAreReadWhole(t *testing.T) {
+// The tables have every kind of value, every size of integer, overflow chains, negative
+// rowids, tables without rowids and indexes.
+func TestIntactFilesAreReadCompletely(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{512, 4096, 65536} {
 		for _, vacuum := range []string{"NONE", "INCREMENTAL"} {
@@ -121,7 +122,7 @@ func TestSoundFilesAreReadWhole(t *testing.T) {
 	}
 }
 
-// number is the n of "kn".
+// number returns the n of "kn".
 func number(v any) (n int) {
 	text, _ := v.(string)
 	if _, err := fmt.Sscanf(text, "k%d", &n); err != nil {
@@ -130,7 +131,7 @@ func number(v any) (n int) {
 	return n
 }
 
-// What was deleted, rolled back or belongs to an earlier log does not come back.
+// Rows that were deleted, rolled back or left from an earlier log are not read.
 func TestDeletedRowsStayDeleted(t *testing.T) {
 	t.Parallel()
 	db, wal := made(t, "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA journal_mode=WAL",
@@ -156,8 +157,8 @@ func TestDeletedRowsStayDeleted(t *testing.T) {
 	}
 }
 
-// A file written out as one is the same database.
-func TestWrittenOutItIsOneSoundFile(t *testing.T) {
+// An image written as one file is the same database.
+func TestAnImageIsWrittenAsOneIntactFile(t *testing.T) {
 	t.Parallel()
 	db, wal := made(t, "PRAGMA journal_mode=WAL", "PRAGMA wal_autocheckpoint=0", `CREATE TABLE a (id INTEGER PRIMARY KEY, t TEXT)`,
 		many+`INSERT INTO a SELECT i, 'row ' || i FROM n`)
@@ -175,16 +176,16 @@ func TestWrittenOutItIsOneSoundFile(t *testing.T) {
 	conn := storetest.OpenFile(path, "")
 	defer conn.Close()
 	var n int
-	var sound string
+	var result string
 	if err := conn.QueryRowContext(t.Context(), "SELECT count(*) FROM a").Scan(&n); err != nil || n != 3000 {
 		t.Errorf("%d rows, %v", n, err)
 	}
-	if err := conn.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&sound); err != nil || sound != "ok" {
-		t.Errorf("%s, %v", sound, err)
+	if err := conn.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&result); err != nil || result != "ok" {
+		t.Errorf("%s, %v", result, err)
 	}
 }
 
-// Wherever a log has a flipped bit, all that was committed is read.
+// All committed rows are read, wherever a log has a flipped bit.
 func TestALogWithAFlippedBitIsReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	db, wal := made(t, "PRAGMA page_size=512", "PRAGMA journal_mode=WAL", "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)",
@@ -216,8 +217,8 @@ func TestALogWithAFlippedBitIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-// differing is how many bytes differ. Of a page's top bits the log's sums show that one
-// is flipped, and not which.
+// differing returns how many bytes differ. If the top bit of a page's word is flipped,
+// the log's checksums do not show which one.
 func differing(a, b []byte) (n int) {
 	if len(a) != len(b) {
 		return len(a) + len(b)
@@ -230,7 +231,7 @@ func differing(a, b []byte) (n int) {
 	return n
 }
 
-// whole is the database that an image writes.
+// whole returns the database that an image writes.
 func whole(t *testing.T, db, wal []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
