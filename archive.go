@@ -96,7 +96,7 @@ func mailPart() archive.Part {
 			}
 			return out, err
 		},
-		Every: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
+		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
 			uid, err := mail.UIDOf(ctx, tx, id)
 			if err != nil || uid == "" {
 				return err
@@ -141,8 +141,8 @@ func recordPart() archive.Part {
 			}
 			return out, err
 		},
-		Every: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
-			return record.Every(ctx, tx, id, func(f record.File) error {
+		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
+			return record.RenderAll(ctx, tx, id, func(f record.File) error {
 				return put(archive.Entity{}, []archive.File{{Path: f.Path, Content: f.Content}})
 			})
 		},
@@ -273,7 +273,7 @@ func (c *Cairn) ArchiveStatus(ctx context.Context, args ArchiveArgs) ([]archive.
 // SyncArchive archives everything that was written until now, with or without a running
 // server. Errors: as ArchiveStatus; archive_plain (Denied) for an encrypted store without
 // archive.of_encrypted. Errors of single archives are in Failed.
-func (c *Cairn) SyncArchive(ctx context.Context, args ArchiveArgs) (out archive.Synced, err error) {
+func (c *Cairn) SyncArchive(ctx context.Context, args ArchiveArgs) (out archive.SyncResult, err error) {
 	a, id, err := c.openWritableArchiver(ctx, &args)
 	if err != nil {
 		return out, err
@@ -283,7 +283,7 @@ func (c *Cairn) SyncArchive(ctx context.Context, args ArchiveArgs) (out archive.
 }
 
 // VerifyArchive has git check every object of the archives. Errors: as ArchiveStatus.
-func (c *Cairn) VerifyArchive(ctx context.Context, args ArchiveArgs) ([]archive.Verified, error) {
+func (c *Cairn) VerifyArchive(ctx context.Context, args ArchiveArgs) ([]archive.VerifyResult, error) {
 	a, id, err := c.openArchiver(ctx, &args)
 	if err != nil {
 		return nil, err
@@ -302,7 +302,7 @@ type ArchiveCheck struct {
 	DuplicateIDs    []archive.Finding          `json:"duplicate_ids"`
 	Uncommitted     int                        `json:"uncommitted"`
 	Pending         int                        `json:"pending"`
-	SetAside        []archive.Aside            `json:"set_aside"`
+	SetAside        []archive.FailedChange     `json:"set_aside"`
 	Entities        map[string]archive.Counted `json:"entities"`
 	Projects        []archive.Status           `json:"projects"`
 }

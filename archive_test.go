@@ -204,7 +204,7 @@ func (m *mailed) tryGit(project string, args ...string) (string, error) {
 	return string(out), err
 }
 
-func (m *mailed) sync() archive.Synced {
+func (m *mailed) sync() archive.SyncResult {
 	m.t.Helper()
 	done, err := m.SyncArchive(m.t.Context(), ArchiveArgs{})
 	if err != nil || len(done.Failed) > 0 {

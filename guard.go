@@ -54,7 +54,7 @@ func mailArchive() mail.Archive {
 			}
 			return out, err
 		},
-		Bury: archive.Bury, Move: archive.MoveRows,
+		Bury: archive.ForgetSubject, Move: archive.MoveRows,
 	}
 }
 

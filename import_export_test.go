@@ -311,7 +311,7 @@ func TestHostileLinesLeaveNoTrace(t *testing.T) {
 		"a record's id that is none": {add(version("R1", 1, 1, "")), "not a record's, or differs from its doc's"},
 		"a tick too far":             {add(version("R001", 2, 1, "")), "tick does not follow"},
 		"a version too far":          {add(version("R001", 1, 2, "")), "version does not follow"},
-		"a record without parent":    {add(version("R001", 1, 1, `"parent_id":"R009",`)), "its parent is no earlier record"},
+		"a record without parent":    {add(version("R001", 1, 1, `"parent_id":"R009",`)), "its parent is not an earlier record"},
 		"a relation to nothing":      {add(version("R001", 1, 1, `"related":["R001"],`)), "no earlier one"},
 		"a state of another world":   {add(strings.Replace(version("R001", 1, 1, ""), "OPEN", "SHUT", 1)), "out of range"},
 		"a newer event":              {add(`{"kind":"record_event","project":"shop","id":"s1","op":"put","session":"s1","at":1,"doc":{"type":"party","last_sync_tick":0}}`), "unknown type"},

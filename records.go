@@ -198,9 +198,9 @@ func (r Records) Activate(ctx context.Context, a record.ActivateArgs) (record.Ac
 }
 
 // Sync returns the changes of other sessions since the last sync.
-func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.Synced, error) {
-	return changeRecords(ctx, r, &a.Caller, func(b *record.Service) (record.Synced, error) { return b.Sync(ctx, a) },
-		func(all *why.Shown, out *record.Synced) {
+func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.SyncResult, error) {
+	return changeRecords(ctx, r, &a.Caller, func(b *record.Service) (record.SyncResult, error) { return b.Sync(ctx, a) },
+		func(all *why.Shown, out *record.SyncResult) {
 			for i := range out.Changes {
 				if ref, ok := out.Changes[i].NewValue.(record.Ref); ok {
 					all.Ref(&ref)

@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// archive is a repository under test, and the person who uses it beside cairn.
+// archive is a repository under test, which cairn and a person use.
 type archive struct {
 	*Repository
 	t *testing.T
@@ -46,14 +46,14 @@ func openArchive(t *testing.T, dir, last string) *archive {
 	return &archive{r, t}
 }
 
-// again opens the repository as another process would, after this one was killed.
+// again opens the repository like another process after this one was killed.
 func (a *archive) again(last string) *archive {
 	a.t.Helper()
 	_ = a.Close()
 	return openArchive(a.t, a.Dir(), last)
 }
 
-// person runs a plain git in the folder, as somebody without cairn would.
+// person runs a plain git in the folder, like a person without cairn.
 func (a *archive) person(args ...string) string {
 	a.t.Helper()
 	out, err := a.try(args...)
@@ -118,7 +118,7 @@ func (a *archive) fails(code, text string, files ...File) {
 	}
 }
 
-// holds compares main with what it shall hold besides .gitattributes.
+// holds checks the files in main, besides .gitattributes.
 func (a *archive) holds(pairs ...string) {
 	a.t.Helper()
 	want := map[string]string{attributesFile: attributes}
@@ -133,18 +133,18 @@ func (a *archive) holds(pairs ...string) {
 	if names := strings.Split(a.person("-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", "main"), "\n"); len(names) != len(want) {
 		a.t.Errorf("main holds %q, want %d files", names, len(want))
 	}
-	a.sound()
+	a.isIntact()
 }
 
-// sound expects git to find nothing wrong.
-func (a *archive) sound() {
+// isIntact checks with git fsck.
+func (a *archive) isIntact() {
 	a.t.Helper()
 	if out, err := a.try("fsck", "--strict", "--no-dangling", "--no-progress"); err != nil || strings.TrimSpace(out) != "" {
 		a.t.Errorf("git fsck --strict: %v\n%s", err, out)
 	}
 }
 
-// clean expects git status to have nothing to say.
+// clean checks that git status reports nothing.
 func (a *archive) clean() {
 	a.t.Helper()
 	if err := a.RefreshIndex(a.t.Context()); err != nil {

@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// Archived is a project's folder as a reindex reads it: what main holds, and of what
-// main does not hold the files next to it.
+// Archived is a project's folder as a reindex reads it: the files in main, and those in
+// the work tree that main lacks.
 type Archived struct {
 	Name  string
 	Paths []string // in order
 	Read  func(ctx context.Context, path string) ([]byte, error)
 
-	Identity []byte // what Config.Identity returned for the project, nil if that is not known
+	Identity []byte // result of Config.Identity for the project, nil if unknown
 }
 
-// Each calls do with every folder of the archive, by name, or with one. It changes
-// nothing. A folder whose repository cannot be read is told by its files alone; bad
-// is then called with why. Errors: those of do, and of the archive's own folder.
+// Each calls do with every folder of the archive, by name, or with only one. It changes
+// nothing. If a repository cannot be read, it uses the files in the work tree and calls
+// bad with the reason. Errors: those of do, and of the archive's own folder.
 func (a *Archiver) Each(ctx context.Context, folder string, do func(Archived) error, bad func(folder string, why error)) error {
 	entries, err := os.ReadDir(a.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -40,10 +40,10 @@ func (a *Archiver) Each(ctx context.Context, folder string, do func(Archived) er
 	return ctx.Err()
 }
 
-// FolderOf is the name of a project's folder.
+// FolderOf returns the name of a project's folder.
 func FolderOf(project string) string { return folderName(project) }
 
-// ProjectOf is the project whose folder has a name.
+// ProjectOf returns the project of a folder name.
 func ProjectOf(folder string) string {
 	stem, rest, dotted := strings.Cut(folder, ".")
 	bare, ok := strings.CutSuffix(stem, "-p")
@@ -65,7 +65,7 @@ func (a *Archiver) readFolder(ctx context.Context, name string, do func(Archived
 	}
 	f := &folder{repo: &Repository{git: git{program: "git", dir: dir}, pause: sleep}, root: root}
 	defer f.close()
-	if err := f.look(ctx); err != nil {
+	if err := f.readMain(ctx); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

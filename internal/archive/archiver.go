@@ -12,93 +12,94 @@ import (
 	"cairn/internal/store"
 )
 
-// Part is a part of cairn whose entities are archived: which changes are its own,
-// and which files they come to. The functions run inside a transaction and are
-// called from several goroutines.
+// Part describes a part of cairn whose entities are archived: its changes and how to
+// render them as files. The functions run inside a transaction and are called from
+// several goroutines.
 type Part struct {
-	// Prefix is how the streams of its changes begin: "mail/".
+	// Prefix is the prefix of the part's streams: "mail/".
 	Prefix string
-	// Root is a file or folder that is in a project's folder if and only if anything
-	// of the part was archived there.
+	// Root is a file or folder that exists in a project's folder if and only if the part
+	// has archived something there.
 	Root string
-	// Projects are the ids of the projects of which it has anything.
+	// Projects returns the ids of the projects with data of the part.
 	Projects func(ctx context.Context, tx *store.Tx) ([]string, error)
-	// Stream is the stream that holds a project's changes, "" if it has none.
+	// Stream returns the stream of a project's changes, "" if it has none.
 	Stream func(ctx context.Context, tx *store.Tx, project string) (string, error)
-	// Render makes the files of changes of one stream, oldest first. A change that
-	// it refuses does not touch the others.
+	// Render renders changes of one stream, oldest first, as files. A refused change does
+	// not affect the others.
 	Render func(ctx context.Context, tx *store.Tx, changes []store.Change) (RenderedFiles, error)
-	// Every calls put with all files of every entity of a project, as it stands, each
-	// path once; the zero Entity is of what is made of several.
-	Every func(ctx context.Context, tx *store.Tx, project string, put func(e Entity, files []File) error) error
-	// Source tells of a path whether the part's files lie there, and of which entity
-	// it is the file that the entity is read from: ID "" for copies and digests.
+	// RenderAll calls put with all files of every present entity of a project, each path
+	// once. Files made from several entities have the zero Entity.
+	RenderAll func(ctx context.Context, tx *store.Tx, project string, put func(e Entity, files []File) error) error
+	// Source reports whether a path belongs to the part, and from which entity's file the
+	// entity is read. ID is "" for copies and digests.
 	Source func(path string) (e Entity, ours bool)
-	// Newest are the files by which the n newest entities are known; nil if the part
-	// is not probed.
+	// Newest returns the files of the n newest entities. It is nil if the part is not
+	// probed.
 	Newest func(ctx context.Context, tx *store.Tx, n int) ([]FileRef, error)
-	// Numbers are the highest numbers ever given, by name; Raise makes those given
-	// next larger. Both nil for a part without numbers of its own.
+	// Numbers returns the highest numbers ever assigned, by name. Raise makes later
+	// numbers larger than the given ones. Both are nil for a part without numbers.
 	Numbers func(ctx context.Context, tx *store.Tx) (map[string]int64, error)
 	Raise   func(ctx context.Context, tx *store.Tx, ids map[string]int64) error
 }
 
-// RenderedFiles are the files that changes come to, and what a commit of them says.
+// RenderedFiles contains the files for some changes, and the lines for the commit
+// message.
 type RenderedFiles struct {
 	Files   []File
-	Gone    []DeletePattern // what shall not be there, unless it is among Files
-	Ops     []string        // a line for each thing that was done
+	Gone    []DeletePattern // files to delete, unless they are in Files
+	Ops     []string        // a line for each operation
 	Refused []store.Refusal
 }
 
-// Entity is what a file tells of: the kind and the id of its changes.
+// Entity identifies the entity of a file by the kind and the id of its changes.
 type Entity struct{ Kind, ID string }
 
-// FileRef is the file by which an entity is known.
+// FileRef refers to the file of an entity.
 type FileRef struct {
 	Project string
 	Path    string
-	Seq     int64 // of the change that made it
+	Seq     int64 // seq of the change that created the file
 }
 
-// Config says what is archived and where. Of the numbers 0 means the default.
+// Config configures an archiver. 0 means the default of a number.
 type Config struct {
 	Store *store.Store
-	Dir   string // holds a folder for each project, and ids.json
+	Dir   string // contains a folder for each project, and ids.json
 	Parts []Part
 	Log   *slog.Logger // nil for none
 
-	// Identity returns a text by which another store recognises the project of an
-	// archive; nil for no text. Each returns it with the folder.
+	// Identity returns a text that identifies the project of an archive in another store,
+	// or nil. Each returns it with the folder.
 	Identity func(ctx context.Context, tx *store.Tx, project string) ([]byte, error)
-	// Stranger returns the id under which the archive with the identity old is put aside
-	// if it is another project's than now, else "". Nil for no such check.
+	// Stranger returns a new id for the archive with the identity old if it belongs to
+	// another project than now, else "". Nil disables the check.
 	Stranger func(old, now []byte) string
 
-	Window time.Duration // for which a commit waits for more; 50 ms, negative for none
-	Shards int           // workers that commit; 4
-	Probe  int           // newest entities that are looked up at start; 100, negative for none
-	Stale  time.Duration // how old an abandoned lock of git must be; 1 min
+	Window time.Duration // how long a commit waits for more changes; 50 ms, negative for no wait
+	Shards int           // number of workers that commit; 4
+	Probe  int           // number of newest entities checked at start; 100, negative for none
+	Stale  time.Duration // minimum age of an abandoned lock of git; 1 min
 	Space  Space
 }
 
-// Archiver keeps the archives of a store in step with its change log (mail §10.3).
-// Any number of goroutines and processes may have one: a project is worked on by
-// one at a time, which the kernel's lock on a file in the archive's folder sees to.
+// Archiver keeps the archives of a store up to date with its change log (mail §10.3). Any
+// number of goroutines and processes may use one. A kernel lock on a file in the
+// archive's folder ensures that only one of them works on a project.
 type Archiver struct {
 	Config
 	shards []*shard
-	turns  chan struct{} // one for each project whose files may be written at once
+	turns  chan struct{} // one slot for each project whose files may be written concurrently
 	counts counters
 
 	mu      sync.Mutex
-	lines   map[string]*line
-	missing map[string]int // by project: what the last probe or check did not find
+	lines   map[string]*projectWorker
+	missing map[string]int // by project: number of files missing in the last probe or check
 
 	pressure pressure
 }
 
-// New returns an archiver. It starts nothing.
+// New returns an archiver. It starts no process or goroutine.
 func New(c Config) *Archiver {
 	def(&c.Window, 50*time.Millisecond)
 	def(&c.Shards, 4)
@@ -109,7 +110,7 @@ func New(c Config) *Archiver {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Archiver{
-		Config: c, lines: map[string]*line{}, missing: map[string]int{},
+		Config: c, lines: map[string]*projectWorker{}, missing: map[string]int{},
 		turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 	}
 	a.counts.files.load.Capacity, a.counts.commits.load.Capacity = Capacity, Capacity
@@ -136,20 +137,21 @@ func (a *Archiver) Close() error {
 	return nil
 }
 
-// line is what is known of one project's archive.
-func (a *Archiver) line(project string) *line {
+// worker returns the worker of a project.
+func (a *Archiver) worker(project string) *projectWorker {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l := a.lines[project]
 	if l == nil {
 		dir := a.folder(project)
-		l = &line{Archiver: a, project: project, dir: dir, shard: a.shards[shardOf(dir, len(a.shards))]}
+		l = &projectWorker{Archiver: a, project: project, dir: dir, shard: a.shards[shardOf(dir, len(a.shards))]}
 		a.lines[project] = l
 	}
 	return l
 }
 
-// written is the seq up to which this process has written a project's files; 0 for none.
+// written returns the seq up to which this process has written a project's files; 0 for
+// none.
 func (a *Archiver) written(project string) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,8 +161,8 @@ func (a *Archiver) written(project string) int64 {
 	return 0
 }
 
-// folder is where a project's archive is. Its name is the project's id; the name of a
-// device of Windows gets -p.
+// folder returns the folder of a project's archive. It is named after the project's id;
+// names of Windows devices get -p.
 func (a *Archiver) folder(project string) string { return filepath.Join(a.Dir, folderName(project)) }
 
 func folderName(project string) string {
@@ -172,15 +174,15 @@ func folderName(project string) string {
 	if !isDevice(bare) {
 		return project
 	}
-	if stem += "-p"; dotted { // con-p becomes con-p-p, lest two projects share a folder
+	if stem += "-p"; dotted { // con-p becomes con-p-p, so that no two projects share a folder
 		stem += "."
 	}
 	return stem + rest
 }
 
-// locked runs f while no other process or goroutine archives the project. The lock
-// lies beside the folder, which may be deleted at any time.
-func (l *line) locked(ctx context.Context, f func() error) error {
+// locked runs f while no other process or goroutine archives the project. The lock is
+// next to the folder, because the folder may be deleted at any time.
+func (l *projectWorker) locked(ctx context.Context, f func() error) error {
 	if err := makeDir(l.Dir); err != nil {
 		return err
 	}

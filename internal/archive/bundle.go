@@ -12,17 +12,18 @@ import (
 	"cairn/internal/fault"
 )
 
-// packSettings make one history one pack, whatever packs or loose objects it lies in.
+// packSettings make git write one history as one pack, independent of the present packs
+// and loose objects.
 var packSettings = [...]string{
 	"-c", "pack.threads=1", "-c", "pack.window=10", "-c", "pack.depth=50", "-c", "pack.windowMemory=0", "-c", "pack.compression=6",
 	"-c", "core.bigFileThreshold=512m", "-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false", "-c", "pack.useBitmaps=false",
 	"-c", "pack.useSparse=false",
 }
 
-// Bundle writes the repository at a folder as a git bundle, which any git can clone:
-// all branches and tags with their history. Equal refs give equal bytes with one
-// version of git, however the objects are stored. It does not write to the
-// repository; nobody waits for it.
+// Bundle writes the repository in a folder as a git bundle, which any git can clone: all
+// branches and tags with their history. With one version of git, equal refs give equal
+// bytes, however the objects are stored. It does not write to the repository and blocks
+// no writer.
 //
 // Errors: CodeNoGit, CodeGone without a repository, CodeGit, those of w.
 func Bundle(ctx context.Context, dir string, w io.Writer) error {
@@ -62,14 +63,14 @@ func reading(dir string) (git, error) {
 		return git{}, err
 	}
 	if _, err := os.Stat(filepath.Join(abs, ".git", "HEAD")); err != nil {
-		return git{}, fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+abs+" is no repository: "+reason(err)).
+		return git{}, fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+abs+" is not a repository: "+reason(err)).
 			WithHint("run `cairn reconcile --rebuild`")
 	}
 	return git{program: "git", dir: abs}, nil
 }
 
-// Unbundle makes the repository of a bundle in a folder that is empty or not there,
-// with its files checked out. Every object is checked.
+// Unbundle creates the repository of a bundle in an empty or missing folder and checks
+// out its files. It verifies every object.
 //
 // Errors: CodeNoGit, CodeGit for a damaged bundle, those of the file system.
 func Unbundle(ctx context.Context, dir, bundle string) error {

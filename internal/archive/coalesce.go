@@ -16,45 +16,44 @@ import (
 
 const (
 	maxPaths    = 4096 // of a commit
-	maxOps      = 50   // that the body of a commit names
+	maxOps      = 50   // operations in the body of a commit message
 	maxSubject  = 180  // characters of a subject before the number of a part of a commit
 	silentAfter = 10 * time.Second
 )
 
-// shardOf is the worker that commits to a repository (mail §10.4).
+// shardOf returns the worker that commits to a repository (mail §10.4).
 func shardOf(dir string, shards int) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(dir))
 	return int(h.Sum32() % uint32(shards))
 }
 
-// request asks for a commit of what one batch of changes came to.
+// request asks for a commit of the files of one batch of changes.
 type request struct {
 	run     *run
 	first   int64 // seq of the first and the last change
 	last    int64
 	at      int64 // time of the last one, Unix nanoseconds
 	files   []File
-	gone    []DeletePattern // before they are files
+	gone    []DeletePattern // patterns, not yet expanded to files
 	ops     []string
 	refused []store.Refusal
 	since   time.Time
-	done    chan error // has room for one
+	done    chan error // buffered for one result
 }
 
-// shard commits for some repositories, one at a time: what comes for a repository
-// within the window goes into one commit. Its worker is there while there is
-// something to do.
+// shard commits for some repositories, one at a time. Requests for a repository within
+// the window go into one commit. Its worker runs while there is work.
 type shard struct {
 	window, silence time.Duration
 
 	mu      sync.Mutex
 	queue   []*request
-	busy    map[*run]bool // whose commits are being made
-	worker  int           // the number of the worker, which goes on while it is this; 0 for none
-	workers int           // that there ever were
-	beat    time.Time     // when the worker last began or ended something
-	full    chan struct{} // a request came that need not wait
+	busy    map[*run]bool // runs whose commits are in progress
+	worker  int           // number of the current worker; a worker with another number ends; 0 for none
+	workers int           // number of workers started so far
+	beat    time.Time     // last time the worker started or finished something
+	full    chan struct{} // signals a request that need not wait
 }
 
 func newShard(window time.Duration) *shard {
@@ -68,7 +67,7 @@ func (s *shard) add(r *request) {
 	r.since = time.Now()
 	s.queue = append(s.queue, r)
 	if s.worker == 0 {
-		s.employ()
+		s.startWorker()
 	}
 	if s.paths(r.run) >= maxPaths {
 		select {
@@ -78,7 +77,7 @@ func (s *shard) add(r *request) {
 	}
 }
 
-func (s *shard) employ() {
+func (s *shard) startWorker() {
 	s.workers++
 	s.worker, s.beat = s.workers, time.Now()
 	go s.work(s.worker)
@@ -112,8 +111,8 @@ func (s *shard) work(number int) {
 	}
 }
 
-// next is what a worker is to commit now, or how long it is to wait; neither if it
-// may go.
+// next returns the requests that a worker must commit now, or how long it must wait. If
+// both are zero, the worker must end.
 func (s *shard) next(number int) (group []*request, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,12 +130,12 @@ func (s *shard) next(number int) (group []*request, wait time.Duration) {
 		}
 		return s.take(r.run), 0
 	}
-	s.worker = 0 // whoever holds the rest back adds or takes it
+	s.worker = 0 // the goroutine that holds back the rest adds or takes it
 	return nil, 0
 }
 
-// take takes the requests of one repository out of the queue, in their order, until
-// they have as many paths as a commit may have.
+// take removes requests of one repository from the queue, in order, up to the maximum
+// number of paths of a commit.
 func (s *shard) take(r *run) (group []*request) {
 	paths := 0
 	s.queue = slices.DeleteFunc(s.queue, func(q *request) bool {
@@ -151,7 +150,7 @@ func (s *shard) take(r *run) (group []*request) {
 	return group
 }
 
-// finish tells the requests of a group how their commit went.
+// finish sends the result of a commit to the requests of its group.
 func (s *shard) finish(group []*request, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,13 +166,13 @@ func (s *shard) finish(group []*request, err error) {
 		q.done <- err
 	}
 	if s.worker == 0 && len(s.queue) > 0 {
-		s.employ()
+		s.startWorker()
 	}
 }
 
-// takeOver gives a repository's requests to whoever waits for them, if the worker
-// has been silent for too long, and employs another worker for the others. It gives
-// none while a commit for the repository is being made.
+// takeOver returns a repository's requests to the goroutine that waits for them if the
+// worker has made no progress for too long. It starts another worker for the other
+// requests. It returns none while a commit for the repository is in progress.
 func (s *shard) takeOver(r *run) []*request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +180,7 @@ func (s *shard) takeOver(r *run) []*request {
 		return nil
 	}
 	group := s.take(r)
-	s.employ()
+	s.startWorker()
 	return group
 }
 
@@ -189,11 +188,11 @@ func (s *shard) waits(r *run) bool {
 	return slices.ContainsFunc(s.queue, func(q *request) bool { return q.run == r })
 }
 
-// errBefore is the error of a request that comes after one that failed.
-var errBefore = errors.New("what comes before it was not committed")
+// errBefore is the error of a request after a failed one.
+var errBefore = errors.New("an earlier batch was not committed")
 
-// commitAll commits what a group of requests of one repository holds, and stores how
-// far its archive is then. After a failure nothing more of the run is committed.
+// commitAll commits the files of a group of requests of one repository and stores the new
+// position of its archive. After a failure nothing more of the run is committed.
 func commitAll(group []*request) (err error) {
 	r := group[0].run
 	defer func() {
@@ -206,7 +205,7 @@ func commitAll(group []*request) (err error) {
 		return errBefore
 	}
 	last := group[len(group)-1]
-	got := landed{cursor: r.cursor, project: r.line.project, first: group[0].first, at: last.at}
+	got := committedBatch{cursor: r.cursor, project: r.line.project, first: group[0].first, at: last.at}
 	var files []File
 	var ops []string
 	for _, q := range group {
@@ -232,7 +231,7 @@ func commitAll(group []*request) (err error) {
 }
 
 // commit commits files, each path once, at most 4,096 at a time.
-func (l *line) commit(ctx context.Context, files []File, message string, when time.Time) (hashes []string, err error) {
+func (l *projectWorker) commit(ctx context.Context, files []File, message string, when time.Time) (hashes []string, err error) {
 	files = newest(files)
 	n := (len(files) + maxPaths - 1) / maxPaths
 	for i := range n {
@@ -250,7 +249,7 @@ func (l *line) commit(ctx context.Context, files []File, message string, when ti
 	return hashes, nil
 }
 
-// newest keeps the last state of each path.
+// newest returns the last state of each path.
 func newest(files []File) []File {
 	at := make(map[string]int, len(files))
 	out := make([]File, 0, len(files))
@@ -265,12 +264,12 @@ func newest(files []File) []File {
 	return out
 }
 
-// soughtOps are the beginnings of operations that people look for in a history, the most
-// wanted first; those of one row count the same. All others rank below them.
+// soughtOps are prefixes of operations that people look for in a history, most wanted
+// first. Those in one row rank equally; all other operations rank below them.
 var soughtOps = [...][]string{{"mail: ", "record: "}, {"purge: "}, {"file_reservation: "}, {"contact: "}, {"session: "}}
 
-// rankOf returns the row of soughtOps that an operation is in, and the number of rows if
-// it is in none.
+// rankOf returns the row of soughtOps for an operation, or the number of rows if there is
+// none.
 func rankOf(op string) int {
 	for rank, prefixes := range soughtOps {
 		for _, p := range prefixes {
@@ -283,8 +282,8 @@ func rankOf(op string) int {
 }
 
 // commitMessage returns the message of a commit of some operations (mail §10.2,
-// amendments §F). The subject is the first operation of the best rank and the number of
-// the others; the body lists the others, at most maxOps.
+// amendments §F). The subject is the first operation of the best rank, with the number of
+// the others. The body lists at most maxOps others.
 func commitMessage(ops []string) string {
 	switch len(ops) {
 	case 0:

@@ -13,9 +13,9 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// linesOf are projects p1, p2 … of an archivist with one worker and a part whose
-// every change is a file of its id.
-func linesOf(t *testing.T, c Config, n int) (*Archiver, []*line) {
+// linesOf returns the workers of projects p1, p2 … of an archiver with one shard and a
+// part that renders each change as a file named after its id.
+func linesOf(t *testing.T, c Config, n int) (*Archiver, []*projectWorker) {
 	t.Helper()
 	newArchive(t) // skips without git
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -25,7 +25,7 @@ func linesOf(t *testing.T, c Config, n int) (*Archiver, []*line) {
 	c.Store, c.Dir, c.Shards, c.Parts = storetest.Open(t, store.Config{}), filepath.Join(dir, "archive"), 1, []Part{plainPart()}
 	a := New(c)
 	t.Cleanup(func() { _ = a.Close() })
-	var lines []*line
+	var lines []*projectWorker
 	for i := range n {
 		project := fmt.Sprintf("p%d", i+1)
 		err := a.Store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
@@ -35,13 +35,13 @@ func linesOf(t *testing.T, c Config, n int) (*Archiver, []*line) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines = append(lines, a.line(project))
+		lines = append(lines, a.worker(project))
 	}
 	return a, lines
 }
 
 // caughtUp catches up with a project once.
-func (l *line) caughtUp(t *testing.T) error {
+func (l *projectWorker) caughtUp(t *testing.T) error {
 	_, err := l.catchUp(t.Context(), nil)
 	return err
 }
@@ -63,14 +63,14 @@ func plainPart() Part {
 			}
 			return pages, nil
 		},
-		Every: func(context.Context, *store.Tx, string, func(Entity, []File) error) error { return nil },
+		RenderAll: func(context.Context, *store.Tx, string, func(Entity, []File) error) error { return nil },
 		Source: func(path string) (Entity, bool) {
 			return Entity{}, false
 		},
 	}
 }
 
-func (l *line) write1(t *testing.T, ids ...string) {
+func (l *projectWorker) write1(t *testing.T, ids ...string) {
 	t.Helper()
 	err := l.Store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
 		for _, id := range ids {
@@ -85,8 +85,7 @@ func (l *line) write1(t *testing.T, ids ...string) {
 	}
 }
 
-// TestASilentWorkerDoesNotHoldUpOtherProjects has it wait for a lock that somebody
-// holds on one repository.
+// The worker waits for a lock on one repository.
 func TestASilentWorkerDoesNotHoldUpOtherProjects(t *testing.T) {
 	t.Parallel()
 	a, lines := linesOf(t, Config{}, 2)
@@ -133,7 +132,7 @@ func TestASilentWorkerDoesNotHoldUpOtherProjects(t *testing.T) {
 	}
 }
 
-// TestWhatComesWithinTheWindowIsOneCommit, up to 4,096 paths.
+// One commit has up to 4,096 paths.
 func TestWhatComesWithinTheWindowIsOneCommit(t *testing.T) {
 	t.Parallel()
 	_, lines := linesOf(t, Config{Window: time.Hour}, 1)
@@ -153,7 +152,7 @@ func TestWhatComesWithinTheWindowIsOneCommit(t *testing.T) {
 		}
 	}
 	for len(r.waiting) > 0 {
-		if err := r.settle(); err != nil {
+		if err := r.finishOldest(); err != nil {
 			t.Fatal(err)
 		}
 	}

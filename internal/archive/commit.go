@@ -16,32 +16,30 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// File is one file of an archive as it shall be.
+// File is the wanted state of a file in an archive.
 type File struct {
 	Path    string // with slashes, relative to the folder
 	Content []byte
-	Deleted bool // it shall not be there
+	Deleted bool // the file must not exist
 }
 
-// Commit puts files into one commit on main and returns its hash when the commit
-// is on the disk: a kill or a power cut afterwards does not lose it. The work
-// tree and the index are not touched. A commit that would change nothing is not
-// made: the hash is then that of main as it stands, which holds the files. Of a
-// path that comes twice the last counts.
+// Commit writes files as one commit on main. When it returns, the commit is on disk and
+// survives a kill or a power cut. It does not change the work tree or the index. If main
+// already contains the files, it makes no commit and returns main's hash. If a path
+// occurs twice, the last one counts.
 //
-// If somebody else moved main meanwhile, the files are put on top of what main is
-// then. A commit by hand is made from an index that may lag behind main, so it can
-// take back what cairn archived last without anyone wanting that: such files come
-// with the commit as they were (see lost). A main that is missing is put back first.
+// If another process moved main meanwhile, the commit is built on the new main. A manual
+// commit uses an index that may lag behind main, so it can revert cairn's latest files by
+// accident. Commit restores such files (see lost). It first restores a missing main.
 //
-// The message's control characters become spaces, its first line is cut to 200
-// characters. when is kept in whole seconds, in UTC.
+// Control characters in the message become spaces, and its first line is cut to 200
+// characters. when is stored in whole seconds, in UTC.
 //
-// It tries seven times, which takes 3 s or a little longer (contract mail §10.4),
-// and from the third time on removes locks of git that are older than a minute
-// and belong to nobody. Repeating it is safe. Errors: Invalid with CodePath, at
-// once; else Unavailable as for Open, CodeGone if the folder is not a repository any
-// more, CodeBusy if others moved main each time. The next call starts afresh.
+// It tries seven times, which takes about 3 s (contract mail §10.4). From the third
+// attempt on, it removes locks of git that are older than a minute and that no process
+// holds. It is idempotent. Errors: Invalid with CodePath, immediately; else Unavailable
+// as for Open, CodeGone if the folder is no longer a repository, CodeBusy if another
+// process moved main each time. The next call starts again.
 func (r *Repository) Commit(ctx context.Context, files []File, message string, when time.Time) (hash string, err error) {
 	for _, f := range files {
 		if err := checkPath(f.Path); err != nil {
@@ -61,18 +59,18 @@ func (r *Repository) Commit(ctx context.Context, files []File, message string, w
 	return hash, err
 }
 
-// change is what a commit does to one path.
+// change is the effect of a commit on one path.
 type change struct {
 	path    string
 	content []byte
-	blob    string // the object that is its content, "" if content is
+	blob    string // object with the content, "" if content is set
 	deleted bool
 }
 
-// errMoved says that main was not moved because somebody else had moved it.
-var errMoved = errors.New("main was moved by somebody else")
+// errMoved means that main was not moved because another process had moved it.
+var errMoved = errors.New("another process moved main")
 
-// turns is how often one attempt builds on what somebody else made of main.
+// turns is how often one attempt starts again because another process moved main.
 const turns = 10
 
 func (r *Repository) attempt(ctx context.Context, attempt int, changes []change, message string, when time.Time) (hash string, err error) {
@@ -92,8 +90,8 @@ func (r *Repository) attempt(ctx context.Context, attempt int, changes []change,
 				return err
 			}
 		}
-		return fault.Wrap(err, fault.Unavailable, CodeBusy, "archive "+r.git.dir+": others moved main each time").
-			WithHint("stop what keeps committing there; the archive then catches up by itself")
+		return fault.Wrap(err, fault.Unavailable, CodeBusy, "archive "+r.git.dir+": another process moved main each time").
+			WithHint("stop what keeps committing there; the archive then catches up automatically")
 	})
 	if errors.Is(context.Cause(ctx), errSlow) {
 		return "", fault.Newf(fault.Unavailable, CodeGit, "archive %s: git took longer than %s", r.git.dir, patience)
@@ -101,10 +99,10 @@ func (r *Repository) attempt(ctx context.Context, attempt int, changes []change,
 	return hash, err
 }
 
-var errSlow = errors.New("the time is over")
+var errSlow = errors.New("time limit exceeded")
 
-// advance makes one commit from main as it stands, and moves main to it. It
-// returns errMoved if main does not stand there any more.
+// advance makes one commit on top of main and moves main to it. It returns errMoved if
+// main has moved meanwhile.
 func (r *Repository) advance(ctx context.Context, changes []change, message string, when time.Time) (string, error) {
 	main, err := r.main(ctx)
 	if err != nil {
@@ -144,7 +142,7 @@ func (r *Repository) advance(ctx context.Context, changes []change, message stri
 	return made.hash, nil
 }
 
-// lastTip is the commit of which main stood last, when main has been deleted.
+// lastTip returns the last known commit of a deleted main.
 func (r *Repository) lastTip(ctx context.Context) (tip, error) {
 	tree, ok, err := r.commitTree(ctx, r.last)
 	if err == nil && !ok {
@@ -153,11 +151,11 @@ func (r *Repository) lastTip(ctx context.Context) (tip, error) {
 	return tip{r.last, tree}, err
 }
 
-// make builds a commit and all its objects, on the disk when it returns. Nothing
-// refers to it yet: the import's own branch is dropped before it is written.
+// make builds a commit and all its objects, which are on disk when it returns. No
+// reference points to it yet: the import's own branch is dropped before it is written.
 func (r *Repository) make(ctx context.Context, parent string, changes []change, message string, when time.Time) (tip, error) {
 	var made tip
-	err := r.within(ctx, &r.build, []string{"fast-import", "--quiet", "--done", "--date-format=raw"}, func(t *talk) error {
+	err := r.within(ctx, &r.build, []string{"fast-import", "--quiet", "--done", "--date-format=raw"}, func(t *gitProcess) error {
 		writeCommit(t.in, parent, changes, message, when)
 		if err := t.in.Flush(); err != nil {
 			return err
@@ -172,7 +170,7 @@ func (r *Repository) make(ctx context.Context, parent string, changes []change, 
 			}
 			made.hash = line
 		}
-		return errors.New("it does not acknowledge")
+		return errors.New("fast-import did not acknowledge the commit")
 	})
 	if err != nil {
 		return tip{}, err
@@ -217,7 +215,7 @@ var pathQuoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 func quotePath(path string) string { return `"` + pathQuoter.Replace(path) + `"` }
 
-// cleanMessage makes a commit's message that no program stumbles over.
+// cleanMessage returns a commit message without characters that break programs.
 func cleanMessage(message string) string {
 	message = strings.Map(func(c rune) rune {
 		if c != '\n' && (unicode.IsControl(c) || c == utf8.RuneError) {
@@ -238,10 +236,10 @@ func cleanMessage(message string) string {
 	return subject + "\n"
 }
 
-// moveMain sets main to a commit if it stands where it is said to, and returns
-// errMoved if it does not. Nobody's work is overwritten.
+// moveMain atomically moves main from one commit to another. It returns errMoved if main
+// is elsewhere, so it never overwrites other commits.
 func (r *Repository) moveMain(ctx context.Context, from, to string) error {
-	err := r.within(ctx, &r.swap, []string{"update-ref", "--stdin"}, func(t *talk) error {
+	err := r.within(ctx, &r.swap, []string{"update-ref", "--stdin"}, func(t *gitProcess) error {
 		fmt.Fprintf(t.in, "start\nupdate %s %s %s\ncommit\n", mainRef, to, from)
 		if err := t.in.Flush(); err != nil {
 			return err
@@ -271,10 +269,10 @@ func (r *Repository) moveMain(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// lost are the changes that main's commits since r.last took back though nobody
-// meant to. Whoever commits by hand commits the index, which is as old as the
-// commit that it was last refreshed to: a path that cairn changed since then and
-// that main again has as the index had it was never touched.
+// lost returns the changes that manual commits since r.last reverted by accident. A
+// manual commit uses the index, which may be older than main. If cairn changed a path
+// after the index was refreshed, and main has the index's version again, then the person
+// did not touch that path.
 func (r *Repository) lost(ctx context.Context, main string) ([]change, error) {
 	var again []change
 	for _, base := range r.indexed() {

@@ -12,18 +12,17 @@ import (
 	"cairn/internal/fault"
 )
 
-// folder is a project's archive as it is: the work tree and what main holds. It may
-// be missing, in part or altogether.
+// folder is the present state of a project's archive: the work tree and the files in
+// main. All or parts of it may be missing.
 type folder struct {
 	repo *Repository
-	root *os.Root          // nil if there is none
+	root *os.Root          // nil if the folder does not exist
 	tree map[string]string // blobs of main by path
-	lost map[string]bool   // blobs of main that the repository does not hold
+	lost map[string]bool   // blobs of main that the repository lacks
 }
 
-// peek looks at an archive and changes nothing, not even by looking. Errors:
-// Unavailable with CodeNoGit or CodeGit; a folder or a repository that is not there
-// is empty.
+// peek reads an archive without any change to it. Errors: Unavailable with CodeNoGit or
+// CodeGit. A missing folder or repository counts as empty.
 func peek(ctx context.Context, dir string) (*folder, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -35,15 +34,15 @@ func peek(ctx context.Context, dir string) (*folder, error) {
 	} else if err != nil {
 		return nil, f.repo.git.gone()
 	}
-	if err := f.look(ctx); err != nil && !fault.HasCode(err, CodeGone) {
+	if err := f.readMain(ctx); err != nil && !fault.HasCode(err, CodeGone) {
 		f.close()
 		return nil, err
 	}
 	return f, nil
 }
 
-// look reads what main holds.
-func (f *folder) look(ctx context.Context) (err error) {
+// readMain reads the files in main.
+func (f *folder) readMain(ctx context.Context) (err error) {
 	if f.tree, err = f.repo.Tree(ctx); err != nil {
 		f.tree = map[string]string{}
 		return err
@@ -59,7 +58,7 @@ func (f *folder) close() {
 	_ = f.repo.Close()
 }
 
-// state is what has become of a file.
+// state is the result of comparing a file.
 type state uint8
 
 const (
@@ -98,7 +97,7 @@ func (f *folder) committed(want File) state {
 	return same
 }
 
-// paths are those of all files, of main and of the work tree; of cairn's own none.
+// paths returns the paths of all files in main and in the work tree, except cairn's own.
 func (f *folder) paths() (map[string]bool, error) {
 	all := map[string]bool{}
 	for path := range f.tree {
@@ -124,7 +123,7 @@ func (f *folder) paths() (map[string]bool, error) {
 	return all, err
 }
 
-// read is the content of a file: what main holds of it, else the work tree's.
+// read returns the content of a file from main, else from the work tree.
 func (f *folder) read(ctx context.Context, path string) ([]byte, error) {
 	if hash := f.tree[path]; hash != "" && !f.lost[hash] {
 		var content []byte
@@ -145,7 +144,7 @@ func (f *folder) read(ctx context.Context, path string) ([]byte, error) {
 	return f.root.ReadFile(path)
 }
 
-// without are the blobs of a tree that the repository does not hold.
+// without returns the blobs of a tree that the repository lacks.
 func (r *Repository) without(ctx context.Context, tree map[string]string) (map[string]bool, error) {
 	var names strings.Builder
 	for _, hash := range tree {

@@ -13,7 +13,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// moody is the part of which change "odd" cannot be rendered before a folder has a file
+// moody returns a part whose change "odd" cannot be rendered before a folder has a file
 // "repaired".
 func moody(dir string) Part {
 	p := plainPart()
@@ -36,7 +36,7 @@ func moody(dir string) Part {
 		pages.Refused = refused
 		return pages, err
 	}
-	p.Every = func(ctx context.Context, tx *store.Tx, project string, put func(Entity, []File) error) error {
+	p.RenderAll = func(ctx context.Context, tx *store.Tx, project string, put func(Entity, []File) error) error {
 		all, err := tx.Changes(ctx, 0, 1000)
 		for _, c := range all {
 			if err == nil && c.Stream == "plain/p1" {
@@ -60,7 +60,7 @@ func plainRow(t testing.TB, s *store.Store, id string) {
 	}
 }
 
-// TestTheArchiveIsAFollower keeps all that followers promise.
+// TestTheArchiveIsAFollower runs the tests that every follower must pass.
 func TestTheArchiveIsAFollower(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("needs git")

@@ -10,11 +10,11 @@ import (
 	"cairn/internal/store"
 )
 
-// cursor is how far a project's archive is.
+// cursor is the position of a project's archive in the change log.
 type cursor struct {
 	key       int64  // of the project
-	committed int64  // the seq of the last change that main holds
-	head      string // the last commit that was acknowledged, "" for none
+	committed int64  // seq of the last change in main
+	head      string // the last acknowledged commit, "" for none
 }
 
 const (
@@ -27,7 +27,7 @@ ON CONFLICT (project_key, last_seq) DO UPDATE SET hexsha = excluded.hexsha, summ
 	joinWords     = `JOIN symbols st ON st.id = c.stream JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
 LEFT JOIN symbols p ON p.id = c.project LEFT JOIN symbols s ON s.id = c.session LEFT JOIN symbols a ON a.id = c.agent`
 
-	// A change that was purged has no document, and no file.
+	// A purged change has no document and no file.
 	selectStreamAfter = selectChanges + `FROM changes c INDEXED BY changes_of_stream ` + joinWords + `
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL AND c.seq > ? ORDER BY c.seq LIMIT +?`
 	countStreamAfter = `SELECT count(*) FROM changes INDEXED BY changes_of_stream
@@ -47,7 +47,7 @@ WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL A
 AND c.kind = (SELECT id FROM symbols WHERE text = ?) AND c.id = ?)`
 )
 
-// cursorOf reads how far a project's archive is; ok is false for an unknown project.
+// cursorOf reads the position of a project's archive. ok is false for an unknown project.
 func cursorOf(ctx context.Context, tx *store.Tx, project string) (c cursor, ok bool, err error) {
 	if err = tx.Get(ctx, []any{&c.key}, selectKey, project); errors.Is(err, sql.ErrNoRows) {
 		return c, false, nil
@@ -59,7 +59,7 @@ func cursorOf(ctx context.Context, tx *store.Tx, project string) (c cursor, ok b
 	return c, err == nil, err
 }
 
-// streamsOf are the streams of a project, each with its part.
+// streamsOf returns the streams of a project, each with its part.
 func (a *Archiver) streamsOf(ctx context.Context, tx *store.Tx, project string, each func(p *Part, stream string) error) error {
 	for i := range a.Parts {
 		stream, err := a.Parts[i].Stream(ctx, tx, project)
@@ -73,8 +73,8 @@ func (a *Archiver) streamsOf(ctx context.Context, tx *store.Tx, project string, 
 	return nil
 }
 
-// projects are the ids of the projects that have anything to archive, in order; of
-// only one if it is named.
+// projects returns the ids of the projects with data to archive, in order, or only the
+// given one.
 func (a *Archiver) projects(ctx context.Context, tx *store.Tx, only string) ([]string, error) {
 	var ids []string
 	for _, p := range a.Parts {
@@ -92,8 +92,7 @@ func (a *Archiver) projects(ctx context.Context, tx *store.Tx, only string) ([]s
 	return ids, nil
 }
 
-// behind are the projects that have changes which are not committed, or had an
-// archive that is gone.
+// behind returns the projects with uncommitted changes, or whose archive was deleted.
 func (a *Archiver) behind(ctx context.Context) (projects []string, err error) {
 	err = a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		projects = nil
@@ -124,8 +123,8 @@ func (a *Archiver) behind(ctx context.Context) (projects []string, err error) {
 	return projects, err
 }
 
-// isGone reports whether what was archived of a project is not there: the folder was
-// deleted, or the changes came from another project, which was merged into it.
+// isGone reports whether a project's archived files are missing: the folder was deleted,
+// or the changes come from another project that was merged into it.
 func (a *Archiver) isGone(ctx context.Context, tx *store.Tx, project string, c cursor) (gone bool, err error) {
 	dir := a.folder(project)
 	if c.head == "" || !exists(filepath.Join(dir, ".git")) {
@@ -151,7 +150,8 @@ func (a *Archiver) changesAfter(ctx context.Context, tx *store.Tx, project strin
 	return sum, err
 }
 
-// since is the time of a project's first change after a position, 0 if there is none.
+// since returns the time of a project's first change after a position, 0 if there is
+// none.
 func (a *Archiver) since(ctx context.Context, tx *store.Tx, project string, after int64) (first int64, err error) {
 	err = a.streamsOf(ctx, tx, project, func(_ *Part, stream string) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
@@ -168,7 +168,7 @@ func (a *Archiver) since(ctx context.Context, tx *store.Tx, project string, afte
 
 const (
 	maxChanges = 1024    // of a batch
-	maxBytes   = 8 << 20 // of their documents, or one that is larger
+	maxBytes   = 8 << 20 // bytes of their documents, or one larger document
 )
 
 // partChanges are changes of one part.
@@ -177,11 +177,11 @@ type partChanges struct {
 	changes []store.Change
 }
 
-// changesOf reads the next changes of a project after a position, at most 1,024 and
-// about 8 MiB; last is the seq up to which they are all.
+// changesOf reads the next changes of a project after a position, at most 1,024 and about
+// 8 MiB. last is the seq up to which they are complete.
 func (a *Archiver) changesOf(ctx context.Context, tx *store.Tx, project string, after int64) (out []partChanges, last int64, err error) {
 	last = after
-	full := int64(0) // the first seq that some part had to leave, 0 for none
+	full := int64(0) // first seq that did not fit for some part, 0 for none
 	err = a.streamsOf(ctx, tx, project, func(p *Part, stream string) error {
 		changes, more, err := someOf(ctx, tx, stream, after)
 		if len(changes) > 0 {
@@ -232,20 +232,20 @@ func someOf(ctx context.Context, tx *store.Tx, stream string, after int64) (chan
 	return changes, len(changes) == maxChanges, err
 }
 
-// asides reads what a project has set aside.
-func asides(ctx context.Context, tx *store.Tx, project string) ([]Aside, error) {
+// failedChanges returns the changes of a project that were set aside.
+func failedChanges(ctx context.Context, tx *store.Tx, project string) ([]FailedChange, error) {
 	all, err := tx.AsideIn(ctx, FollowerName, project)
-	out := make([]Aside, 0, len(all))
+	out := make([]FailedChange, 0, len(all))
 	for _, a := range all {
-		out = append(out, Aside{Seq: a.Seq, Error: a.Error, Attempts: a.Attempts})
+		out = append(out, FailedChange{Seq: a.Seq, Error: a.Error, Attempts: a.Attempts})
 	}
 	return out, err
 }
 
-// asideChange reads a change that was set aside; ok is false if there is nothing to
-// render any more: it was purged, or the entity has a later document, which has been
-// or will be rendered.
-func asideChange(ctx context.Context, tx *store.Tx, seq int64) (c store.Change, ok bool, err error) {
+// failedChange reads a change that was set aside. ok is false if it no longer needs
+// rendering: it was purged, or the entity has a later document, which is rendered
+// instead.
+func failedChange(ctx context.Context, tx *store.Tx, seq int64) (c store.Change, ok bool, err error) {
 	var doc string
 	err = tx.Get(ctx, columns(&c, &doc), selectOneOf, seq)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -259,19 +259,19 @@ func asideChange(ctx context.Context, tx *store.Tx, seq int64) (c store.Change, 
 	return c, !later, err
 }
 
-// landed is what a commit has brought.
-type landed struct {
+// committedBatch is a committed batch of changes.
+type committedBatch struct {
 	cursor
 	project string
-	first   int64 // the first change of it
+	first   int64 // seq of its first change
 	hashes  []string
 	summary string
 	at      int64 // Unix nanoseconds
 	refused []store.Refusal
 }
 
-// store keeps it.
-func (l *landed) store(ctx context.Context, tx *store.Tx) error {
+// store stores it.
+func (l *committedBatch) store(ctx context.Context, tx *store.Tx) error {
 	if err := tx.Advance(ctx, FollowerName, l.project, store.Cursor{Position: l.committed, Mark: l.head}); err != nil {
 		return err
 	}

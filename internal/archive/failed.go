@@ -7,12 +7,12 @@ import (
 	"cairn/internal/store"
 )
 
-// retryAsides tries changes of a project again that could not be archived. One that
-// has become pointless, since its entity has a later document, is forgotten.
-func (l *line) retryAsides(ctx context.Context, seqs []int64) error {
+// retryFailed tries to archive changes of a project that were set aside. It drops a
+// change whose entity has a later document.
+func (l *projectWorker) retryFailed(ctx context.Context, seqs []int64) error {
 	err := l.locked(ctx, func() error {
 		for _, seq := range seqs {
-			if err := l.retryAside(ctx, seq); err != nil {
+			if err := l.retryOne(ctx, seq); err != nil {
 				l.drop()
 				return err
 			}
@@ -25,9 +25,9 @@ func (l *line) retryAsides(ctx context.Context, seqs []int64) error {
 	return err
 }
 
-// retryAside tries one. What it comes to is written by comparing the whole project:
-// files made of that change alone may be older than those that are there.
-func (l *line) retryAside(ctx context.Context, seq int64) error {
+// retryOne tries one change. It compares and writes the whole project, because files
+// rendered from that change alone may be older than the present ones.
+func (l *projectWorker) retryOne(ctx context.Context, seq int64) error {
 	var c cursor
 	var refused error
 	pending := false
@@ -36,7 +36,7 @@ func (l *line) retryAside(ctx context.Context, seq int64) error {
 			return err
 		}
 		var change store.Change
-		if change, pending, err = asideChange(ctx, tx, seq); err != nil || !pending {
+		if change, pending, err = failedChange(ctx, tx, seq); err != nil || !pending {
 			return err
 		}
 		refused, err = l.refusal(ctx, tx, change)
@@ -61,8 +61,8 @@ func (l *line) retryAside(ctx context.Context, seq int64) error {
 	})
 }
 
-// refusal is why a change cannot be rendered, nil if it can.
-func (l *line) refusal(ctx context.Context, tx *store.Tx, change store.Change) (refused, err error) {
+// refusal returns the reason why a change cannot be rendered, nil if it can.
+func (l *projectWorker) refusal(ctx context.Context, tx *store.Tx, change store.Change) (refused, err error) {
 	err = l.streamsOf(ctx, tx, l.project, func(p *Part, stream string) error {
 		if stream != change.Stream {
 			return nil

@@ -48,7 +48,7 @@ func TestAFullDiskFailsClearlyAndIsTakenUpAgain(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 		a.fails(CodeGit, "space", files("b", noise)...)
-		a.sound()
+		a.isIntact()
 	}
 	if got, err := os.ReadFile(filepath.Join(a.Dir(), "a")); string(got) != "1" {
 		t.Error(string(got), err)

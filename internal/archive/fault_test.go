@@ -214,7 +214,7 @@ func TestALockOfAGitThatWorksInTheFolderStays(t *testing.T) {
 	a := newArchive(t)
 	a.clean()
 	a.write("a", "by hand")
-	// An editor stays open until its input ends; git has closed its lock by then.
+	// The editor stays open until its input ends. git closes its lock before that.
 	ready, done := filepath.Join(t.TempDir(), "ready"), filepath.Join(t.TempDir(), "done")
 	for _, fifo := range []string{ready, done} {
 		if err := exec.Command("mkfifo", fifo).Run(); err != nil {
@@ -247,7 +247,7 @@ func TestALockOfAGitThatWorksInTheFolderStays(t *testing.T) {
 		t.Error("nobody holds the lock any more")
 	}
 	a.archive("again", "c", "3")
-	a.sound()
+	a.isIntact()
 }
 
 func TestAnImportThatIsKilledCostsOneAttempt(t *testing.T) {
@@ -275,7 +275,8 @@ func TestAnImportThatDiesInAPackLeavesNothingInTheWay(t *testing.T) {
 	if len(matches(pack, "*.keep")) != len(packs) {
 		t.Fatal("a live import does not keep its packs")
 	}
-	// As if it had been killed between the pack and its index, and main not moved.
+	// This is the state after a kill between the pack and its index, before main was
+	// moved.
 	a.person("update-ref", mainRef, "main^")
 	_ = a.build.cmd.Process.Kill()
 	for _, p := range packs {

@@ -19,22 +19,22 @@ const (
 	maxPath = 1024 // bytes of a path, 255 of each name in it
 	maxName = 255
 
-	// tempName is where a file is written before it gets its name. Only one
-	// process writes at a time, so one name per folder is enough, and what a kill
-	// leaves behind the next write there takes over.
+	// tempName is the temporary name of a file being written. Only one process writes at
+	// a time, so one name per folder is enough. The next write replaces a file left by a
+	// killed process.
 	tempName = ".cairn-writing"
 )
 
-// WriteFiles makes the work tree hold files: folders 0700, files 0600, each
-// written beside its place and renamed, so that a reader sees the old or the new
-// one. What is equal already is not written again, and written says how many
-// were. A deleted file takes the folders with it that it leaves empty. Nothing
-// outside the folder is reached, whatever links stand in it. The files are not
-// synced: what survives a power cut is what was committed.
+// WriteFiles writes files to the work tree, with folders 0700 and files 0600. It writes
+// each file under a temporary name and renames it, so that readers see the old or the new
+// file. It skips files that are equal already; written is the number of written files.
+// With a deleted file it removes folders that become empty. It writes nothing outside the
+// folder, whatever links are in it. The files are not synced: only commits survive a
+// power cut.
 //
-// Repeating it is safe, also after a kill in the middle. Errors: Invalid with
-// CodePath, before anything is written; Unavailable with CodeGone or CodeFiles,
-// when some may be written and others not.
+// It is idempotent and safe to retry after a kill. Errors: Invalid with CodePath, before
+// anything is written; Unavailable with CodeGone or CodeFiles, when some files may be
+// written and others not.
 func (r *Repository) WriteFiles(ctx context.Context, files []File) (written int, err error) {
 	for _, f := range files {
 		if err := checkPath(f.Path); err != nil {
@@ -68,12 +68,12 @@ func (r *Repository) WriteFiles(ctx context.Context, files []File) (written int,
 	return written, err
 }
 
-// DeletePattern names files that shall not be there: those in a folder, not below it, whose
-// names begin and end so.
+// DeletePattern selects files to delete: those directly in a folder whose names have the
+// given prefix and suffix.
 type DeletePattern struct{ Folder, Begin, End string }
 
-// matching are the files, as deleted, that main or the work tree holds of those that
-// shall not be there. Errors: Unavailable as for Open, and with CodeFiles.
+// matching returns the files in main or the work tree that match delete patterns, marked
+// as deleted. Errors: Unavailable as for Open, and with CodeFiles.
 func (r *Repository) matching(ctx context.Context, all []DeletePattern) (out []File, err error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -114,17 +114,17 @@ func (r *Repository) matching(ctx context.Context, all []DeletePattern) (out []F
 
 func (r *Repository) unwritten(path string, err error) error {
 	return fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+r.git.dir+": "+path+" cannot be written: "+reason(err)).
-		WithHint("check the space on the volume and the rights of the folder; the archive then catches up by itself")
+		WithHint("check the free space of the volume and the permissions of the folder; the archive then catches up automatically")
 }
 
-// workTree writes files below a folder. It keeps the folders open in which it
-// wrote, since the next file is often for one of them.
+// workTree writes files below a folder. It keeps folders open, because the next file is
+// often in one of them.
 type workTree struct {
 	root    *os.Root
 	folders map[string]*os.Root
 }
 
-const maxFolders = 256 // that are kept open
+const maxFolders = 256 // maximum number of open folders
 
 func (w *workTree) close() {
 	w.closeFolders()
@@ -138,7 +138,7 @@ func (w *workTree) closeFolders() {
 	clear(w.folders)
 }
 
-// folder opens a folder, which it makes if it is not there.
+// folder opens a folder. It creates a missing one.
 func (w *workTree) folder(dir string) (*os.Root, error) {
 	if dir == "." {
 		return w.root, nil
@@ -163,7 +163,7 @@ func (w *workTree) folder(dir string) (*os.Root, error) {
 	return f, nil
 }
 
-// put makes one file as it shall be, and reports whether it had to do anything.
+// put brings one file to its wanted state and reports whether it changed anything.
 func (w *workTree) put(f File) (did bool, err error) {
 	if f.Deleted {
 		return w.remove(f.Path)
@@ -193,7 +193,7 @@ func (w *workTree) remove(name string) (did bool, err error) {
 		}
 		return false, err
 	}
-	w.closeFolders() // some may go
+	w.closeFolders() // some may be deleted
 	for dir := path.Dir(name); dir != "." && w.root.Remove(dir) == nil; {
 		dir = path.Dir(dir)
 	}
@@ -211,14 +211,14 @@ func holds(folder *os.Root, name string, content []byte) (bool, error) {
 	case !info.Mode().IsRegular() || info.Size() != int64(len(content)):
 		return false, nil
 	}
-	old, err := folder.ReadFile(name) // a file that cannot be read is replaced, or that says why not
+	old, err := folder.ReadFile(name) // an unreadable file is replaced, or replacing it returns the error
 	return err == nil && bytes.Equal(old, content), nil
 }
 
-// checkPath refuses what cannot be a file of an archive on every system: paths
-// out of the folder, names that begin with a dot (git's own among them), names
-// that Windows or macOS cannot keep, takes for devices or for another name, and
-// too long ones. Slashes part the names.
+// checkPath rejects paths that are not possible on every system: paths that leave the
+// folder, names that begin with a dot (such as .git), and names that are too long. It
+// also rejects names that Windows or macOS cannot store or treat as devices or as other
+// names. Names are separated by slashes.
 func checkPath(p string) error {
 	if len(p) > maxPath {
 		return badPath(p[:64]+"…", "is too long")
@@ -232,7 +232,7 @@ func checkPath(p string) error {
 }
 
 func badPath(p, why string) error {
-	return fault.Newf(fault.Invalid, CodePath, "an archive cannot hold %q: it %s", p, why)
+	return fault.Newf(fault.Invalid, CodePath, "an archive cannot contain %q: it %s", p, why)
 }
 
 func badName(name string) string {
@@ -240,26 +240,26 @@ func badName(name string) string {
 	stem, _, _ := strings.Cut(lower, ".")
 	switch {
 	case name == "":
-		return "has an empty name in it"
+		return "contains an empty name"
 	case len(name) > maxName:
-		return "has too long a name in it"
+		return "contains a name that is too long"
 	case !utf8.ValidString(name):
 		return "is not UTF-8"
 	case name[0] == '.':
-		return "has a name in it that begins with a dot"
+		return "contains a name that begins with a dot"
 	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
-		return "has a name in it that ends with a dot or a space"
+		return "contains a name that ends with a dot or a space"
 	case strings.ContainsAny(name, "\\:*?\"<>|") || strings.ContainsFunc(name, invisible):
-		return "has a character in it that not every system can keep"
+		return "contains a character that not every system supports"
 	case isDevice(strings.TrimRight(stem, " ")):
-		return "has the name of a device in it"
+		return "contains the name of a device"
 	case strings.HasPrefix(lower, "git~"):
-		return "has a name in it that some systems take for .git"
+		return "contains a name that some systems treat as .git"
 	}
 	return ""
 }
 
-// invisible tells control characters, and those that macOS leaves out of names.
+// invisible reports whether c is a control character, or one that macOS ignores in names.
 func invisible(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Cf, c) }
 
 func isDevice(stem string) bool {

@@ -95,7 +95,7 @@ func TestLinksLeadNobodyOutOfTheFolder(t *testing.T) {
 	}
 }
 
-// Whatever path is accepted lies in the folder, and git holds it under its name.
+// Every accepted path is in the folder, and git stores it under its name.
 func FuzzPath(f *testing.F) {
 	for _, s := range []string{"a/b", "../x", ".git/x", "a\\b", "é\u0301", "con", "a\u200cb", "x ", "git~1", "a\tb", "a\"b"} {
 		f.Add(s)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestATurnWithAWholeBatchIsFull and is followed by no rest; the next one is not.
+// No pause follows a run with a full batch. The next run is not full.
 func TestATurnWithAWholeBatchIsFull(t *testing.T) {
 	t.Parallel()
 	_, lines := linesOf(t, Config{}, 1)
@@ -29,15 +29,15 @@ func TestATurnWithAWholeBatchIsFull(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherProcessArchivesStays also while this one has the repository open: it
-// takes nothing back, neither at its next turn nor when it tidies up.
+// This process has the repository open and reverts nothing, neither in its next run nor
+// when it tidies up.
 func TestWhatAnotherProcessArchivesStays(t *testing.T) {
 	t.Parallel()
 	a, lines := linesOf(t, Config{}, 1)
 	here := lines[0]
 	other := New(a.Config)
 	t.Cleanup(func() { _ = other.Close() })
-	there := other.line(here.project)
+	there := other.worker(here.project)
 	expect := func(when string, ids ...string) {
 		t.Helper()
 		tree, err := there.repo.Tree(t.Context())
@@ -47,7 +47,7 @@ func TestWhatAnotherProcessArchivesStays(t *testing.T) {
 			}
 		}
 	}
-	archive := func(l *line, id string) {
+	archive := func(l *projectWorker, id string) {
 		t.Helper()
 		l.write1(t, id)
 		if err := l.caughtUp(t); err != nil {
@@ -66,8 +66,7 @@ func TestWhatAnotherProcessArchivesStays(t *testing.T) {
 	expect("after a turn", "a", "b", "c", "d", "e")
 }
 
-// TestAStopArchivesTheLastWritesAlsoBeforeTheElection, unless another process is the
-// follower, which then archives them.
+// If another process is the follower, that process archives them.
 func TestAStopArchivesTheLastWritesAlsoBeforeTheElection(t *testing.T) {
 	t.Parallel()
 	a, lines := linesOf(t, Config{}, 1)

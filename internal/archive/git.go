@@ -16,26 +16,26 @@ import (
 	"cairn/internal/fault"
 )
 
-// Codes of the errors that this room makes.
+// Error codes of this package.
 const (
-	CodeNoGit = "git_missing"    // there is no git program
-	CodeGone  = "archive_gone"   // where the repository should be is none
-	CodePath  = "archive_path"   // a path that an archive cannot hold
+	CodeNoGit = "git_missing"    // the git program is missing
+	CodeGone  = "archive_gone"   // the repository is missing
+	CodePath  = "archive_path"   // a path that an archive cannot contain
 	CodeFiles = "archive_files"  // the work tree cannot be written
-	CodeGit   = "archive_git"    // git refused; the message says why
-	CodeBusy  = "archive_busy"   // others move main all the time
+	CodeGit   = "archive_git"    // git failed; the message says why
+	CodeBusy  = "archive_busy"   // other processes keep moving main
 	CodeFull  = "archive_paused" // the volume is nearly full
 )
 
-// git starts the program for one repository.
+// git runs the git program for one repository.
 type git struct {
 	program string
 	dir     string // the work tree, absolute; the repository is .git in it
 
-	stale time.Duration // how old a lock of git must be that nobody can hold any more; 0 for staleAfter
+	stale time.Duration // minimum age of an abandoned lock of git; 0 for staleAfter
 }
 
-// settings apply to every git that is started, over those of the repository.
+// settings apply to every git process and override those of the repository.
 var settings = [...]string{
 	"core.hooksPath=" + os.DevNull, "core.attributesFile=" + os.DevNull, "core.excludesFile=" + os.DevNull,
 	"core.fsmonitor=false", "core.autocrlf=false", "core.safecrlf=false", "core.quotePath=false", "core.logAllRefUpdates=false",
@@ -55,7 +55,7 @@ func (g git) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// environment is that of the process without anything that is meant for git.
+// environment returns the environment of the process without git's variables.
 func environment(process []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(process), func(v string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(v), "=")
@@ -66,7 +66,7 @@ func environment(process []string) []string {
 		"GIT_AUTHOR_NAME=cairn", "GIT_AUTHOR_EMAIL=cairn@localhost", "GIT_COMMITTER_NAME=cairn", "GIT_COMMITTER_EMAIL=cairn@localhost")
 }
 
-// run returns what one git prints.
+// run returns the output of one git process.
 func (g git) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := g.command(ctx, args...)
 	told := &bounded{left: maxTold}
@@ -78,7 +78,7 @@ func (g git) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// exitCode is how the git ended that an error of run tells of, -1 if it did not.
+// exitCode returns git's exit code from an error of run, or -1 if git did not exit.
 func exitCode(err error) int {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
@@ -86,14 +86,14 @@ func exitCode(err error) int {
 	return -1
 }
 
-// refused describes the failure of a git for a user.
+// refused returns the error for a failed git process.
 func (g git) refused(ctx context.Context, what, told string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if _, look := exec.LookPath(g.program); look != nil {
 		return fault.Wrap(err, fault.Unavailable, CodeNoGit, "git is not installed").
-			WithHint("install git, or put it on the PATH; the archive then catches up by itself")
+			WithHint("install git, or put it on the PATH; the archive then catches up automatically")
 	}
 	if gone := g.gone(); gone != nil && what != "init" {
 		return gone
@@ -103,10 +103,10 @@ func (g git) refused(ctx context.Context, what, told string, err error) error {
 		line = err.Error()
 	}
 	return fault.Wrap(err, fault.Unavailable, CodeGit, "archive "+g.dir+": git "+what+": "+line).
-		WithHint("look at it with `git -C " + g.dir + " fsck`; the archive catches up once git can work there again")
+		WithHint("check it with `git -C " + g.dir + " fsck`; the archive catches up once git works there again")
 }
 
-// gone is the error for a folder that is not a repository any more, nil if it is one.
+// gone returns an error if the folder is no longer a repository, else nil.
 func (g git) gone() error {
 	for _, name := range []string{"", ".git"} {
 		info, err := os.Stat(filepath.Join(g.dir, name))
@@ -117,12 +117,12 @@ func (g git) gone() error {
 			err = errors.New("not a folder")
 		}
 		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+g.dir+" is gone: "+reason(err)).
-			WithHint("put it back, or move what is there away and run `cairn reconcile --rebuild`")
+			WithHint("restore it, or move the folder away and run `cairn reconcile --rebuild`")
 	}
 	return nil
 }
 
-// reason is an error of the system without the path.
+// reason returns the text of a system error without the path.
 func reason(err error) string {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err.Error()
@@ -133,7 +133,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// lastWords is why git says that it ends: the line of its fatal error, else the last error, else its last line.
+// lastWords returns the reason why git ended: the line of its fatal error, else the last
+// error, else its last line.
 func lastWords(told string) string {
 	var words string
 	rank := 0
@@ -150,7 +151,7 @@ func lastWords(told string) string {
 
 const maxTold = 16 << 10
 
-// bounded keeps the beginning of what is written to it.
+// bounded keeps the beginning of the data written to it.
 type bounded struct {
 	bytes.Buffer
 	left int
@@ -163,17 +164,18 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ReadFrom would pass the bound, and io.Copy take 32 KiB as long as a git lives.
+// ReadFrom would bypass the limit, and io.Copy would use 32 KiB as long as the git
+// process lives.
 func (b *bounded) ReadFrom(r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{b}, struct{ io.Reader }{r}, make([]byte, 1<<10))
 }
 
-// talkBuffer is what a talk keeps in each direction. A server has a git for every
-// project that is written to; longer texts go past the buffer.
+// processBuffer is the buffer size of a gitProcess in each direction. A server has git
+// processes for every active project. Longer texts bypass the buffer.
 const talkBuffer = 8 << 10
 
-// talk is a git that stays and answers.
-type talk struct {
+// gitProcess is a long-lived git process that answers commands.
+type gitProcess struct {
 	git  git
 	what string
 	cmd  *exec.Cmd
@@ -183,9 +185,9 @@ type talk struct {
 	told *bounded
 }
 
-// talk starts a git that lives until end or until a conversation with it fails.
-func (g git) talk(args ...string) (*talk, error) {
-	t := &talk{git: g, what: args[0], cmd: g.command(context.Background(), args...), told: &bounded{left: maxTold}}
+// start starts a git process that lives until end or until an exchange with it fails.
+func (g git) start(args ...string) (*gitProcess, error) {
+	t := &gitProcess{git: g, what: args[0], cmd: g.command(context.Background(), args...), told: &bounded{left: maxTold}}
 	t.cmd.Stderr = t.told
 	pipe, err := t.cmd.StdinPipe()
 	if err != nil {
@@ -203,9 +205,9 @@ func (g git) talk(args ...string) (*talk, error) {
 	return t, nil
 }
 
-// within runs one conversation. When it fails or ctx ends, the git is gone and
-// the error says why.
-func (t *talk) within(ctx context.Context, conversation func() error) error {
+// within runs one exchange of commands and responses. If it fails or ctx ends, the
+// process is killed, and the error says why.
+func (t *gitProcess) within(ctx context.Context, conversation func() error) error {
 	stop := context.AfterFunc(ctx, func() { _ = t.cmd.Process.Kill() })
 	defer stop()
 	err := conversation()
@@ -218,23 +220,22 @@ func (t *talk) within(ctx context.Context, conversation func() error) error {
 	return t.git.refused(ctx, t.what, t.told.String(), err)
 }
 
-func (t *talk) line() (string, error) {
+func (t *gitProcess) line() (string, error) {
 	line, err := t.out.ReadString('\n')
 	return strings.TrimSuffix(line, "\n"), err
 }
 
-// kill closes the git's input, after which it has a second to say its last words,
-// and returns how it ended.
-func (t *talk) kill() error {
+// kill closes the process's input, gives it a second to end, and returns how it ended.
+func (t *gitProcess) kill() error {
 	_ = t.pipe.Close()
 	late := time.AfterFunc(time.Second, func() { _ = t.cmd.Process.Kill() })
 	defer late.Stop()
 	return t.cmd.Wait()
 }
 
-// end lets the git finish after a last command, which may be empty. How it ends
-// does not matter: what was answered is done.
-func (t *talk) end(command string) {
+// end sends a last command, which may be empty, and waits for the process to end. Its
+// exit code does not matter, because acknowledged work is done.
+func (t *gitProcess) end(command string) {
 	_, _ = t.in.WriteString(command)
 	_ = t.in.Flush()
 	_ = t.kill()

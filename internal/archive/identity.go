@@ -13,14 +13,14 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// identityFile is the file in an archive that says whose archive it is. It is in the git
-// directory, because it is no content: it follows the project without a commit.
+// identityFile is the file in an archive that identifies its project. It is in the git
+// directory because it is not content: it changes with the project, without a commit.
 const identityFile = ".git/cairn-project.json"
 
 const maxIdentity = 64 << 10
 
 // identityNow returns the identity of the project, nil without one.
-func (l *line) identityNow(ctx context.Context) (text []byte, err error) {
+func (l *projectWorker) identityNow(ctx context.Context) (text []byte, err error) {
 	if l.Identity == nil {
 		return nil, nil
 	}
@@ -31,12 +31,12 @@ func (l *line) identityNow(ctx context.Context) (text []byte, err error) {
 	return text, err
 }
 
-// makeRoom puts the archive of another project aside that has the name of this one's
-// folder: a lost store archived it, and a reindex still finds it.
-func (l *line) makeRoom(ctx context.Context) error {
+// makeRoom renames an archive of another project that occupies this project's folder. A
+// lost store archived it; a reindex still finds it.
+func (l *projectWorker) makeRoom(ctx context.Context) error {
 	old, err := os.ReadFile(filepath.Join(l.dir, filepath.FromSlash(identityFile)))
 	if err != nil || l.Stranger == nil {
-		return nil // there is no other archive, or nothing tells whose it is
+		return nil // there is no other archive, or its project is unknown
 	}
 	now, err := l.identityNow(ctx)
 	if err != nil || len(now) == 0 {
@@ -51,16 +51,16 @@ func (l *line) makeRoom(ctx context.Context) error {
 		to = l.folder(aside) + "-" + strconv.Itoa(n)
 	}
 	if err := os.Rename(l.dir, to); err != nil {
-		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+l.dir+" belongs to another repository and cannot be put aside: "+reason(err)).
+		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+l.dir+" belongs to another repository and cannot be renamed: "+reason(err)).
 			WithHint("rename the folder, then run `cairn archive sync`")
 	}
-	l.Log.Warn("the archive of another repository had the name of this project's; it was renamed", "archive", l.dir, "to", to)
+	l.Log.Warn("renamed the archive of another repository, which had this project's name", "archive", l.dir, "to", to)
 	return nil
 }
 
-// keepIdentity writes the identity of the project beside its archive if it changed. A
+// keepIdentity writes the identity of the project next to its archive if it changed. A
 // failure does not stop archiving.
-func (l *line) keepIdentity(ctx context.Context) {
+func (l *projectWorker) keepIdentity(ctx context.Context) {
 	text, err := l.identityNow(ctx)
 	if err == nil && len(text) > 0 {
 		path := filepath.Join(l.dir, filepath.FromSlash(identityFile))
@@ -69,7 +69,7 @@ func (l *line) keepIdentity(ctx context.Context) {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		l.Log.Warn("an archive's identity could not be written", "archive", l.dir, "error", err)
+		l.Log.Warn("cannot write the identity of an archive", "archive", l.dir, "error", err)
 	}
 }
 

@@ -14,13 +14,13 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// idsFile holds the highest numbers ever archived, by name. It lies in the archive's
-// folder, in no repository, so that numbers stay given even if a store is lost
-// whose newest rows were not archived (mail §10.6).
+// idsFile contains the highest numbers ever archived, by name. It is in the archive's
+// folder, outside the repositories. So numbers are not reused even if a store is lost
+// before its newest rows were archived (mail §10.6).
 const idsFile = "ids.json"
 
-// Numbers reads ids.json; none if there is none. Errors: Unavailable with CodeFiles
-// if it cannot be read.
+// Numbers reads ids.json. A missing file gives an empty map. Errors: Unavailable with
+// CodeFiles if it cannot be read.
 func (a *Archiver) Numbers() (map[string]int64, error) {
 	ids := map[string]int64{}
 	content, err := os.ReadFile(filepath.Join(a.Dir, idsFile))
@@ -32,12 +32,12 @@ func (a *Archiver) Numbers() (map[string]int64, error) {
 	}
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+a.Dir+": "+idsFile+" cannot be read: "+reason(err)).
-			WithHint("delete it if it is damaged: it is made again")
+			WithHint("delete it if it is damaged: it will be created again")
 	}
 	return ids, nil
 }
 
-// keepNumbers raises those in ids.json. It is on the disk when it returns.
+// keepNumbers raises the numbers in ids.json. The file is on disk when it returns.
 func (a *Archiver) keepNumbers(ctx context.Context, ids map[string]int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func (a *Archiver) keepNumbers(ctx context.Context, ids map[string]int64) error 
 	defer func() { _ = unlock() }()
 	old, err := a.Numbers()
 	if err != nil {
-		old = map[string]int64{} // damaged: what is written now holds for all that is archived now
+		old = map[string]int64{} // damaged: the new numbers cover everything archived now
 	}
 	all := maps.Clone(old)
 	for name, n := range ids {
@@ -64,13 +64,12 @@ func (a *Archiver) keepNumbers(ctx context.Context, ids map[string]int64) error 
 	}
 	if err != nil {
 		return fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+a.Dir+": "+idsFile+" cannot be written: "+reason(err)).
-			WithHint("check the space on the volume and the rights of the folder; the archive then catches up by itself")
+			WithHint("check the free space of the volume and the permissions of the folder; the archive then catches up automatically")
 	}
 	return nil
 }
 
-// raiseNumbers makes the numbers that the store gives next larger than those that
-// the archive has seen.
+// raiseNumbers raises the store's next numbers above those that the archive has seen.
 func (a *Archiver) raiseNumbers(ctx context.Context) error {
 	ids, err := a.Numbers()
 	if err != nil || len(ids) == 0 {
@@ -97,7 +96,7 @@ func (a *Archiver) raiseNumbers(ctx context.Context) error {
 	})
 }
 
-// numbers adds the highest numbers that the parts have given to ids.
+// numbers adds the parts' highest assigned numbers to ids.
 func (a *Archiver) numbers(ctx context.Context, tx *store.Tx, ids map[string]int64) error {
 	for _, p := range a.Parts {
 		if p.Numbers == nil {
@@ -112,11 +111,11 @@ func (a *Archiver) numbers(ctx context.Context, tx *store.Tx, ids map[string]int
 	return nil
 }
 
-// makeDir makes the folder that holds the archives.
+// makeDir creates the folder of the archives.
 func makeDir(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+dir+" cannot be made: "+reason(err)).
+		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+dir+" cannot be created: "+reason(err)).
 			WithHint("check what is at that path, and the permissions of the data directory")
 	}
 	return nil
@@ -127,5 +126,5 @@ func unlockable(ctx context.Context, dir string, err error) error {
 		return ctx.Err()
 	}
 	return fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+dir+" cannot be locked: "+reason(err)).
-		WithHint("check the space on the volume and the rights of the folder; the archive then catches up by itself")
+		WithHint("check the free space of the volume and the permissions of the folder; the archive then catches up automatically")
 }

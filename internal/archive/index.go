@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// indexedName is a file in .git that names the commit to which the index was
-// refreshed last; after a kill in the middle also the one to which it was to be.
+// indexedName is a file in .git with the commit to which the index was last refreshed.
+// After an interrupted refresh it also contains the target commit.
 const indexedName = "cairn-index"
 
-// RefreshIndex brings git's index to main, which commits do not touch, so that
-// `git status` compares with what is archived. What somebody has staged by hand
-// stays staged; if it stands in the way, or HEAD is not on main, the index is left
-// alone until that has changed. It also archives again what a commit by hand took
-// back (see Commit). It is meant for when no commit has come for IdleAfter and
-// for a clean stop. Repeating it is safe. Errors: as for Commit.
+// RefreshIndex updates git's index to main, so that `git status` compares with the
+// archived files; commits do not touch the index. Manually staged changes stay staged. If
+// they conflict, or HEAD is not on main, the index stays unchanged. It also restores
+// files that a manual commit reverted by accident (see Commit). Call it after IdleAfter
+// without a commit, and at a clean stop. It is idempotent. Errors: as for Commit.
 func (r *Repository) RefreshIndex(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,9 +65,8 @@ func (r *Repository) refreshIndex(ctx context.Context) error {
 	return r.setIndexed(ctx, main.hash)
 }
 
-// readTree moves the index from one of some commits to another, or to the other
-// whatever it holds if none of them is known. ok is false if something staged
-// forbids it.
+// readTree updates the index from one of the commits in from to the commit to. If none of
+// them exists, it overwrites the index. ok is false if staged changes prevent it.
 func (r *Repository) readTree(ctx context.Context, from []string, to string) (ok bool, err error) {
 	staged := false
 	for _, base := range from {
@@ -114,10 +112,10 @@ func (r *Repository) stagedAgainst(ctx context.Context, from, to string) bool {
 	return false
 }
 
-// maxBases is how many commits are remembered when one kill follows the other.
+// maxBases is the maximum number of commits stored after repeated kills.
 const maxBases = 8
 
-// indexed are the commits at one of which the index is, none if that is not known.
+// indexed returns the possible commits of the index, none if unknown.
 func (r *Repository) indexed() (hashes []string) {
 	b, err := os.ReadFile(r.inGit(indexedName))
 	if err != nil {

@@ -32,7 +32,7 @@ func TestWhateverIsKilledEveryAcknowledgedCommitStays(t *testing.T) {
 				last = hash
 			}
 		}
-		a.sound()                           // whatever still ends
+		a.isIntact()                        // whatever still ends
 		for _, lock := range a.gitLocks() { // a minute later, if git itself was killed
 			if !a.owned(lock) {
 				_ = os.Chtimes(lock, time.Time{}, time.Now().Add(-staleAfter))
@@ -73,12 +73,12 @@ func TestWhateverIsKilledEveryAcknowledgedCommitStays(t *testing.T) {
 	if out := b.person("status", "--porcelain", "--untracked-files=no"); out != "" {
 		t.Errorf("git status:\n%s", out)
 	}
-	b.sound()
+	b.isIntact()
 	t.Logf("%d commits in %d rounds", len(acknowledged), kills)
 }
 
-// killOne lets a process archive, kills it at any moment, sometimes with its
-// gits and sometimes not, and returns what it had acknowledged.
+// killOne starts a process that archives and kills it at a random moment, sometimes with
+// its git processes. It returns the commits that the process had acknowledged.
 func killOne(t *testing.T, dir, last string) map[string]int {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// childVar tells the test program to archive in a folder until it is killed.
+// childVar makes the test program archive in a folder until it is killed.
 const childVar = "CAIRN_TEST_ARCHIVE"
 
 func TestMain(m *testing.M) {

@@ -10,31 +10,31 @@ import (
 	"cairn/internal/store"
 )
 
-// Metrics say how the archive does (mail §10.5). Counters count since the process
-// began; the gauges are those of now.
+// Metrics are the metrics of the archive (mail §10.5). Counters count since the start of
+// the process; gauges are current values.
 type Metrics struct {
 	Depth         int64 `json:"wbq_depth"`                   // changes not yet written as files
 	WriteErrors   int64 `json:"wbq_errors_total"`            // batches whose files could not be written
-	CommitErrors  int64 `json:"commit_errors_total"`         // commits that failed for good, until they are tried afresh
-	SyncFallbacks int64 `json:"commit_sync_fallbacks_total"` // commits made without a worker, which was silent
+	CommitErrors  int64 `json:"commit_errors_total"`         // commits that failed after all attempts
+	SyncFallbacks int64 `json:"commit_sync_fallbacks_total"` // commits made without a worker, because it made no progress
 	NeedsReindex  int64 `json:"needs_reindex_total"`         // changes and entities known to lack a current file
 
 	Files   Queue `json:"-"` // changes on their way to files
 	Commits Queue `json:"-"` // batches of them on their way to a commit
 
-	Backpressure int64 `json:"backpressure_total"` // how often reading paused for the commits to come along
+	Backpressure int64 `json:"backpressure_total"` // how often reading paused to let the commits catch up
 	Level        Level `json:"disk_level"`
 }
 
-// Queue is how one of the archive's queues does. Its capacity is no limit: what waits
-// stands in the change log.
+// Queue contains the metrics of one of the archive's queues. Its capacity is not a limit,
+// because waiting changes are in the change log.
 type Queue struct {
 	store.Usage
-	Entered, Left int64              // since the process began; what failed enters again and does not leave
+	Entered, Left int64              // since the start of the process; a failed item enters again and does not leave
 	Latency       store.Distribution // from a change's time to its files, and from a batch to its commit
 }
 
-// Capacity is what the depth of a queue is compared with (mail §10.5).
+// Capacity is the reference for the depth of a queue (mail §10.5).
 const Capacity = 8192
 
 // counters are the counters of Metrics.
@@ -42,10 +42,10 @@ type counters struct {
 	writeErrors, commitErrors, fallbacks, backpressure atomic.Int64
 
 	files, commits queue
-	sampled        atomic.Int64 // when the depth was looked at last, in Unix nanoseconds
+	sampled        atomic.Int64 // time of the last sample of the depth, in Unix nanoseconds
 }
 
-// queue counts what Queue tells.
+// queue contains the counters of Queue.
 type queue struct {
 	load          store.UsageGauge
 	entered, left atomic.Int64
@@ -56,7 +56,7 @@ func (q *queue) read() Queue {
 	return Queue{Usage: q.load.Read(), Entered: q.entered.Load(), Left: q.left.Load(), Latency: q.latency.Read()}
 }
 
-// Metrics reads them. Errors: those of store.Read.
+// Metrics returns the current metrics. Errors: those of store.Read.
 func (a *Archiver) Metrics(ctx context.Context) (Metrics, error) {
 	m := Metrics{
 		WriteErrors: a.counts.writeErrors.Load(), CommitErrors: a.counts.commitErrors.Load(), SyncFallbacks: a.counts.fallbacks.Load(),
@@ -66,7 +66,7 @@ func (a *Archiver) Metrics(ctx context.Context) (Metrics, error) {
 	statuses, err := a.Status(ctx, "")
 	for _, s := range statuses {
 		m.NeedsReindex += int64(len(s.Aside))
-		l := a.line(s.Project)
+		l := a.worker(s.Project)
 		m.Depth += s.Unwritten
 		if withheld || l.failing.Load() {
 			m.NeedsReindex += s.Lag
@@ -82,18 +82,18 @@ func (a *Archiver) Metrics(ctx context.Context) (Metrics, error) {
 	return m, err
 }
 
-// sample looks at the depth if nobody has done so for a second.
+// sample measures the depth, at most once per second.
 func (a *Archiver) sample(ctx context.Context) {
 	now, last := time.Now().UnixNano(), a.counts.sampled.Load()
 	if now-last < int64(time.Second) || !a.counts.sampled.CompareAndSwap(last, now) {
 		return
 	}
 	if _, err := a.Metrics(ctx); err != nil && ctx.Err() == nil {
-		a.Log.Warn("the depth of the archive's queue could not be read", "error", err)
+		a.Log.Warn("cannot read the depth of the archive's queue", "error", err)
 	}
 }
 
-// count counts why a project could not be archived.
+// count counts a failure to archive a project.
 func (a *Archiver) count(err error) {
 	switch {
 	case errors.Is(err, errFull), errors.Is(err, context.Canceled):

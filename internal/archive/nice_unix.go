@@ -4,6 +4,6 @@ package archive
 
 import "syscall"
 
-// lowerPriority lets a process run when the machine has nothing more urgent to do, callers of
-// this one above all. Where that is not allowed the process runs as any other.
+// lowerPriority gives a process a lower priority than this process and its callers. If
+// that is not allowed, the priority stays.
 func lowerPriority(pid int) { _ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, 10) }

@@ -8,9 +8,9 @@ import (
 	"cairn/internal/store"
 )
 
-// ProbeNewest looks the newest entities up, Config.Probe of them, in their work
-// trees and in main, and returns how many of those that were committed are not there
-// (mail §10.6). It changes nothing. Errors: those of the store; CodeNoGit.
+// ProbeNewest checks that the newest committed entities, Config.Probe of them, are in
+// their work trees and in main. It returns how many are missing (mail §10.6). It changes
+// nothing. Errors: those of the store; CodeNoGit.
 func (a *Archiver) ProbeNewest(ctx context.Context) (missing int, err error) {
 	newest, err := a.newest(ctx)
 	if err != nil {
@@ -27,7 +27,7 @@ func (a *Archiver) ProbeNewest(ctx context.Context) (missing int, err error) {
 	return missing, nil
 }
 
-// newest are the newest entities that were committed, by project.
+// newest returns the newest committed entities, by project.
 func (a *Archiver) newest(ctx context.Context) (out map[string][]FileRef, err error) {
 	err = a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = map[string][]FileRef{}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Tree is what main holds now: the blob's hash by path, of files only. A main
-// that does not exist holds nothing. Errors: Unavailable as for Open.
+// Tree returns the files in main: the blob's hash by path. A missing main has no files.
+// Errors: Unavailable as for Open.
 func (r *Repository) Tree(ctx context.Context) (map[string]string, error) {
 	main, err := r.Head(ctx)
 	if err != nil || main == "" {
@@ -32,7 +32,7 @@ func (r *Repository) Tree(ctx context.Context) (map[string]string, error) {
 	return tree, nil
 }
 
-// BlobHash is the hash that a tree has for a file of this content.
+// BlobHash returns the hash of a file's content in a tree.
 func BlobHash(content []byte) string {
 	h := sha1.New()
 	fmt.Fprintf(h, "blob %d\x00", len(content))
@@ -40,11 +40,11 @@ func BlobHash(content []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Blobs gives each the content of every one of hashes, in their order; nil for
-// what the repository does not hold. It stops at the first error of each, which
-// it returns as it is. Errors: Unavailable as for Open.
+// Blobs calls each with the content of every hash, in order, and with nil for missing
+// blobs. It stops at the first error of each and returns it. Errors: Unavailable as for
+// Open.
 func (r *Repository) Blobs(ctx context.Context, hashes []string, each func(hash string, content []byte) error) error {
-	t, err := r.git.talk("cat-file", "--batch")
+	t, err := r.git.start("cat-file", "--batch")
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (r *Repository) Blobs(ctx context.Context, hashes []string, each func(hash 
 	return nil
 }
 
-// Head is the commit at which main stands, "" if there is no main.
+// Head returns the commit of main, "" if there is no main.
 func (r *Repository) Head(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,9 +78,9 @@ func (r *Repository) Head(ctx context.Context) (string, error) {
 	return main.hash, err
 }
 
-// Contains reports whether main holds a commit, as its tip or below it. It does
-// not after the repository was replaced or main was set back: then whatever the
-// caller archived has to be compared again (Tree). Errors: Unavailable as for Open.
+// Contains reports whether main contains a commit, as its tip or as an ancestor. After
+// the repository was replaced or main was reset it does not; then the caller must compare
+// its files again (Tree). Errors: Unavailable as for Open.
 func (r *Repository) Contains(ctx context.Context, hash string) (bool, error) {
 	r.mu.Lock()
 	_, ok, err := r.commitTree(ctx, hash)
@@ -103,8 +103,8 @@ type Entry struct {
 	Subject string
 }
 
-// Log is the newest commits of main, newest first, n at most. Errors: Unavailable
-// as for Open, also when there is no main.
+// Log returns the newest commits of main, newest first, at most n. Errors: Unavailable as
+// for Open, also when there is no main.
 func (r *Repository) Log(ctx context.Context, n int) ([]Entry, error) {
 	out, err := r.git.run(ctx, "log", "-z", "--no-color", "--format=%H%n%an%n%at%n%s", "--max-count="+strconv.Itoa(max(n, 0)), mainRef, "--")
 	if err != nil {

@@ -10,41 +10,41 @@ import (
 	"cairn/internal/store"
 )
 
-// Finding is a file that is not as it should be.
+// Finding is a file that differs from its wanted state.
 type Finding struct {
 	Project string `json:"project"`
-	Kind    string `json:"kind"` // of the entity, "" for what is made of several
+	Kind    string `json:"kind"` // kind of the entity, "" for a file made from several
 	ID      string `json:"id"`
 	Path    string `json:"path"`
 }
 
-// Counted is how many entities the store and the archive have.
+// Counted contains the numbers of entities in the store and in the archive.
 type Counted struct {
 	DB      int `json:"db"`
 	Archive int `json:"archive"`
 }
 
-// Checked is what Check found. Consistent: nothing is missing, mismatched, orphaned,
-// doubled, uncommitted or set aside.
+// Checked is the result of Check. Consistent means that nothing is missing, mismatched,
+// orphaned, duplicated, uncommitted or set aside.
 type Checked struct {
 	Consistent  bool
 	Missing     []Finding          // no file
-	Mismatched  []Finding          // a file that says something else
-	Orphans     []Finding          // files of no entity
+	Mismatched  []Finding          // files with other content
+	Orphans     []Finding          // files without an entity
 	Duplicates  []Finding          // files that claim to be the same entity as another
-	Uncommitted int                // files that are right and not in main
-	Pending     int                // entities that changed after the last commit: not compared
-	SetAside    []Aside            // changes that cannot be archived
+	Uncommitted int                // correct files that are not in main
+	Pending     int                // entities changed after the last commit, which were not compared
+	SetAside    []FailedChange     // changes that cannot be archived
 	Entities    map[string]Counted // by kind
-	Projects    []Status           // that were compared
+	Projects    []Status           // the compared projects
 }
 
-// Check compares every entity, as it stood at the last commit, with its files and
-// with main (mail §10.6). It changes nothing. Errors: those of the store, Unavailable
-// with CodeNoGit or CodeGit for an archive that cannot be read.
+// Check compares every entity, as of the last commit, with its files and with main (mail
+// §10.6). It changes nothing. Errors: those of the store, Unavailable with CodeNoGit or
+// CodeGit for an archive that cannot be read.
 func (a *Archiver) Check(ctx context.Context, project string, progress func(project string)) (Checked, error) {
 	out := Checked{
-		Missing: []Finding{}, Mismatched: []Finding{}, Orphans: []Finding{}, Duplicates: []Finding{}, SetAside: []Aside{},
+		Missing: []Finding{}, Mismatched: []Finding{}, Orphans: []Finding{}, Duplicates: []Finding{}, SetAside: []FailedChange{},
 		Entities: map[string]Counted{}, Projects: []Status{},
 	}
 	var ids []string
@@ -62,8 +62,8 @@ func (a *Archiver) Check(ctx context.Context, project string, progress func(proj
 	return out, err
 }
 
-// checking compares one project.
-type checking struct {
+// checker compares one project.
+type checker struct {
 	*Archiver
 	*folder
 	project string
@@ -83,7 +83,7 @@ func (a *Archiver) checkOne(ctx context.Context, project string, out *Checked) e
 		return err
 	}
 	defer f.close()
-	c := &checking{Archiver: a, folder: f, project: project, out: out, pending: map[Entity]bool{}, states: map[string]finding{}}
+	c := &checker{Archiver: a, folder: f, project: project, out: out, pending: map[Entity]bool{}, states: map[string]finding{}}
 	var s Status
 	err = a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if s, err = a.statusOf(ctx, tx, project); err != nil {
@@ -97,7 +97,7 @@ func (a *Archiver) checkOne(ctx context.Context, project string, out *Checked) e
 	out.Projects, out.SetAside, out.Pending = append(out.Projects, s), append(out.SetAside, s.Aside...), out.Pending+len(c.pending)
 	missing := len(out.Missing) + len(out.Mismatched)
 	for path, f := range c.states {
-		c.judge(path, f)
+		c.classify(path, f)
 	}
 	a.setMissing(project, len(out.Missing)+len(out.Mismatched)-missing)
 	err = c.orphans()
@@ -107,8 +107,8 @@ func (a *Archiver) checkOne(ctx context.Context, project string, out *Checked) e
 	return err
 }
 
-// compare looks at the files of every entity.
-func (c *checking) compare(ctx context.Context, tx *store.Tx, committed int64) error {
+// compare compares the files of every entity.
+func (c *checker) compare(ctx context.Context, tx *store.Tx, committed int64) error {
 	err := c.streamsOf(ctx, tx, c.project, func(_ *Part, stream string) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var e Entity
@@ -119,7 +119,7 @@ func (c *checking) compare(ctx context.Context, tx *store.Tx, committed int64) e
 	})
 	for i := range c.Parts {
 		if err == nil {
-			err = c.Parts[i].Every(ctx, tx, c.project, func(e Entity, files []File) error {
+			err = c.Parts[i].RenderAll(ctx, tx, c.project, func(e Entity, files []File) error {
 				for _, f := range files {
 					c.states[f.Path] = finding{e, c.file(f), c.committed(f)}
 				}
@@ -130,8 +130,8 @@ func (c *checking) compare(ctx context.Context, tx *store.Tx, committed int64) e
 	return err
 }
 
-// judge says what is wrong with a file, and counts the entity that it is of.
-func (c *checking) judge(path string, f finding) {
+// classify adds a file to the findings it belongs to, and counts its entity.
+func (c *checker) classify(path string, f finding) {
 	source, _ := c.source(path)
 	if source.ID != "" {
 		n := c.out.Entities[source.Kind]
@@ -152,8 +152,8 @@ func (c *checking) judge(path string, f finding) {
 	}
 }
 
-// source tells of which entity a file is.
-func (c *checking) source(path string) (e Entity, ours bool) {
+// source returns the entity of a file.
+func (c *checker) source(path string) (e Entity, ours bool) {
 	for _, p := range c.Parts {
 		if e, ours = p.Source(path); ours {
 			return e, true
@@ -162,9 +162,9 @@ func (c *checking) source(path string) (e Entity, ours bool) {
 	return Entity{}, false
 }
 
-// orphans finds the files of parts that belong to nothing, and those that claim to
-// be the same entity.
-func (c *checking) orphans() error {
+// orphans finds files of parts without an entity, and files that claim to be the same
+// entity.
+func (c *checker) orphans() error {
 	paths, err := c.paths()
 	if err != nil {
 		return err
@@ -195,19 +195,18 @@ func (c *checking) orphans() error {
 	return nil
 }
 
-// Rebuilt is what Rebuild did.
+// Rebuilt is the result of Rebuild.
 type Rebuilt struct {
-	Written int   `json:"written"` // files that were missing or different, in the work tree or in main
+	Written int   `json:"written"` // missing or different files, in the work tree or in main
 	Commits int   `json:"commits"`
-	Skipped int   `json:"skipped"` // files that were right
+	Skipped int   `json:"skipped"` // correct files
 	Elapsed int64 `json:"elapsed_ms"`
 }
 
-// Rebuild archives what is pending, tries again what was set aside, and then
-// compares every file with what it should be and writes those that are missing or
-// different (mail §10.6). Files of nobody are left alone. With dryRun it only counts
-// them. Repeating it writes nothing. Errors: those of the store and of the first
-// archive that fails.
+// Rebuild archives pending changes and retries changes that were set aside. Then it
+// compares every file with its wanted state and writes missing and different files (mail
+// §10.6). It leaves other files alone. With dryRun it only counts files. It is
+// idempotent. Errors: those of the store and of the first archive that fails.
 func (a *Archiver) Rebuild(ctx context.Context, project string, dryRun bool, progress func(project string)) (out Rebuilt, err error) {
 	began := time.Now()
 	defer func() { out.Elapsed = time.Since(began).Milliseconds() }()
@@ -217,7 +216,7 @@ func (a *Archiver) Rebuild(ctx context.Context, project string, dryRun bool, pro
 	}
 	for _, s := range statuses {
 		progress(s.Project)
-		l := a.line(s.Project)
+		l := a.worker(s.Project)
 		if !dryRun {
 			if _, err := l.catchUp(ctx, nil); err != nil {
 				return out, err
@@ -226,7 +225,7 @@ func (a *Archiver) Rebuild(ctx context.Context, project string, dryRun bool, pro
 			for _, aside := range s.Aside {
 				seqs = append(seqs, aside.Seq)
 			}
-			if err := l.retryAsides(ctx, seqs); err != nil {
+			if err := l.retryFailed(ctx, seqs); err != nil {
 				return out, err
 			}
 		}
@@ -242,7 +241,7 @@ func (r *Rebuilt) add(did Rebuilt) {
 	r.Written, r.Commits, r.Skipped = r.Written+did.Written, r.Commits+did.Commits, r.Skipped+did.Skipped
 }
 
-func (l *line) rebuildAlone(ctx context.Context, dryRun bool) (out Rebuilt, err error) {
+func (l *projectWorker) rebuildAlone(ctx context.Context, dryRun bool) (out Rebuilt, err error) {
 	if dryRun {
 		return l.rebuild(ctx, true)
 	}
@@ -255,7 +254,7 @@ func (l *line) rebuildAlone(ctx context.Context, dryRun bool) (out Rebuilt, err 
 			return err
 		}
 		if out, l.healed = l.healed, out; out.Written > 0 {
-			return nil // it has been compared just now
+			return nil // it was compared just now
 		}
 		out, err = l.rebuild(ctx, false)
 		return err
@@ -268,15 +267,15 @@ func (l *line) rebuildAlone(ctx context.Context, dryRun bool) (out Rebuilt, err 
 	return out, nil
 }
 
-// rebuild compares every file with what it should be and, unless dryRun, writes
-// those that are not.
-func (l *line) rebuild(ctx context.Context, dryRun bool) (Rebuilt, error) {
+// rebuild compares every file with its wanted state and, unless dryRun, writes the
+// different ones.
+func (l *projectWorker) rebuild(ctx context.Context, dryRun bool) (Rebuilt, error) {
 	f, err := peek(ctx, l.dir)
 	if err != nil {
 		return Rebuilt{}, err
 	}
 	defer f.close()
-	b := rebuilding{line: l, folder: f}
+	b := rebuilder{line: l, folder: f}
 	if !dryRun {
 		if b.head, err = l.repo.Head(ctx); err != nil {
 			return b.Rebuilt, err
@@ -289,7 +288,7 @@ func (l *line) rebuild(ctx context.Context, dryRun bool) (Rebuilt, error) {
 			return err
 		}
 		for i := range l.Parts {
-			err := l.Parts[i].Every(ctx, tx, l.project, func(_ Entity, files []File) error { return b.put(ctx, files, dryRun) })
+			err := l.Parts[i].RenderAll(ctx, tx, l.project, func(_ Entity, files []File) error { return b.put(ctx, files, dryRun) })
 			if err != nil {
 				return err
 			}
@@ -306,8 +305,8 @@ func (l *line) rebuild(ctx context.Context, dryRun bool) (Rebuilt, error) {
 	return b.Rebuilt, l.keepHead(ctx, b.head)
 }
 
-// keepHead stores the commit that main is at.
-func (l *line) keepHead(ctx context.Context, head string) error {
+// keepHead stores the commit of main.
+func (l *projectWorker) keepHead(ctx context.Context, head string) error {
 	return l.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		at, ran, err := tx.Cursor(ctx, FollowerName, l.project)
 		if err != nil || !ran {
@@ -318,17 +317,17 @@ func (l *line) keepHead(ctx context.Context, head string) error {
 	})
 }
 
-// rebuilding collects files that are not right.
-type rebuilding struct {
+// rebuilder collects wrong files.
+type rebuilder struct {
 	Rebuilt
-	line   *line
+	line   *projectWorker
 	folder *folder
 	head   string
 	files  []File
 	size   int
 }
 
-func (b *rebuilding) put(ctx context.Context, files []File, dryRun bool) error {
+func (b *rebuilder) put(ctx context.Context, files []File, dryRun bool) error {
 	for _, f := range files {
 		if b.folder.file(f) == same && b.folder.committed(f) == same {
 			b.Skipped++
@@ -342,7 +341,7 @@ func (b *rebuilding) put(ctx context.Context, files []File, dryRun bool) error {
 	return ctx.Err()
 }
 
-func (b *rebuilding) flush(ctx context.Context, dryRun bool) error {
+func (b *rebuilder) flush(ctx context.Context, dryRun bool) error {
 	files := newest(b.files)
 	b.files, b.size = nil, 0
 	b.Written += len(files)

@@ -25,48 +25,46 @@ const (
 
 	attributesFile = ".gitattributes"
 	attributes     = "* -text\n"
-	// What cairn itself puts beside the files; people's git must not offer it.
+	// cairn's own files in the work tree, which git must ignore.
 	excluded = "/" + filesLock + "\n/" + commitLock + "\n" + tempName + "\n"
 
-	// patience is how long one attempt may take; a git that hangs is killed then.
+	// patience is the time limit of one attempt, after which a hanging git is killed.
 	patience = time.Minute
 )
 
-// IdleAfter is how long no commit has come when RefreshIndex and Repack are due.
+// IdleAfter is the time without a commit after which RefreshIndex and Repack are due.
 const IdleAfter = 5 * time.Second
 
-// Repository is the archive of one project. Any number of goroutines, and of
-// processes with a Repository each, may use it; commits take turns. It starts
-// nothing by itself: between the calls there are at most three git processes
-// that wait for input. Close ends them.
+// Repository is the archive of one project. Any number of goroutines may use it, and any
+// number of processes with a separate Repository; commits are serialised. Between calls
+// there are at most three git processes that wait for input. Close ends them.
 type Repository struct {
 	git   git
 	pause func(context.Context, time.Duration) error // between attempts
 
-	mu    sync.Mutex // commits, and the fields below
-	last  string     // the last value of main that was made or seen here; "" before the first
-	look  *talk      // git cat-file --batch, which also tells where main stands
-	build *talk      // git fast-import
-	swap  *talk      // git update-ref --stdin
+	mu    sync.Mutex  // commits, and the fields below
+	last  string      // the last value of main set or read here; "" before the first
+	look  *gitProcess // git cat-file --batch, which also reads main
+	build *gitProcess // git fast-import
+	swap  *gitProcess // git update-ref --stdin
 
 	repacking sync.Mutex // and the fields below
-	replaced  []string   // packs whose objects are all in others as well
-	replacing []string   // the hashes of those others
+	replaced  []string   // packs whose objects are all in other packs too
+	replacing []string   // hashes of those other packs
 }
 
-// Open opens the repository in a folder, and first makes whatever of it is
-// missing: the folder (0700), the repository with its branch main, the first
-// commit with .gitattributes. Files that are there are left alone. It clears away
-// what killed processes left: locks of git that nobody holds any more, and
-// temporary files. Repeating it is safe, also after a kill in the middle.
+// Open opens the repository in a folder. It first creates missing parts: the folder
+// (0700), the repository with its branch main, the first commit with .gitattributes. It
+// leaves existing files alone. It removes debris of killed processes: abandoned locks of
+// git and temporary files. It is idempotent and safe to retry after a kill.
 //
-// last is the commit that the caller saw acknowledged last, "" if there is none
-// or it does not know. When main is missing and last is there, main is put back
-// to it; and it tells a commit that somebody else made since from those of
-// cairn (see Commit). Contains reports whether the repository still holds it.
+// last is the caller's last acknowledged commit, "" if there is none or it is unknown. If
+// main is missing and last exists, main is restored to it. last also separates later
+// commits of others from cairn's (see Commit). Contains reports whether the repository
+// still contains it.
 //
-// Errors: Unavailable, with CodeNoGit, CodeGone when something else stands in the
-// folder's place, CodeGit for all that git refuses.
+// Errors: Unavailable, with CodeNoGit, CodeGone if something else is at the folder's
+// path, CodeGit for other failures of git.
 func Open(ctx context.Context, dir, last string) (*Repository, error) {
 	return open(ctx, git{program: "git", dir: dir}, last)
 }
@@ -78,7 +76,7 @@ func open(ctx context.Context, g git, last string) (*Repository, error) {
 	}
 	g.dir = abs
 	if err := os.MkdirAll(g.dir, 0o700); err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+g.dir+" cannot be made: "+reason(err)).
+		return nil, fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+g.dir+" cannot be created: "+reason(err)).
 			WithHint("check what is at that path, and the permissions of the data directory")
 	}
 	r := &Repository{git: g, pause: sleep}
@@ -89,7 +87,7 @@ func open(ctx context.Context, g git, last string) (*Repository, error) {
 	return r, nil
 }
 
-// prepare makes what is missing of a repository.
+// prepare creates the missing parts of a repository.
 func (r *Repository) prepare(ctx context.Context, last string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +98,7 @@ func (r *Repository) prepare(ctx context.Context, last string) error {
 		return r.git.refused(ctx, "init", "", err)
 	}
 	r.clear()
-	if err := r.stand(ctx, last); err != nil {
+	if err := r.initMain(ctx, last); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(filepath.Join(r.git.dir, attributesFile)); err != nil {
@@ -114,7 +112,7 @@ func (r *Repository) prepare(ctx context.Context, last string) error {
 	return nil
 }
 
-// init makes the repository if a part of it is missing.
+// init creates the repository if a part of it is missing.
 func (r *Repository) init(ctx context.Context) error {
 	for _, name := range []string{"HEAD", "objects", "refs", "config"} {
 		if _, err := os.Stat(r.inGit(name)); err != nil {
@@ -125,9 +123,9 @@ func (r *Repository) init(ctx context.Context) error {
 	return nil
 }
 
-// stand finds out where main stands, puts it back to the commit that was seen last if
-// it is missing, and else begins it.
-func (r *Repository) stand(ctx context.Context, last string) error {
+// initMain reads main. If it is missing, it restores main to the last known commit or
+// creates the first commit.
+func (r *Repository) initMain(ctx context.Context, last string) error {
 	if last != "" {
 		if _, ok, err := r.commitTree(ctx, last); err != nil {
 			return err
@@ -150,15 +148,15 @@ func (r *Repository) stand(ctx context.Context, last string) error {
 	return nil
 }
 
-// stands reports whether a commit is the last one that this repository made or was
-// told of.
-func (r *Repository) stands(hash string) bool {
+// isLast reports whether a commit is the last one that this repository made or that the
+// caller passed.
+func (r *Repository) isLast(hash string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last == hash
 }
 
-// exclude keeps cairn's own files out of what people's git shows.
+// exclude makes git ignore cairn's own files.
 func (r *Repository) exclude() error {
 	path := r.inGit("info", "exclude")
 	old, _ := os.ReadFile(path)
@@ -171,15 +169,15 @@ func (r *Repository) exclude() error {
 	return os.WriteFile(path, append(old, excluded...), 0o600)
 }
 
-// Dir is the folder: the work tree.
+// Dir returns the folder: the work tree.
 func (r *Repository) Dir() string { return r.git.dir }
 
 func (r *Repository) inGit(names ...string) string {
 	return filepath.Join(append([]string{r.git.dir, ".git"}, names...)...)
 }
 
-// Close ends the git processes. What was acknowledged needs no closing; a clean
-// stop calls RefreshIndex before it. The Repository can still be used.
+// Close ends the git processes. Acknowledged commits do not need it; call RefreshIndex
+// before it at a clean stop. The Repository can still be used.
 func (r *Repository) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,7 +187,7 @@ func (r *Repository) Close() error {
 
 func (r *Repository) endAll() {
 	r.endBuild()
-	for _, t := range []**talk{&r.look, &r.swap} {
+	for _, t := range []**gitProcess{&r.look, &r.swap} {
 		if *t != nil {
 			(*t).end("")
 			*t = nil
@@ -205,11 +203,11 @@ func (r *Repository) endBuild() {
 	}
 }
 
-// within has a conversation with one of the processes, which is started if it
-// is not there and forgotten if it fails.
-func (r *Repository) within(ctx context.Context, t **talk, args []string, conversation func(*talk) error) error {
+// within runs an exchange with one of the processes. It starts the process if necessary
+// and forgets it if it fails.
+func (r *Repository) within(ctx context.Context, t **gitProcess, args []string, conversation func(*gitProcess) error) error {
 	if *t == nil {
-		started, err := r.git.talk(args...)
+		started, err := r.git.start(args...)
 		if err != nil {
 			return err
 		}
@@ -226,29 +224,29 @@ func (r *Repository) within(ctx context.Context, t **talk, args []string, conver
 func (r *Repository) locked(ctx context.Context, name string, f func() error) error {
 	unlock, err := store.LockFile(ctx, filepath.Join(r.git.dir, name))
 	if err != nil {
-		return r.git.refused(ctx, "is not reached", "", fmt.Errorf("%s: %s", name, reason(err)))
+		return r.git.refused(ctx, "cannot be reached", "", fmt.Errorf("%s: %s", name, reason(err)))
 	}
 	return errors.Join(f(), unlock())
 }
 
-// tip is where a branch stands.
-type tip struct{ hash, tree string } // both "" when there is no such branch
+// tip is the commit of a branch.
+type tip struct{ hash, tree string } // both "" if the branch does not exist
 
-// main reads where main stands now.
+// main reads the tip of main.
 func (r *Repository) main(ctx context.Context) (tip, error) {
 	var hash, tree string
 	var found bool
 	err := r.lookUp(ctx, mainRef, func(h, kind string, content []byte) error {
 		hash, tree, found = h, treeOf(content), true
 		if kind != "commit" || tree == "" {
-			return fmt.Errorf("main is no commit but %s %s", kind, h)
+			return fmt.Errorf("main is not a commit but %s %s", kind, h)
 		}
 		return nil
 	})
 	if err != nil || found {
 		return tip{hash, tree}, err
 	}
-	// git says the same of a branch that is not there and of one whose commit is not.
+	// git reports the same for a missing branch and for a branch whose commit is missing.
 	out, err := r.git.run(ctx, "rev-parse", "--quiet", "--verify", mainRef)
 	if exitCode(err) == 1 {
 		return tip{}, nil
@@ -258,7 +256,7 @@ func (r *Repository) main(ctx context.Context) (tip, error) {
 	return tip{}, r.git.refused(ctx, "cat-file", "commit "+strings.TrimSpace(string(out))+" of main is missing", nil)
 }
 
-// commitTree is the tree of a commit; ok is false if the repository does not hold it.
+// commitTree returns the tree of a commit; ok is false if the repository lacks it.
 func (r *Repository) commitTree(ctx context.Context, hash string) (tree string, ok bool, err error) {
 	err = r.lookUp(ctx, hash, func(_, kind string, content []byte) error {
 		tree, ok = treeOf(content), kind == "commit"
@@ -274,13 +272,13 @@ func treeOf(commit []byte) string {
 	return tree
 }
 
-// lookUp gives the object of a name to found, or does nothing if there is none.
+// lookUp calls found with the object of a name. It does nothing if there is none.
 func (r *Repository) lookUp(ctx context.Context, name string, found func(hash, kind string, content []byte) error) error {
-	return r.within(ctx, &r.look, []string{"cat-file", "--batch"}, func(t *talk) error { return t.object(name, found) })
+	return r.within(ctx, &r.look, []string{"cat-file", "--batch"}, func(t *gitProcess) error { return t.object(name, found) })
 }
 
-// object asks a git cat-file for one object.
-func (t *talk) object(name string, found func(hash, kind string, content []byte) error) error {
+// object reads one object from git cat-file.
+func (t *gitProcess) object(name string, found func(hash, kind string, content []byte) error) error {
 	_, _ = t.in.WriteString(name + "\n")
 	if err := t.in.Flush(); err != nil {
 		return err

@@ -8,15 +8,14 @@ import (
 	"cairn/internal/store"
 )
 
-// attempts is how often a commit is tried at most.
+// attempts is the maximum number of attempts of a commit.
 const attempts = 7
 
-// commitBackoff separates the tries: 50 ms · 2ⁿ ± 25 % (contract mail §10.4).
+// commitBackoff separates the attempts: 50 ms · 2ⁿ ± 25 % (contract mail §10.4).
 var commitBackoff = store.Backoff{First: 50 * time.Millisecond, Max: time.Minute, Jitter: .25}
 
-// retry calls f until it succeeds, seven times at most, with pauses between, and returns
-// its last error. It does not repeat what would be refused again (Invalid), and stops
-// waiting when ctx ends.
+// retry calls f until it succeeds, at most seven times, with pauses between, and returns
+// its last error. It does not retry Invalid errors. It stops when ctx ends.
 func retry(ctx context.Context, pause func(context.Context, time.Duration) error, f func(attempt int) error) error {
 	for attempt := 1; ; attempt++ {
 		err := f(attempt)
@@ -29,7 +28,7 @@ func retry(ctx context.Context, pause func(context.Context, time.Duration) error
 	}
 }
 
-// sleep waits for d and returns the error of ctx if that ends before.
+// sleep waits for a time, or returns the error of ctx if that ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	store.Pause(ctx, d, nil)
 	return ctx.Err()

@@ -34,8 +34,8 @@ WHERE project_key = ?1 AND first_seq <= ?2 AND last_seq >= ?2 AND summary LIKE '
 	moveCommits = `UPDATE OR REPLACE archive_commits SET project_key = ?2 WHERE project_key = ?1`
 )
 
-// CommitOf returns the commit that contains the change seq of a project, which is named
-// by its key; ok is false if the change is not committed.
+// CommitOf returns the commit that contains the change seq of a project, which is given
+// by its key. ok is false if the change is not committed.
 func CommitOf(ctx context.Context, tx *store.Tx, project, seq int64) (c Commit, ok bool, err error) {
 	var first int64
 	err = tx.Get(ctx, []any{&first, &c.SHA, &c.Summary, &c.Authored}, selectCommitOf, project, seq)
@@ -45,8 +45,8 @@ func CommitOf(ctx context.Context, tx *store.Tx, project, seq int64) (c Commit, 
 	return c, err == nil && first <= seq, err
 }
 
-// CommitsBy returns at most limit commits, newest first, that contain changes which one
-// of the agents made to a stream, among the newest 1,000 of the project.
+// CommitsBy returns at most limit commits, newest first, with changes to a stream by one
+// of the agents. It searches the newest 1,000 commits of the project.
 func CommitsBy(ctx context.Context, tx *store.Tx, project int64, stream string, agents []string, limit int) (out []Commit, err error) {
 	names, err := json.Marshal(agents)
 	if err != nil {
@@ -61,15 +61,15 @@ func CommitsBy(ctx context.Context, tx *store.Tx, project int64, stream string, 
 	return out, err
 }
 
-// Bury deletes the subject of a purged message from the stored summary of the commit that
-// contains the change seq. It is idempotent.
-func Bury(ctx context.Context, tx *store.Tx, project, seq int64) error {
+// ForgetSubject deletes the subject of a purged message from the stored summary of the
+// commit that contains the change seq. It is idempotent.
+func ForgetSubject(ctx context.Context, tx *store.Tx, project, seq int64) error {
 	_, err := tx.Exec(ctx, buryCommits, project, seq)
 	return err
 }
 
-// MoveRows gives the archive of one project to another, which loses its own; for
-// project.Merge. It is idempotent.
+// MoveRows assigns the archive rows of one project to another and deletes the other's
+// own; for project.Merge. It is idempotent.
 func MoveRows(ctx context.Context, tx *store.Tx, from, into int64) error {
 	var ids [2]string
 	for i, key := range [...]int64{from, into} {

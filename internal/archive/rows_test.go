@@ -38,7 +38,7 @@ VALUES (1, 1, 1, 'h1', 'mail: A -> B | secret', 7), (1, 4, 3, 'h2', 'agent: prof
 				return err
 			}
 		}
-		if err := Bury(ctx, tx, 1, 1); err != nil {
+		if err := ForgetSubject(ctx, tx, 1, 1); err != nil {
 			return err
 		}
 		if err := MoveRows(ctx, tx, 1, 2); err != nil {

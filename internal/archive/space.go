@@ -11,19 +11,20 @@ import (
 	"cairn/internal/store"
 )
 
-// Level says how full the volumes are (mail §10.4).
+// Level is the level of disk pressure (mail §10.4).
 type Level string
 
-// The levels of disk pressure.
+// The levels, from most to least free space.
 const (
 	LevelOK       Level = "ok"
 	LevelWarning  Level = "warning"
 	LevelCritical Level = "critical" // the archive pauses
-	LevelFatal    Level = "fatal"    // and nothing new is to be taken
+	LevelFatal    Level = "fatal"    // and new data must be refused
 )
 
-// Space says how much must be free on the volumes of the store and of the archive,
-// in MiB; 0 for the defaults 500, 100 and 10, negative for none.
+// Space contains the minimum free space for each level on the volumes of the store and of
+// the archive, in MiB. 0 means the defaults 500, 100 and 10; negative values disable a
+// level.
 type Space struct{ Warning, Critical, Fatal int64 }
 
 func (s *Space) defaults() {
@@ -32,7 +33,7 @@ func (s *Space) defaults() {
 	def(&s.Fatal, 10)
 }
 
-// level is that of so many free bytes.
+// level returns the level for a number of free bytes.
 func (s Space) level(free int64) Level {
 	switch mib := free >> 20; {
 	case mib < s.Fatal:
@@ -45,9 +46,8 @@ func (s Space) level(free int64) Level {
 	return LevelOK
 }
 
-// Level looks at the volumes of some paths, of which some may not be there yet,
-// and tells the level of the fullest; where that cannot be found out it is LevelOK.
-// free is in bytes, -1 if unknown.
+// Level returns the level of the fullest volume of some paths, which may not exist yet.
+// It is LevelOK if the free space is unknown. free is in bytes, -1 if unknown.
 func (s Space) Level(paths ...string) (level Level, free int64) {
 	s.defaults()
 	free = -1
@@ -63,7 +63,7 @@ func (s Space) Level(paths ...string) (level Level, free int64) {
 	return s.level(free), free
 }
 
-// existing is a path, or the nearest folder above it that is there.
+// existing returns a path, or its nearest existing ancestor.
 func existing(path string) string {
 	for {
 		if _, err := os.Stat(path); err == nil || filepath.Dir(path) == path {
@@ -73,21 +73,21 @@ func existing(path string) string {
 	}
 }
 
-// sampleEvery is how often the volumes are looked at while they are not full.
+// sampleEvery is the interval of checks while the volumes are not full.
 const sampleEvery = time.Minute
 
-// pressure remembers the level.
+// pressure caches the level.
 type pressure struct {
 	mu    sync.Mutex
 	level Level
 	until time.Time
 }
 
-// errFull says that the archive pauses without space.
+// errFull means that the archive pauses for lack of space.
 var errFull = errors.New("the volume is nearly full")
 
-// level is the level as it was sampled last: a minute ago at most, or for this call
-// once it is below warning.
+// level returns the last sampled level, at most a minute old. Once the level is not OK,
+// every call samples it.
 func (a *Archiver) level() Level {
 	p := &a.pressure
 	p.mu.Lock()
@@ -98,17 +98,17 @@ func (a *Archiver) level() Level {
 	}
 	level, free := a.Space.Level(a.Store.Path(), a.Dir)
 	if level != p.level && (level != LevelOK || p.level != "") {
-		a.Log.Warn("the space on the volume has changed", "level", level, "free_mib", free>>20)
+		a.Log.Warn("the free space of the volume has changed", "level", level, "free_mib", free>>20)
 	}
 	p.level, p.until = level, now.Add(sampleEvery)
 	return level
 }
 
-// paused is the error while the volume is too full to archive anything.
+// paused returns an error while the volume is too full for archiving.
 func (a *Archiver) paused() error {
 	if level := a.level(); level == LevelCritical || level == LevelFatal {
 		return fault.Wrap(errFull, fault.Unavailable, CodeFull, "the archive pauses: its volume is nearly full").
-			WithHint("free space; the archive then catches up by itself")
+			WithHint("free space; the archive then catches up automatically")
 	}
 	return nil
 }

@@ -7,28 +7,29 @@ import (
 	"cairn/internal/store"
 )
 
-// Status is how far a project's archive is.
+// Status is the progress of a project's archive.
 type Status struct {
-	Project   string  `json:"project"`
-	Folder    string  `json:"folder"`
-	Written   int64   `json:"written_seq"`     // up to here this process has written files; Committed for others
-	Committed int64   `json:"committed_seq"`   // up to here main holds everything
-	Head      string  `json:"head"`            // the last commit that was acknowledged, "" for none
-	Lag       int64   `json:"lag"`             // changes after Committed
-	Unwritten int64   `json:"unwritten"`       // changes after Written
-	Since     int64   `json:"since,omitempty"` // when the first of those after Committed was made, in Unix nanoseconds
-	Aside     []Aside `json:"aside"`
+	Project   string         `json:"project"`
+	Folder    string         `json:"folder"`
+	Written   int64          `json:"written_seq"`     // files are written up to here by this process; Committed for other processes
+	Committed int64          `json:"committed_seq"`   // main contains everything up to here
+	Head      string         `json:"head"`            // the last acknowledged commit, "" for none
+	Lag       int64          `json:"lag"`             // changes after Committed
+	Unwritten int64          `json:"unwritten"`       // changes after Written
+	Since     int64          `json:"since,omitempty"` // time of the first change after Committed, in Unix nanoseconds
+	Aside     []FailedChange `json:"aside"`
 }
 
-// Aside is a change that cannot be archived.
-type Aside struct {
+// FailedChange is a change that cannot be archived.
+type FailedChange struct {
 	Seq      int64  `json:"seq"`
 	Error    string `json:"error"`
 	Attempts int    `json:"attempts"`
 }
 
-// Status tells it of all projects that have anything to archive, by id, or of one;
-// none for an unknown one. It opens no archive. Errors: those of store.Read.
+// Status returns the status of all projects with data to archive, by id, or of one
+// project. For an unknown project it returns nothing. It opens no archive. Errors: those
+// of store.Read.
 func (a *Archiver) Status(ctx context.Context, project string) (out []Status, err error) {
 	err = a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = []Status{}
@@ -59,30 +60,30 @@ func (a *Archiver) statusOf(ctx context.Context, tx *store.Tx, project string) (
 		s.Since, err = a.since(ctx, tx, project, c.committed)
 	}
 	if err == nil {
-		s.Aside, err = asides(ctx, tx, project)
+		s.Aside, err = failedChanges(ctx, tx, project)
 	}
 	return s, err
 }
 
-// Synced is what Sync did.
-type Synced struct {
-	Projects []Status          `json:"projects"` // that were behind, as they are now
+// SyncResult is the result of Sync.
+type SyncResult struct {
+	Projects []Status          `json:"projects"` // projects that were behind, with their present status
 	Failed   map[string]string `json:"failed"`   // by project: why it could not be archived
 }
 
-// Sync archives everything that was written until now, of all projects or of one,
-// beside a process that follows or without. It tells each project before its turn.
-// A project that fails does not hold up the others. Repeating it is safe. Errors:
-// those of the store and of ctx; what concerns an archive is told in Failed.
-func (a *Archiver) Sync(ctx context.Context, project string, progress func(project string)) (Synced, error) {
-	out := Synced{Projects: []Status{}, Failed: map[string]string{}}
+// Sync archives everything written until now, of all projects or of one, whether or not
+// another process follows. It calls progress before each project. A failed project does
+// not stop the others. It is idempotent. Errors: those of the store and of ctx; errors of
+// an archive are in Failed.
+func (a *Archiver) Sync(ctx context.Context, project string, progress func(project string)) (SyncResult, error) {
+	out := SyncResult{Projects: []Status{}, Failed: map[string]string{}}
 	behind, err := a.behind(ctx)
 	for _, id := range behind {
 		if project != "" && id != project {
 			continue
 		}
 		progress(id)
-		l := a.line(id)
+		l := a.worker(id)
 		if _, err := l.catchUp(ctx, nil); ctx.Err() != nil {
 			return out, ctx.Err()
 		} else if err != nil {
@@ -99,25 +100,25 @@ func (a *Archiver) Sync(ctx context.Context, project string, progress func(proje
 	return out, err
 }
 
-// Verified is what git says of one archive.
-type Verified struct {
+// VerifyResult is the result of verifying one archive.
+type VerifyResult struct {
 	Project string `json:"project"`
 	OK      bool   `json:"ok"`
-	Says    string `json:"says"` // what is wrong, "" if nothing is
+	Says    string `json:"says"` // git's report, "" if the archive is intact
 }
 
-// Verify has git check every object of the archives, of all projects or of one (git
-// fsck --strict). It changes nothing. An archive that is not there is not OK, unless
-// nothing was archived yet. Errors: those of the store and of ctx.
-func (a *Archiver) Verify(ctx context.Context, project string, progress func(project string)) ([]Verified, error) {
-	out := []Verified{}
+// Verify has git check every object of the archives, of all projects or of one (git fsck
+// --strict). It changes nothing. A missing archive is not OK, unless nothing was archived
+// yet. Errors: those of the store and of ctx.
+func (a *Archiver) Verify(ctx context.Context, project string, progress func(project string)) ([]VerifyResult, error) {
+	out := []VerifyResult{}
 	statuses, err := a.Status(ctx, project)
 	for _, s := range statuses {
 		if s.Head == "" {
 			continue
 		}
 		progress(s.Project)
-		v := Verified{Project: s.Project, OK: true}
+		v := VerifyResult{Project: s.Project, OK: true}
 		if _, bad := (git{program: "git", dir: a.folder(s.Project)}).run(ctx, "fsck", "--strict", "--full", "--no-dangling", "--no-progress"); bad != nil {
 			v.OK, v.Says = false, bad.Error()
 		}

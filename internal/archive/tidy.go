@@ -14,24 +14,23 @@ import (
 )
 
 const (
-	staleAfter = time.Minute // how old a lock of git is that nobody can hold any more
-	debrisAge  = time.Hour   // how old what killed gits left must be before it goes
+	staleAfter = time.Minute // minimum age of an abandoned lock of git
+	debrisAge  = time.Hour   // minimum age of debris of killed git processes
 
-	manyPacks = 32    // packs from which on Repack has something to do; ≤ 50 are wanted
-	manyLoose = 2_000 // loose objects likewise; ≤ 10,000 are wanted
+	manyPacks = 32    // number of packs at which Repack starts work; the limit is 50
+	manyLoose = 2_000 // likewise for loose objects; the limit is 10,000
 )
 
-// Repack consolidates the packs that commits leave, one each: the small ones
-// become one, up to the first that is twice as large as all before it. It does
-// nothing while there are fewer than 32 and fewer than 2,000 loose objects, so it
-// may be called as often as one likes; only one runs at a time. It holds no lock
-// that a commit wants. What nothing refers to is kept. The packs that it replaces
-// stay until no git of somebody else is at work in the folder, as far as can be
-// seen (on Linux), since a git fsck complains of a pack that goes while it runs.
+// Repack consolidates packs, because each commit creates one. It merges the small packs,
+// up to the first that is twice as large as all smaller ones together. It does nothing
+// with fewer than 32 packs and fewer than 2,000 loose objects, so it is cheap to call
+// often; only one runs at a time. It does not block commits. It keeps unreachable
+// objects. Replaced packs stay while another git process works in the folder, as far as
+// visible (on Linux), because git fsck reports a pack that disappears while it runs.
 //
-// Repeating it is safe, and so is killing it. Another process that consolidates
-// makes it fail without harm, so it tries as often as a commit. Errors:
-// Unavailable with CodeGone, CodeNoGit, CodeGit.
+// It is safe to retry and to kill. A concurrent repack by another process makes it fail
+// without damage, so it retries like a commit. Errors: Unavailable with CodeGone,
+// CodeNoGit, CodeGit.
 func (r *Repository) Repack(ctx context.Context) error {
 	r.repacking.Lock()
 	defer r.repacking.Unlock()
@@ -54,7 +53,7 @@ func (r *Repository) Repack(ctx context.Context) error {
 func (r *Repository) repack(ctx context.Context) error {
 	dir := r.inGit("objects", "pack")
 	small := r.smallPacks()
-	var names strings.Builder // what other packs hold as well is not left out: they may go at any moment
+	var names strings.Builder // objects in other packs too are included, because those packs may disappear at any time
 	for _, pack := range small {
 		names.WriteString(filepath.Base(pack) + "\n")
 	}
@@ -67,7 +66,7 @@ func (r *Repository) repack(ctx context.Context) error {
 	}
 	made := strings.Fields(string(out))
 	if len(made) == 0 || !r.arePacks(made) {
-		return r.git.refused(ctx, "pack-objects", "the pack that it made is missing", nil)
+		return r.git.refused(ctx, "pack-objects", "the new pack is missing", nil)
 	}
 	if err := wholefile.SyncDir(dir); err != nil {
 		return r.git.refused(ctx, "pack-objects", "", err)
@@ -91,7 +90,7 @@ func (r *Repository) arePacks(hashes []string) bool {
 	})
 }
 
-// smallPacks are the packs to consolidate, of those that nobody keeps.
+// smallPacks returns the packs to consolidate, without kept packs.
 func (r *Repository) smallPacks() []string {
 	sizes := map[string]int64{}
 	var packs []string
@@ -113,9 +112,9 @@ func (r *Repository) smallPacks() []string {
 	return packs
 }
 
-// dropReplaced removes packs whose objects are in another one, unless somebody may
-// be reading them. If that other one has gone itself, somebody else consolidates:
-// then they are left to the next time.
+// dropReplaced removes packs whose objects are in another pack, unless another process
+// may be reading them. If that other pack has disappeared, another process repacks; then
+// they stay until the next time.
 func (r *Repository) dropReplaced() {
 	if len(r.replaced) == 0 || r.visited() {
 		return
@@ -123,7 +122,7 @@ func (r *Repository) dropReplaced() {
 	var stems []string
 	for _, pack := range r.replaced {
 		if stem := strings.TrimSuffix(pack, ".pack"); !exists(stem+".keep") && r.arePacks(r.replacing) {
-			_ = os.Remove(stem + ".idx") // without which nobody knows it: at once, before somebody comes
+			_ = os.Remove(stem + ".idx") // first: without its index no process uses the pack
 			stems = append(stems, stem)
 		}
 	}
@@ -143,9 +142,9 @@ func (r *Repository) count() (packs, loose int) {
 	return len(matches(r.inGit("objects", "pack"), "*.pack")), loose
 }
 
-// clear removes what killed processes left in the repository: git's own locks
-// that are old and belong to nobody, and debris. The commit lock is held. It does
-// what it can: whatever still stands in the way makes git say so.
+// clear removes debris of killed processes from the repository: old abandoned locks of
+// git, and temporary files. The caller must hold the commit lock. It ignores errors,
+// because git reports remaining obstacles.
 func (r *Repository) clear() {
 	for _, lock := range r.gitLocks() {
 		if olderThan(cmp.Or(r.git.stale, staleAfter), lock) && !r.owned(lock) {
@@ -155,10 +154,10 @@ func (r *Repository) clear() {
 	r.clearDebris()
 }
 
-// clearDebris removes marks by which an import keeps its packs from being
-// consolidated, if they are old or their pack was never completed (which would
-// keep an equal pack from being made), packs without index, temporary packs and
-// reports of crashes. The commit lock is held, so no import of cairn is at work.
+// clearDebris removes packs without an index, temporary packs and crash reports. It also
+// removes an import's .keep files if they are old, or if their pack was never completed,
+// because they would prevent an equal pack. The caller must hold the commit lock, so no
+// import of cairn is running.
 func (r *Repository) clearDebris() {
 	packs := r.inGit("objects", "pack")
 	for _, keep := range matches(packs, "*.keep") {
@@ -181,7 +180,7 @@ func (r *Repository) clearDebris() {
 	}
 }
 
-// matches are the files of a folder whose names match a pattern.
+// matches returns the files of a folder whose names match a pattern.
 func matches(dir, pattern string) (paths []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -202,7 +201,7 @@ func olderThan(age time.Duration, path string) bool {
 	return err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) >= age
 }
 
-// gitLocks are the lock files of git that stand in the way of cairn.
+// gitLocks returns the lock files of git that block cairn.
 func (r *Repository) gitLocks() []string {
 	locks := []string{r.inGit("index.lock"), r.inGit("HEAD.lock"), r.inGit("packed-refs.lock"), r.inGit("config.lock")}
 	_ = filepath.WalkDir(r.inGit("refs"), func(path string, d fs.DirEntry, err error) error {
@@ -214,10 +213,10 @@ func (r *Repository) gitLocks() []string {
 	return locks
 }
 
-// owned reports whether a process may still hold a lock file of git: one that has
-// it open, or a git that works in the folder (it closes the file before it is
-// done; an editor may be open meanwhile). Where processes cannot be looked at, and
-// for those of other users, age must do.
+// owned reports whether a process may still hold a lock file of git: a process that has
+// it open, or a git that works in the folder. git closes the file before it is done, for
+// example while an editor is open. If processes cannot be inspected, or belong to other
+// users, only the age decides.
 func (r *Repository) owned(lock string) bool {
 	if r.visited() {
 		return true
@@ -232,9 +231,9 @@ func (r *Repository) owned(lock string) bool {
 	return false
 }
 
-// visited reports whether a git of somebody else works in the folder. Cairn's own
-// are started elsewhere, see command. Looking takes a while, so it looks again at
-// what has started meanwhile, until nothing has.
+// visited reports whether another git process works in the folder. cairn's own are
+// started in another folder, see command. The scan takes a while, so it repeats for
+// processes that started meanwhile, until there are none.
 func (r *Repository) visited() bool {
 	seen := map[string]bool{}
 	for {

@@ -49,7 +49,7 @@ func TestPacksAreConsolidatedWhileCommitsGoOn(t *testing.T) {
 	a.holds(pairs...)
 }
 
-// visit lets a git work in the folder until leave is called.
+// visit starts a git process in the folder that runs until leave is called.
 func (a *archive) visit() (leave func()) {
 	a.t.Helper()
 	if !exists("/proc/self/cwd") {
@@ -87,7 +87,7 @@ func TestAPackStaysWhileAGitOfSomebodyElseIsAtWork(t *testing.T) {
 			t.Errorf("%d packs, want the old ones and one new", packs)
 		}
 	}
-	a.sound()
+	a.isIntact()
 	leave()
 	if err := a.Repack(t.Context()); err != nil {
 		t.Error(err)
@@ -117,7 +117,7 @@ func TestFsckFindsNothingWrongWhileCommitsAndConsolidationsGoOn(t *testing.T) {
 			}
 		})
 		for !done.Load() {
-			a.sound()
+			a.isIntact()
 		}
 		wg.Wait()
 		leave()
@@ -127,7 +127,7 @@ func TestFsckFindsNothingWrongWhileCommitsAndConsolidationsGoOn(t *testing.T) {
 		if packs, _ := a.count(); packs > manyPacks {
 			t.Errorf("%d packs", packs)
 		}
-		a.sound()
+		a.isIntact()
 	}
 }
 
@@ -150,7 +150,7 @@ func TestLooseObjectsOfPeopleAreConsolidatedToo(t *testing.T) {
 		t.Errorf("%d packs, %d loose objects", packs, loose)
 	}
 	a.commit("ours", files("d1/ours", "x")...)
-	a.sound()
+	a.isIntact()
 }
 
 func TestWhatKilledImportsLeftIsClearedAway(t *testing.T) {

@@ -12,48 +12,47 @@ import (
 	"cairn/internal/store"
 )
 
-// line archives one project.
-type line struct {
+// projectWorker archives one project.
+type projectWorker struct {
 	*Archiver
 	project string
 	dir     string
 	shard   *shard
 
-	written atomic.Int64 // the seq up to which files are written
-	failing atomic.Bool  // the last try failed, or the archive pauses
-	heals   atomic.Bool  // an archive had to be written again: others may be gone too
+	written atomic.Int64 // seq up to which files are written
+	failing atomic.Bool  // the last attempt failed, or the archive pauses
+	heals   atomic.Bool  // an archive had to be written again, so others may be missing too
 
-	// Of whoever holds the project's lock:
+	// Fields of the holder of the project's lock:
 	repo   *Repository // nil until it is needed
-	healed Rebuilt     // what open had to write again
+	healed Rebuilt     // files that open had to write again
 }
 
 // drop forgets the repository, which may have been deleted or replaced.
-func (l *line) drop() {
+func (l *projectWorker) drop() {
 	if l.repo != nil {
 		_ = l.repo.Close()
 		l.repo = nil
 	}
 }
 
-// run is one turn at which a project is caught up with.
+// run is one run that catches up with a project.
 type run struct {
-	cursor         // how far it is; of whoever makes the commits
-	begin   string // the head at the beginning
-	line    *line
+	cursor         // position; owned by the goroutine that commits
+	begin   string // the head at the start
+	line    *projectWorker
 	ctx     context.Context
-	woken   <-chan struct{} // something was committed to the store; nil if nobody tells
-	flooded bool            // there was a whole batch of changes to do
-	gone    bool            // what was archived is not there any more
-	waiting []*request      // not yet known to be committed, oldest first
-	failed  bool            // one of them; of whoever makes the commits
+	woken   <-chan struct{} // signals commits to the store; may be nil
+	flooded bool            // there was a full batch of changes
+	gone    bool            // archived files are missing
+	waiting []*request      // requests not yet committed, oldest first
+	failed  bool            // a request failed; owned by the goroutine that commits
 }
 
-// catchUp archives what a project's changes since the last commit come to, and goes
-// on while there are more. Nothing is acknowledged that is not in a commit; after an
-// error everything since the last one is done again by the next call. woken tells that
-// there is more; it may be nil.
-func (l *line) catchUp(ctx context.Context, woken <-chan struct{}) (store.Turned, error) {
+// catchUp archives a project's changes since the last commit and continues while there
+// are more. Only committed changes are acknowledged; after an error the next call repeats
+// everything since the last commit. woken signals new changes; it may be nil.
+func (l *projectWorker) catchUp(ctx context.Context, woken <-chan struct{}) (store.Turned, error) {
 	l.sample(ctx)
 	r := &run{line: l, ctx: ctx, woken: woken}
 	err := l.paused()
@@ -67,12 +66,12 @@ func (l *line) catchUp(ctx context.Context, woken <-chan struct{}) (store.Turned
 	return store.Turned{Full: r.flooded, Others: err == nil && l.heals.Swap(false)}, err
 }
 
-// all does all that there is to do.
+// all archives all pending changes.
 func (r *run) all() (err error) {
 	l := r.line
 	defer func() {
 		for len(r.waiting) > 0 {
-			err = errors.Join(err, r.settle())
+			err = errors.Join(err, r.finishOldest())
 		}
 		if err != nil {
 			l.drop()
@@ -103,7 +102,7 @@ func (r *run) all() (err error) {
 	}
 }
 
-// renew writes what was archived and is not there any more.
+// renew writes missing archived files again.
 func (r *run) renew() error {
 	l := r.line
 	l.drop()
@@ -117,7 +116,7 @@ func (r *run) renew() error {
 	return err
 }
 
-// place reads how far the archive is.
+// place reads the position of the archive.
 func (r *run) place() error {
 	err := r.line.Store.Read(r.ctx, func(ctx context.Context, tx *store.Tx) error {
 		c, ok, err := cursorOf(ctx, tx, r.line.project)
@@ -137,17 +136,18 @@ func (r *run) place() error {
 	return err
 }
 
-// follow forgets a repository that does not know the last commit that was stored: another
-// process made it. By what it knows, that one has taken back what was archived before.
-func (l *line) follow(head string) {
-	if l.repo != nil && head != "" && !l.repo.stands(head) {
+// follow forgets a repository that has not seen the last stored commit, because another
+// process made that commit. Otherwise the repository would treat it as a commit that
+// reverts archived files.
+func (l *projectWorker) follow(head string) {
+	if l.repo != nil && head != "" && !l.repo.isLast(head) {
 		l.drop()
 	}
 }
 
-// step writes the files of one batch and asks for its commit; more says that there is
-// surely another one. A small batch is followed by none: what comes meanwhile wakes the
-// project, and after the commit one looks again.
+// step writes the files of one batch and requests its commit. more reports whether there
+// is certainly another batch. After a small batch it is false: new changes wake the
+// project, and after the commit it reads again.
 func (r *run) step() (more bool, err error) {
 	l := r.line
 	l.sample(r.ctx)
@@ -177,9 +177,9 @@ func (r *run) step() (more bool, err error) {
 	return len(came) >= maxChanges, nil
 }
 
-// prepare renders the next batch and writes its files, while few other projects do so:
-// callers want the processors too. It returns nil if there is none; came are the times
-// of its changes.
+// prepare renders the next batch and writes its files. Only few projects do so
+// concurrently, because callers need the processors too. It returns nil if there is no
+// batch. came contains the times of its changes.
 func (r *run) prepare() (q *request, came []int64, err error) {
 	l := r.line
 	select {
@@ -222,7 +222,8 @@ func (r *run) paths() (n int) {
 	return n
 }
 
-// read renders the next batch, nil if there is none; came are the times of its changes.
+// read renders the next batch, nil if there is none. came contains the times of its
+// changes.
 func (r *run) read() (q *request, ids map[string]int64, came []int64, err error) {
 	l := r.line
 	err = l.Store.Read(r.ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -252,10 +253,10 @@ func (r *run) read() (q *request, ids map[string]int64, came []int64, err error)
 	return q, ids, came, err
 }
 
-// open opens the repository if it is not open. One that does not hold the last
-// commit that was stored was deleted, replaced or set back: then every file of the
-// project is compared, and what is missing is written.
-func (l *line) open(ctx context.Context, head string) (err error) {
+// open opens the repository if it is not open. If it does not contain the last stored
+// commit, it was deleted, replaced or reset. Then open compares every file of the project
+// and writes missing ones.
+func (l *projectWorker) open(ctx context.Context, head string) (err error) {
 	if l.repo != nil {
 		return nil
 	}
@@ -274,18 +275,18 @@ func (l *line) open(ctx context.Context, head string) (err error) {
 	if err != nil || held {
 		return err
 	}
-	l.Log.Warn("an archive does not hold its last commit; it is compared with the store", "archive", l.dir, "commit", head)
+	l.Log.Warn("an archive does not contain its last commit; comparing it with the store", "archive", l.dir, "commit", head)
 	l.heals.Store(true)
 	did, err := l.rebuild(ctx, false)
 	l.healed.add(did)
 	return err
 }
 
-// writeBackoff separates the tries to write files.
+// writeBackoff separates the attempts to write files.
 var writeBackoff = store.Backoff{First: 100 * time.Millisecond, Max: time.Second}
 
-// write writes files to the work tree, and tries that three times.
-func (l *line) write(ctx context.Context, files []File) error {
+// write writes files to the work tree, with up to three attempts.
+func (l *projectWorker) write(ctx context.Context, files []File) error {
 	for try := 1; ; try++ {
 		_, err := l.repo.WriteFiles(ctx, files)
 		if err == nil || try == 3 || l.repo.pause(ctx, writeBackoff.Delay(try)) != nil {
@@ -294,8 +295,8 @@ func (l *line) write(ctx context.Context, files []File) error {
 	}
 }
 
-// await waits until the oldest request is committed. A wake-up ends it too, and with
-// wake a signal that there is more to read.
+// await waits until the oldest request is committed. It also ends on a wake-up and, with
+// wake, when there is more to read.
 func (r *run) await(wake bool) error {
 	signal := r.woken
 	if !wake {
@@ -306,7 +307,7 @@ func (r *run) await(wake bool) error {
 	select {
 	case err := <-r.waiting[0].done:
 		r.waiting[0].done <- err
-		return r.settle()
+		return r.finishOldest()
 	case <-signal:
 	case <-t.C:
 		if group := r.line.shard.takeOver(r); group != nil {
@@ -317,8 +318,8 @@ func (r *run) await(wake bool) error {
 	return nil
 }
 
-// settle waits for the oldest request, and returns how it went.
-func (r *run) settle() error {
+// finishOldest waits for the oldest request and returns its error.
+func (r *run) finishOldest() error {
 	q := r.waiting[0]
 	for {
 		t := time.NewTimer(r.line.shard.silence)
@@ -327,7 +328,7 @@ func (r *run) settle() error {
 			t.Stop()
 			r.waiting = r.waiting[1:]
 			if errors.Is(err, errBefore) {
-				err = nil // the one before says why
+				err = nil // the earlier request has the reason
 			}
 			return err
 		case <-t.C:
@@ -339,8 +340,8 @@ func (r *run) settle() error {
 	}
 }
 
-// render makes the files of changes. A change at which the rendering breaks down, or
-// of which a file cannot be archived, is refused alone.
+// render renders changes as files. A change is refused separately if rendering it fails
+// or if one of its files cannot be archived.
 func render(ctx context.Context, tx *store.Tx, p partChanges) (RenderedFiles, error) {
 	pages, err := renderSome(ctx, tx, p.part, p.changes)
 	if !errors.Is(err, errUnfit) {
@@ -358,14 +359,14 @@ func render(ctx context.Context, tx *store.Tx, p partChanges) (RenderedFiles, er
 		fit = append(fit, c)
 	}
 	if len(refused) == 0 {
-		return RenderedFiles{}, err // only together; it is tried again
+		return RenderedFiles{}, err // fails only together with the others; it is tried again
 	}
 	pages, err = renderSome(ctx, tx, p.part, fit)
 	pages.Refused = append(pages.Refused, refused...)
 	return pages, err
 }
 
-// errUnfit says that changes cannot become files of an archive.
+// errUnfit means that changes cannot become files of an archive.
 var errUnfit = errors.New("cannot be archived")
 
 func renderSome(ctx context.Context, tx *store.Tx, p *Part, changes []store.Change) (pages RenderedFiles, err error) {
@@ -383,10 +384,10 @@ func renderSome(ctx context.Context, tx *store.Tx, p *Part, changes []store.Chan
 	return pages, err
 }
 
-// rest is for when a project has been quiet: Git's index comes along, packs are
-// consolidated, and the git processes end. If another process has archived meanwhile,
-// that is its affair.
-func (l *line) rest(ctx context.Context) {
+// rest runs after a project has been idle. It refreshes git's index, consolidates packs
+// and ends the git processes. If another process has archived meanwhile, that process
+// does this instead.
+func (l *projectWorker) rest(ctx context.Context) {
 	if l.repo == nil {
 		return
 	}
@@ -401,7 +402,7 @@ func (l *line) rest(ctx context.Context) {
 		return errors.Join(l.repo.RefreshIndex(ctx), l.repo.Repack(ctx))
 	})
 	if err != nil && ctx.Err() == nil {
-		l.Log.Warn("an archive could not be tidied", "archive", l.dir, "error", err)
+		l.Log.Warn("cannot tidy an archive", "archive", l.dir, "error", err)
 		l.drop()
 		return
 	}
@@ -410,8 +411,8 @@ func (l *line) rest(ctx context.Context) {
 	}
 }
 
-// head is the last commit that was stored, "" if there is none.
-func (l *line) head(ctx context.Context) (head string, err error) {
+// head returns the last stored commit, "" if there is none.
+func (l *projectWorker) head(ctx context.Context) (head string, err error) {
 	err = l.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		c, _, err := cursorOf(ctx, tx, l.project)
 		head = c.head

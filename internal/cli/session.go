@@ -58,7 +58,7 @@ func sessionSyncCommand(p *Process) *cobra.Command {
 sync of this session, one per line: tick, record, kind of change and session. It does not
 reload records; to see the current version of a record, activate it again.`,
 		Args: noArgs,
-	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (record.Synced, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (record.SyncResult, error) {
 		s, err := c.Records().Sync(cmd.Context(), record.SyncArgs{Caller: f.caller()})
 		if s.Warning != "" {
 			f.note("%s", s.Warning)
@@ -70,7 +70,7 @@ reload records; to see the current version of a record, activate it again.`,
 	}, printSync))
 }
 
-func printSync(w io.Writer, s record.Synced) error {
+func printSync(w io.Writer, s record.SyncResult) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, c := range s.Changes {
 		fmt.Fprintf(t, "tick:%d\t%s\t%s\t%s\n", c.AtTick, c.RecordID, c.ChangeType, printable(c.BySession))

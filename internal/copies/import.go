@@ -186,7 +186,7 @@ func (r *importRun) check(ctx context.Context, tx *store.Tx, file io.Reader) err
 		case *transfer.Exported:
 			r.highest.See(v)
 		case *record.Exported:
-			_, why, err := r.records.Judge(ctx, tx, record.Document{Exported: *v})
+			_, why, err := r.records.Check(ctx, tx, record.Document{Exported: *v})
 			if why != nil {
 				err = l.Refuse(why)
 			}

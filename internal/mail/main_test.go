@@ -113,7 +113,7 @@ func theArchive() Archive {
 			}
 			return out, err
 		},
-		Bury: archive.Bury, Move: archive.MoveRows,
+		Bury: archive.ForgetSubject, Move: archive.MoveRows,
 	}
 }
 

@@ -157,7 +157,7 @@ func TestPatternsInTheSyntaxOfOtherProgramsWarn(t *testing.T) {
 		"app/{id}/page.tsx": nil, // the name of a folder in some frameworks
 		"src/{a,b":          nil,
 		"}a,b{":             nil,
-		"src/**.go":         {"the stars in **.go stay within one folder; ** stands for any number of folders " + stars},
+		"src/**.go":         {"the stars in **.go stay within one folder; ** matches any number of folders " + stars},
 		"a**b":              {stars},
 		"***":               {"*** covers everything at the top of the project; narrower patterns leave room for others; ", stars},
 		"src/**/{a,b}**":    {braces, stars},

@@ -26,20 +26,20 @@ WHERE p.project_key = ? AND p.parent = ? ORDER BY r.number`
 WHERE s.key = ?1 AND r.project_key = ?2 AND r.closed = 0`
 )
 
-// loaded is how a session stands to a record before it activates it.
+// loaded describes what a session knows of a record before it activates it.
 type loaded struct {
 	already bool
 	base    int
-	holders []string // the other sessions that it was told of
-	settled bool     // it went on all the same
+	holders []string // other holders that it was warned about
+	settled bool     // it continued despite the warning
 }
 
-// Activate loads a record and what is needed to reason with it, and makes it
-// active in the caller's session, which is made if there is none (records §2,
-// activate, branching). Other sessions that hold it are told of, never in the way.
-// Activating again reads afresh and moves the base version to the newest.
+// Activate loads a record and its context and makes it active in the caller's session,
+// which it creates if necessary (records §2, activate, branching). It warns about other
+// sessions that hold the record but does not block. Activating again reloads the record
+// and moves the base version to the newest.
 //
-// Errors: CodeNotFound; CodeInvalid for a session id that is none.
+// Errors: CodeNotFound; CodeInvalid for an invalid session id.
 func (b *Service) Activate(ctx context.Context, a ActivateArgs) (out Activated, err error) {
 	var known *Record // the version that the session had loaded, if it is not the newest
 	err = b.write(ctx, a.Caller, func(ctx context.Context, s *callTx) error {
@@ -76,16 +76,16 @@ func (b *Service) Activate(ctx context.Context, a ActivateArgs) (out Activated, 
 		}
 		return nil
 	})
-	if err == nil && known != nil { // which may take seconds, so that no writer waits for it
+	if err == nil && known != nil { // may take seconds, so it runs outside the transaction
 		now := &out.Context.Target
 		out.Changed = &Reloaded{known.Version, now.Version, diffOf(known, now)}
 	}
 	return out, err
 }
 
-// branch makes the open session that created a record the parent of one that
-// begins with it.
-func (s *callTx) branch(ctx context.Context, m *member, r stored) error {
+// branch makes the open session that created a record the parent of a session that begins
+// with the record.
+func (s *callTx) branch(ctx context.Context, m *sessionState, r stored) error {
 	if !m.openedHere || r.creator == m.key {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (s *callTx) branch(ctx context.Context, m *member, r stored) error {
 	})
 }
 
-func (s *callTx) activation(ctx context.Context, m *member, number int64) (l loaded, err error) {
+func (s *callTx) activation(ctx context.Context, m *sessionState, number int64) (l loaded, err error) {
 	var holders string
 	err = s.tx.Get(ctx, []any{&l.base, &holders, &l.settled}, selectActivation, s.p.Key, number, m.key)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -112,9 +112,9 @@ func (s *callTx) activation(ctx context.Context, m *member, number int64) (l loa
 	return l, errors.Join(err, unpack(holders, &l.holders))
 }
 
-// load logs the activation and tells of other holders. What is not news is kept
-// in the log alone, as the activity shows an activation and a conflict once.
-func (s *callTx) load(ctx context.Context, m *member, r stored, before loaded, override bool, out *Activated) error {
+// load logs the activation and warns about other holders. A repetition is only logged,
+// because the activity shows an activation and a conflict once.
+func (s *callTx) load(ctx context.Context, m *sessionState, r stored, before loaded, override bool, out *Activated) error {
 	all, err := s.holders(ctx, r.number, m.id)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (s *callTx) load(ctx context.Context, m *member, r stored, before loaded, o
 	if news {
 		n := Event{Type: ConflictDetected, RecordID: r.ID, Holders: holders, Summary: c.Message}
 		if override {
-			n.Type, n.Summary = ConflictResolved, c.Message+"; going on all the same"
+			n.Type, n.Summary = ConflictResolved, c.Message+"; continuing anyway"
 		}
 		if err := s.event(ctx, m, n); err != nil {
 			return err
@@ -156,13 +156,13 @@ func (s *callTx) load(ctx context.Context, m *member, r stored, before loaded, o
 	if !override {
 		out.Conflict = c
 		w := Warning{Type: "conflict", Message: c.Message + "; ask the user before changing it", Details: map[string]any{}}
-		tellIDs(w.Details, "sessions", holders)
+		addIDs(w.Details, "sessions", holders)
 		out.Context.Warnings = append([]Warning{w}, out.Context.Warnings...)
 	}
 	return nil
 }
 
-// bundle reads what is needed to reason with a record.
+// bundle reads the context of a record.
 func (s *callTx) bundle(ctx context.Context, r stored) (b Bundle, err error) {
 	b.Target = r.Record
 	if r.parent != 0 {
@@ -190,9 +190,9 @@ func (s *callTx) bundle(ctx context.Context, r stored) (b Bundle, err error) {
 }
 
 // isStale reports whether a session is too far behind (records §2, staleness).
-func (s *callTx) isStale(m *member) bool { return s.tick-m.syncTick > int64(s.config.StaleAfter) }
+func (s *callTx) isStale(m *sessionState) bool { return s.tick-m.syncTick > int64(s.config.StaleAfter) }
 
-func (s *callTx) warnStale(m *member, b *Bundle) {
+func (s *callTx) warnStale(m *sessionState, b *Bundle) {
 	if !s.isStale(m) {
 		return
 	}
@@ -202,12 +202,12 @@ func (s *callTx) warnStale(m *member, b *Bundle) {
 	})
 }
 
-// missed says how far behind a session is, in the words of records §2, also for 1.
+// missed returns how far behind a session is, in the words of records §2, also for 1.
 func missed(gap int64) string { return fmt.Sprintf("%d writes occurred since your last sync", gap) }
 
-// otherHolders are the sessions among some that are not the caller's: neither it nor an
-// ended session of its lineage, which it continues (amendments §B.7).
-func (s *callTx) otherHolders(ctx context.Context, all []ActiveSession, m *member) (others []ActiveSession, err error) {
+// otherHolders returns the sessions other than the caller's and than ended sessions of
+// its lineage, which it continues (amendments §B.7).
+func (s *callTx) otherHolders(ctx context.Context, all []ActiveSession, m *sessionState) (others []ActiveSession, err error) {
 	others = slices.DeleteFunc(all, func(h ActiveSession) bool { return h.SessionID == m.id })
 	if len(others) == 0 {
 		return nil, nil

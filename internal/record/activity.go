@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ActivityTypes are the types of events that the activity shows (seed, ActivityType).
+// ActivityTypes returns the types of events that the activity shows (seed, ActivityType).
 func ActivityTypes() []string {
 	return []string{
 		RecordCreated, RecordUpdated, StateTransition, SessionStarted, SessionSaved, SessionClosed, SessionBranched,
@@ -18,7 +18,7 @@ func ActivityTypes() []string {
 }
 
 const (
-	// What a change is called: a version's event, any other's type.
+	// The name of a change: a version's event, or another change's type.
 	typeOfChange = `c.doc ->> CASE WHEN k.text = '` + KindRecord + `' THEN '$.event' ELSE '$.type' END`
 
 	selectActivity = `SELECT k.text, c.id, c.doc, ifnull(s.text, ''), c.at FROM changes c INDEXED BY changes_of_stream
@@ -34,7 +34,7 @@ LEFT JOIN symbols s ON s.id = c.session WHERE c.kind = (SELECT id FROM symbols W
 )
 
 // RecentActivity lists a project's events, newest first (records §2,
-// get_recent_activity); none gives an empty list.
+// get_recent_activity). Without events the list is empty.
 //
 // Errors: CodeInvalid for an unknown type, since and at; CodeNotFound for RecordID.
 func (b *Service) RecentActivity(ctx context.Context, a ActivityArgs) (list []Activity, err error) {
@@ -44,7 +44,7 @@ func (b *Service) RecentActivity(ctx context.Context, a ActivityArgs) (list []Ac
 	}
 	for _, t := range a.Types {
 		if !slices.Contains(ActivityTypes(), t) {
-			return nil, invalid("types", fmt.Sprintf("%.40q is no type of activity; there are %s", t, strings.Join(ActivityTypes(), ", ")))
+			return nil, invalid("types", fmt.Sprintf("%.40q is not a type of activity; valid types are %s", t, strings.Join(ActivityTypes(), ", ")))
 		}
 	}
 	a.Limit = clamp(a.Limit, 50)
@@ -65,7 +65,7 @@ func (b *Service) RecentActivity(ctx context.Context, a ActivityArgs) (list []Ac
 	return list, nil
 }
 
-// parsedActivity is what ActivityArgs mean.
+// parsedActivity is the parsed form of ActivityArgs.
 type parsedActivity struct {
 	since  int64
 	record string // "" for any
@@ -92,7 +92,7 @@ func (s *callTx) activity(ctx context.Context, a ActivityArgs, p parsedActivity)
 	return list, err
 }
 
-// happened is a change as the activity sees it.
+// happened is a change for the activity.
 type happened struct {
 	entry   *Entry // of KindRecord, else nil
 	event   Event
@@ -100,8 +100,8 @@ type happened struct {
 	at      int64
 }
 
-// eachEvent calls fn with the changes that a query of this file selects; fn
-// returns false for no more.
+// eachEvent calls fn with the changes that a query of this file selects; fn returns false
+// to stop.
 func (s *callTx) eachEvent(ctx context.Context, fn func(h happened) bool, query string, args ...any) error {
 	return enough(s.log.Each(ctx, func(rows *sql.Rows) error {
 		var kind, id, doc string
@@ -140,8 +140,8 @@ func (h *happened) activity() Activity {
 	e := &h.event
 	a.Type, a.RecordID, a.Summary = e.Type, e.RecordID, e.summary(h.session)
 	a.Details = map[string]any{}
-	tellIDs(a.Details, "sessions", e.Holders)
-	tellIDs(a.Details, "records", e.Records)
+	addIDs(a.Details, "sessions", e.Holders)
+	addIDs(a.Details, "records", e.Records)
 	if e.Parent != "" {
 		a.Details["parent_session"] = e.Parent
 	}
@@ -154,8 +154,8 @@ func (h *happened) activity() Activity {
 	return a
 }
 
-// summary describes in one line what happened to a session. Starts, and saves and closes
-// without a summary of the caller, have none in the log.
+// summary describes in one line what happened to a session. In the log, starts have no
+// summary, nor have saves and closes without one from the caller.
 func (e *Event) summary(session string) string {
 	switch {
 	case e.Summary != "":
@@ -174,7 +174,7 @@ func (e *Event) summary(session string) string {
 	return strings.ReplaceAll(e.Type, "_", " ") + " in session " + session
 }
 
-// recordList names the first records of a list and counts the others.
+// recordList returns the first records of a list and the number of the others.
 func recordList(ids []string) string {
 	const most = 5
 	switch {
@@ -186,18 +186,18 @@ func recordList(ids []string) string {
 	return strings.Join(ids, ", ")
 }
 
-// maxTold is how many ids a detail names: sessions that nobody closed add up, and
-// every reader pays for them.
-const maxTold = 20
+// maxDetailIDs is the maximum number of ids in a detail. Sessions that are never closed
+// add up, and every reader would pay for them.
+const maxDetailIDs = 20
 
-// tellIDs puts ids into details, the first of them and how many there are if they
-// are too many, nothing if there are none.
-func tellIDs(details map[string]any, name string, ids []string) {
+// addIDs adds ids to details. If there are too many, it adds the first of them and the
+// total; without ids it adds nothing.
+func addIDs(details map[string]any, name string, ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	details[name] = ids[:min(len(ids), maxTold)]
-	if len(ids) > maxTold {
+	details[name] = ids[:min(len(ids), maxDetailIDs)]
+	if len(ids) > maxDetailIDs {
 		details[name+"_total"] = len(ids)
 	}
 }
@@ -207,8 +207,8 @@ JOIN sessions s ON s.key = a.session_key
 JOIN record_sessions r ON r.project_key = a.project_key AND r.session_key = a.session_key
 WHERE a.project_key = ?1 AND a.number = ?2 AND r.closed = 0 ORDER BY r.last_activity DESC, a.session_key DESC`
 
-// ActiveSessions lists the sessions that have a record active, last active first;
-// none gives an empty list.
+// ActiveSessions lists the sessions that have a record active, last active first. Without
+// sessions the list is empty.
 //
 // Errors: CodeNotFound, CodeInvalid for at.
 func (b *Service) ActiveSessions(ctx context.Context, a ActiveSessionsArgs) (list []ActiveSession, err error) {
@@ -230,7 +230,7 @@ func (b *Service) ActiveSessions(ctx context.Context, a ActiveSessionsArgs) (lis
 	return list, nil
 }
 
-// holders are the open sessions that have a record active.
+// holders returns the open sessions that have a record active.
 func (s *callTx) holders(ctx context.Context, number int64, own string) ([]ActiveSession, error) {
 	list := []ActiveSession{}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {

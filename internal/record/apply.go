@@ -41,11 +41,11 @@ ON CONFLICT DO UPDATE SET base_version = excluded.base_version`
 	deleteActivations = `DELETE FROM activations WHERE project_key = ? AND session_key = ?`
 )
 
-// CodeGap is the code of the error (Conflict) for a change that does not follow
-// the ones that are there.
+// CodeGap is the error code (Conflict) for a change that does not follow the stored ones.
 const CodeGap = "record_gap"
 
-// scopeOfDocument is the project of a change from elsewhere, made if need be.
+// scopeOfDocument returns a callTx for the project of a document from elsewhere. It
+// creates a missing project.
 func scopeOfDocument(ctx context.Context, tx *store.Tx, id string) (*callTx, error) {
 	p, err := project.Ensure(ctx, tx, id)
 	if err != nil {
@@ -54,7 +54,7 @@ func scopeOfDocument(ctx context.Context, tx *store.Tx, id string) (*callTx, err
 	return (&Service{}).scopeOf(ctx, tx, p)
 }
 
-// apply logs a change and brings the rows to it.
+// apply logs a change and updates the rows.
 func (s *callTx) apply(ctx context.Context, c store.Change) error {
 	m, err := s.memberOf(ctx, c.Session)
 	if err != nil {
@@ -101,17 +101,17 @@ func (s *callTx) apply(ctx context.Context, c store.Change) error {
 	return fault.Newf(fault.Invalid, CodeInvalid, "%.40q is not a kind of change of records", c.Kind)
 }
 
-// begin opens a session that changes something without having started: the log of
-// another program may not tell of it, and nothing of it is to be lost.
-func (s *callTx) begin(ctx context.Context, m *member, tick, at int64) error {
+// begin opens a session whose start is not in the log. Another program may have written
+// the log, and its changes must not be lost.
+func (s *callTx) begin(ctx context.Context, m *sessionState, tick, at int64) error {
 	if m.isOpen() {
 		return nil
 	}
 	return s.start(ctx, m, tick, at)
 }
 
-// start brings the rows to a session that starts at a tick.
-func (s *callTx) start(ctx context.Context, m *member, tick, at int64) error {
+// start updates the rows for a session that starts at a tick.
+func (s *callTx) start(ctx context.Context, m *sessionState, tick, at int64) error {
 	_, err := s.tx.Exec(ctx, openSession, s.p.Key, m.key, at, tick)
 	if !m.known {
 		m.saveTick = tick
@@ -120,11 +120,11 @@ func (s *callTx) start(ctx context.Context, m *member, tick, at int64) error {
 	return err
 }
 
-// follow makes a tick the project's, if it is the next.
+// follow advances the project to a tick, which must be the next one.
 func (s *callTx) follow(tick int64) error {
 	if tick != s.tick+1 {
 		return fault.Newf(fault.Conflict, CodeGap, "tick %d of project %s does not follow its tick %d", tick, s.p.ID, s.tick).
-			WithHint("import into a project without records of its own")
+			WithHint("import into a project without records")
 	}
 	s.tick = tick
 	return nil
@@ -147,8 +147,8 @@ func badDocument(err error) error {
 	return fault.Wrap(err, fault.Invalid, CodeInvalid, "a change's document is not a record: "+err.Error())
 }
 
-// applyEntry brings the rows to a version of a record.
-func (s *callTx) applyEntry(ctx context.Context, m *member, e *Entry, seq, at int64) error {
+// applyEntry updates the rows for a version of a record.
+func (s *callTx) applyEntry(ctx context.Context, m *sessionState, e *Entry, seq, at int64) error {
 	number, _ := parseID(e.ID)
 	if err := s.putRow(ctx, m, e, number); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (s *callTx) applyEntry(ctx context.Context, m *member, e *Entry, seq, at in
 	return s.touch(ctx, m, at)
 }
 
-// putTick makes a change that of a tick; number is its record's, 0 for none.
+// putTick stores the change of a tick. number is the number of its record, 0 for none.
 func (s *callTx) putTick(ctx context.Context, tick, number, seq int64) error {
 	if err := project.AdvanceClock(ctx, s.tx, s.p.Key, tick, number); err != nil {
 		return err
@@ -173,13 +173,13 @@ func (s *callTx) putTick(ctx context.Context, tick, number, seq int64) error {
 	return err
 }
 
-func (s *callTx) touch(ctx context.Context, m *member, at int64) error {
+func (s *callTx) touch(ctx context.Context, m *sessionState, at int64) error {
 	_, err := s.tx.Exec(ctx, touchSession, s.p.Key, m.key, at, m.syncTick)
 	return err
 }
 
-// putRow writes a record's row and its words.
-func (s *callTx) putRow(ctx context.Context, m *member, e *Entry, number int64) error {
+// putRow writes a record's row and its searchable words.
+func (s *callTx) putRow(ctx context.Context, m *sessionState, e *Entry, number int64) error {
 	old, err := s.find(ctx, number)
 	isNew := errors.Is(err, sql.ErrNoRows)
 	if err != nil && !isNew {
@@ -206,7 +206,8 @@ func (s *callTx) putRow(ctx context.Context, m *member, e *Entry, number int64) 
 	} else if _, err := s.tx.Exec(ctx, updateRecord, append([]any{s.p.Key, number}, columns...)...); err != nil {
 		return err
 	}
-	if !isNew && old.Title == e.Title && old.Summary == e.Summary && old.Body == e.Body {
+	unchanged := !isNew && old.Title == e.Title && old.Summary == e.Summary && old.Body == e.Body
+	if unchanged || s.tx != s.log { // a search of the past makes its index; see indexPast
 		return nil
 	}
 	return s.putWords(ctx, key, &e.Record, isNew)
@@ -232,8 +233,8 @@ func wordsOf(key int64, r *Record) []any {
 	return args
 }
 
-// applyEvent brings the rows to what happened to a session.
-func (s *callTx) applyEvent(ctx context.Context, m *member, e *Event, seq, at int64) (err error) {
+// applyEvent updates the rows for an event of a session.
+func (s *callTx) applyEvent(ctx context.Context, m *sessionState, e *Event, seq, at int64) (err error) {
 	switch e.Type {
 	case SessionStarted:
 		return s.start(ctx, m, e.SyncTick, at)
@@ -265,7 +266,7 @@ func (s *callTx) applyEvent(ctx context.Context, m *member, e *Event, seq, at in
 	return s.touch(ctx, m, at)
 }
 
-func (s *callTx) applySave(ctx context.Context, m *member, tick, seq, at int64) error {
+func (s *callTx) applySave(ctx context.Context, m *sessionState, tick, seq, at int64) error {
 	if err := s.putTick(ctx, tick, 0, seq); err != nil {
 		return err
 	}
@@ -274,8 +275,8 @@ func (s *callTx) applySave(ctx context.Context, m *member, tick, seq, at int64) 
 	return err
 }
 
-// applyLoad notes that a session has loaded a record.
-func (s *callTx) applyLoad(ctx context.Context, m *member, e *Event, at int64) error {
+// applyLoad records that a session has loaded a record.
+func (s *callTx) applyLoad(ctx context.Context, m *sessionState, e *Event, at int64) error {
 	number, ok := parseID(e.RecordID)
 	if !ok {
 		return badDocument(fmt.Errorf("record id %.40q", e.RecordID))

@@ -9,7 +9,7 @@ import (
 	"cairn/internal/store"
 )
 
-// StreamPrefix is how the streams of records begin.
+// StreamPrefix is the prefix of the streams of records.
 const StreamPrefix = streamPrefix
 
 const (
@@ -17,20 +17,20 @@ const (
 	selectArchivedStream = `SELECT ifnull(p.records_stream, 'records/' || p.id) FROM projects p WHERE p.id = ? AND p.tick > 0`
 )
 
-// WithRecords are the ids of the projects that have records, in order.
+// WithRecords returns the ids of the projects that have records, in order.
 func WithRecords(ctx context.Context, tx *store.Tx) (ids []string, err error) {
 	return tx.Texts(ctx, selectWithRecords)
 }
 
-// StreamOf is the stream of the change log in which a project's records are, "" if
-// it has none.
+// StreamOf returns the stream of a project's records in the change log, or "" if it has
+// none.
 func StreamOf(ctx context.Context, tx *store.Tx, projectID string) (stream string, err error) {
 	err = tx.Each(ctx, func(r *sql.Rows) error { return r.Scan(&stream) }, selectArchivedStream, projectID)
 	return stream, err
 }
 
-// SourceOf tells of a path in a project's archive whether files of records lie
-// there, and of a record's page the record's id, "" for other files.
+// SourceOf reports whether a path in a project's archive belongs to records. id is the
+// record's id for the page of a record, "" for other files.
 func SourceOf(name string) (id string, ours bool) {
 	rest, ours := strings.CutPrefix(name, pagesFolder)
 	if !ours || strings.HasPrefix(name, historyFolder) {

@@ -17,7 +17,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// hall is a book with many records: of each fifty the first is a root with the
+// hall returns a service with many records: of each fifty the first is a root with the
 // others below it, a tenth of them OPEN; R001 has fifty OPEN children.
 func hall(b *testing.B, records int) (*record.Service, *store.Store) {
 	b.Helper()
@@ -77,7 +77,7 @@ func hall(b *testing.B, records int) (*record.Service, *store.Store) {
 	return book, s
 }
 
-// name is a word for a number.
+// name returns a word for a number.
 func name(n int) string {
 	letters := []byte("handler")
 	for n += 676; n > 0; n /= 26 {
@@ -86,7 +86,7 @@ func name(n int) string {
 	return string(letters)
 }
 
-// spread measures fn and reports its median and its 99th percentile.
+// spread measures fn and reports the median and the 99th percentile.
 func spread(b *testing.B, fn func(n int) error) {
 	b.Helper()
 	var times []time.Duration
@@ -217,7 +217,7 @@ func benchUpdate(b *testing.B, book *record.Service, callers int) {
 	})
 }
 
-// together measures fn called by some callers at once.
+// together measures fn called by several callers concurrently.
 func together(b *testing.B, callers int, fn func(g, n int) error) {
 	b.Helper()
 	var mu sync.Mutex

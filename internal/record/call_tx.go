@@ -25,35 +25,35 @@ FROM sessions s LEFT JOIN record_sessions r ON r.session_key = s.key AND r.proje
 LEFT JOIN sessions p ON p.key = r.parent WHERE s.id = ?2`
 )
 
-// callTx is a project as one transaction sees it.
+// callTx is one transaction of one call on one project.
 type callTx struct {
 	*Service
 	tx     *store.Tx       // its rows
-	log    *store.Tx       // its changes: tx itself unless the rows are those of the past
-	until  int64           // the last change to be seen
-	then   *store.Moment   // of which the rows are, if they are those of the past
-	p      project.Project // Key 0: it has no row yet, and so nothing
+	log    *store.Tx       // its changes: tx itself, except for a past state
+	until  int64           // seq of the last visible change
+	then   *store.Moment   // moment of the rows, for a past state
+	p      project.Project // Key is 0 if the project has no row yet
 	tick   int64
 	stream string // of the change log
 }
 
-// member is a session as it stands to a project's records.
-type member struct {
+// sessionState is the state of a session in a project's records.
+type sessionState struct {
 	id         string
-	key        int64 // 0: the session has no row at all
+	key        int64 // 0 if the session has no row
 	known      bool  // it has opened records of the project before
 	closed     bool
 	parent     string
 	syncTick   int64
-	saveTick   int64 // of the last save, or when it was first opened
+	saveTick   int64 // tick of the last save, or of the first opening
 	lastSave   int64
 	activity   int64
-	openedHere bool // by this very call
+	openedHere bool // opened by this call
 }
 
-func (m *member) isOpen() bool { return m.known && !m.closed }
+func (m *sessionState) isOpen() bool { return m.known && !m.closed }
 
-// read runs fn over the caller's project, as it is or as it was at a moment.
+// read runs fn on the caller's project, in its present state or as of a moment.
 func (b *Service) read(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *callTx) error) error {
 	now := time.Now
 	if b.store != nil {
@@ -80,8 +80,8 @@ func (b *Service) read(ctx context.Context, c Caller, at string, fn func(ctx con
 	}))
 }
 
-// atNothing runs fn over a project that has no row yet, as of a moment, nil for
-// now: it has every time and no tick but 0.
+// atNothing runs fn on a project without a row, as of a moment, or nil for now. Such a
+// project existed at any time, but only at tick 0.
 func (s *callTx) atNothing(ctx context.Context, at *point, fn func(ctx context.Context, s *callTx) error) error {
 	if at != nil && at.isTick {
 		if _, err := s.seqOfTick(ctx, at.field, at.tick); err != nil {
@@ -91,7 +91,7 @@ func (s *callTx) atNothing(ctx context.Context, at *point, fn func(ctx context.C
 	return fn(ctx, s)
 }
 
-// readNothing runs fn where there is no store yet.
+// readNothing runs fn if there is no store yet.
 func (b *Service) readNothing(ctx context.Context, c Caller, at *point, fn func(ctx context.Context, s *callTx) error) error {
 	if c.ProjectID != "" {
 		return projectNotFound(c.ProjectID)
@@ -105,8 +105,8 @@ func (b *Service) readNothing(ctx context.Context, c Caller, at *point, fn func(
 	}))
 }
 
-// write runs fn in a transaction over the caller's project, which it makes if
-// need be; a failed fn leaves nothing behind.
+// write runs fn in a transaction on the caller's project, which it creates if necessary.
+// If fn fails, nothing is stored.
 func (b *Service) write(ctx context.Context, c Caller, fn func(ctx context.Context, s *callTx) error) error {
 	return b.change(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.scope(ctx, tx, c, true)
@@ -117,8 +117,8 @@ func (b *Service) write(ctx context.Context, c Caller, fn func(ctx context.Conte
 	})
 }
 
-// change runs fn in a transaction, where there is no store yet in one that leaves
-// nothing behind.
+// change runs fn in a transaction. If there is no store yet, it uses an in-memory store,
+// which is discarded.
 func (b *Service) change(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if b.store == nil {
 		return toFault(store.Scratch(ctx, time.Unix(0, 0), fn))
@@ -142,8 +142,8 @@ func (b *Service) scopeOf(ctx context.Context, tx *store.Tx, p project.Project) 
 	return s, tx.Get(ctx, []any{&s.tick, &s.stream}, selectClock, p.Key)
 }
 
-// findProject is the project that a caller means (records §1, current project).
-// Without make one that has no row yet comes back without a key.
+// findProject returns the caller's project (records §1, current project). Without make, a
+// project without a row is returned without a key.
 func findProject(ctx context.Context, tx *store.Tx, c Caller, make bool) (p project.Project, err error) {
 	if c.Remote && c.ProjectID == "" && c.Project == "" {
 		p, ok, err := project.OfSession(ctx, tx, cmp.Or(c.SessionID, c.Transport))
@@ -173,7 +173,7 @@ func findProject(ctx context.Context, tx *store.Tx, c Caller, make bool) (p proj
 			return p, err
 		}
 		name = c.Place.Slug
-		if c.Place.Identity != "" { // its slug may be another project's
+		if c.Place.Identity != "" { // another project may have its slug
 			return project.Project{ID: name, Name: c.Place.Name}, nil
 		}
 	}
@@ -189,8 +189,8 @@ func findProject(ctx context.Context, tx *store.Tx, c Caller, make bool) (p proj
 
 const maxSessionID = 200
 
-// sessionID is the id of the caller's session (records §1, current session), ""
-// where a new one is to be made.
+// sessionID returns the id of the caller's session (records §1, current session), or ""
+// if a new one must be created.
 func sessionID(ctx context.Context, tx *store.Tx, c Caller) (string, error) {
 	if c.SessionID != "" {
 		return c.SessionID, checkSessionID(c.SessionID)
@@ -207,13 +207,13 @@ func sessionID(ctx context.Context, tx *store.Tx, c Caller) (string, error) {
 func checkSessionID(id string) error {
 	if !utf8.ValidString(id) || utf8.RuneCountInString(id) > maxSessionID || strings.TrimSpace(id) == "" ||
 		strings.ContainsFunc(id, unicode.IsControl) {
-		return invalid("session_id", "a session id is one line of 1 to 200 characters")
+		return invalid("session_id", "a session id must be one line of 1 to 200 characters")
 	}
 	return nil
 }
 
-// member finds the caller's session.
-func (s *callTx) member(ctx context.Context, c Caller) (*member, error) {
+// member returns the state of the caller's session.
+func (s *callTx) member(ctx context.Context, c Caller) (*sessionState, error) {
 	id, err := sessionID(ctx, s.tx, c)
 	if err != nil {
 		return nil, err
@@ -221,8 +221,8 @@ func (s *callTx) member(ctx context.Context, c Caller) (*member, error) {
 	return s.memberOf(ctx, id)
 }
 
-func (s *callTx) memberOf(ctx context.Context, id string) (*member, error) {
-	m := &member{id: id}
+func (s *callTx) memberOf(ctx context.Context, id string) (*sessionState, error) {
+	m := &sessionState{id: id}
 	if id == "" || s.p.Key == 0 {
 		return m, nil
 	}
@@ -236,9 +236,9 @@ func (s *callTx) memberOf(ctx context.Context, id string) (*member, error) {
 	return m, err
 }
 
-// open makes the caller's session active, a new one if need be. The last of what
-// it logs is that the session has started.
-func (s *callTx) open(ctx context.Context, c Caller) (*member, error) {
+// open makes the caller's session active and creates it if necessary. The last change
+// that it logs is the start of the session.
+func (s *callTx) open(ctx context.Context, c Caller) (*sessionState, error) {
 	m, err := s.member(ctx, c)
 	if err != nil || m.isOpen() {
 		return m, err

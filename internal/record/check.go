@@ -11,7 +11,7 @@ import (
 	"cairn/internal/store"
 )
 
-// What must hold of the rows; each query selects what is wrong, in words.
+// Invariants of the rows. Each query selects descriptions of violations.
 func invariants() []string {
 	return []string{
 		`SELECT 'project ' || p.id || ' is at tick ' || p.tick || ', its ticks in the log are others'
@@ -46,9 +46,9 @@ const (
 	selectAllRecords  = `SELECT ` + recordColumns + ` FROM records r WHERE r.project_key = ? ORDER BY r.number`
 )
 
-// Check reads all records and reports what is wrong with them: ticks, numbers,
-// paths, words, activations, and rows that are not what the change log says. Sound
-// ones give no findings. It changes nothing.
+// Check reads all records and reports inconsistencies in ticks, numbers, paths, words and
+// activations, and rows that differ from the change log. Intact records have no findings.
+// It changes nothing.
 func (b *Service) Check(ctx context.Context) (findings []string, err error) {
 	if b.store == nil {
 		return nil, nil
@@ -95,19 +95,19 @@ func (s *callTx) check(ctx context.Context) (found []string, err error) {
 		switch {
 		case newest.Version == 0: // blanked by a purge
 		case !equal(&newest.Record, &r.Record):
-			report(&r, "is not what the change log says")
+			report(&r, "differs from the change log")
 		}
 		path, err := s.pathOf(ctx, r.ParentID, r.number)
 		if err == nil && !bytes.Equal(path, r.path) {
-			report(&r, "is not where its parent is")
+			report(&r, "is not below its parent")
 		}
 		return err
 	}, selectAllRecords, s.p.Key)
 	return found, err
 }
 
-// equal compares two versions; metadata by what it says, since rows that an older
-// cairn restored have the log's spelling.
+// equal compares two versions. It compares metadata by meaning, because rows restored by
+// an older cairn have the log's spelling.
 func equal(a, b *Record) bool {
 	plainA, plainB := *a, *b
 	plainA.Metadata, plainB.Metadata = canonical(a.Metadata), canonical(b.Metadata)

@@ -8,8 +8,9 @@ import (
 	"cairn/internal/store"
 )
 
-// CheckWords reports records whose searchable words are not those of their text, up to
-// 20; none in an intact store. It indexes every record again, and changes nothing.
+// CheckWords reports records whose searchable words differ from their text, up to 20, and
+// none in an intact store. It computes the words of every record again and changes
+// nothing.
 func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	numbers := map[int64]int64{}
 	rows, err := tx.CheckWords(ctx, store.WordIndex{Table: "records_fts", Insert: insertWords, Rows: func(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {

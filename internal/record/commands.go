@@ -6,15 +6,15 @@ import (
 	"cairn/internal/store"
 )
 
-// Project is a project as this part shows it.
+// Project is a project as the commands of records show it.
 type Project struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	Created     Time   `json:"created"` // the time of the call for a project that has no row yet
+	Created     Time   `json:"created"` // time of the call for a project without a row
 	Tick        int64  `json:"tick"`    // the project's logical clock
 
-	At *store.Moment `json:"at,omitempty"` // of a project as it was
+	At *store.Moment `json:"at,omitempty"` // for a past state of the project
 }
 
 // ProjectSummary is a project in a list.
@@ -47,16 +47,16 @@ type OverviewArgs struct {
 	AllSessions bool   // that are open, else the 50 last active
 }
 
-// Overview is where a project stands.
+// Overview is the state of a project.
 type Overview struct {
 	Project        OverviewProject `json:"project"`
-	OpenSessions   []OpenSession   `json:"open_sessions"`   // last active first; at most 50 unless all are asked for
+	OpenSessions   []OpenSession   `json:"open_sessions"`   // last active first; at most 50 unless all are requested
 	RootRecords    []Ref           `json:"root_records"`    // this and the next two: at most 50, in tree order
 	OpenRecords    []Ref           `json:"open_records"`    //
 	LaterRecords   []Ref           `json:"later_records"`   //
 	Totals         Totals          `json:"totals"`          // before the cut
 	RecentActivity []Activity      `json:"recent_activity"` // the newest 20
-	At             *store.Moment   `json:"at,omitempty"`    // of an overview of the past
+	At             *store.Moment   `json:"at,omitempty"`    // for an overview of the past
 }
 
 // OverviewProject is the project of an overview.
@@ -103,23 +103,23 @@ type SearchResult struct {
 	Results []Hit `json:"results"` // best first
 	Total   int   `json:"total"`   // before the limit
 
-	Corrected map[string]string `json:"corrected,omitempty"` // words that no record holds, and the words that replaced them
-	Hint      string            `json:"hint,omitempty"`      // of an empty result: what was tried, and what to try
-	At        *store.Moment     `json:"at,omitempty"`        // of a search in the past
+	Corrected map[string]string `json:"corrected,omitempty"` // words that no record contains, and their replacements
+	Hint      string            `json:"hint,omitempty"`      // for an empty result: what was tried, and what to try next
+	At        *store.Moment     `json:"at,omitempty"`        // for a search in the past
 }
 
 // Hit is a record that a search found.
 type Hit struct {
 	Ref
-	Relevance float64 `json:"relevance"`            // the best of the result is 1.0; three decimals
+	Relevance float64 `json:"relevance"`            // 1.0 for the best hit; three decimals
 	Snippet   string  `json:"snippet"`              // at most 200 characters, matches in **
 	SessionID string  `json:"session_id,omitempty"` // of the session that created the record
-	Matched   string  `json:"matched,omitempty"`    // MatchedSome, or "" for a hit that holds all words of a plain query
+	Matched   string  `json:"matched,omitempty"`    // MatchedSome, or "" for a hit with all words of a plain query
 
 	Project string `json:"-"` // id
 }
 
-// MatchedSome marks a hit that holds some words of a query, not all (amendments §A.1).
+// MatchedSome marks a hit with some words of a query, not all (amendments §A.1).
 const MatchedSome = "some"
 
 // ListArgs are the arguments of List.
@@ -127,7 +127,7 @@ type ListArgs struct {
 	States   []State  `arg:"states,enum=OPEN|LATER|RESOLVED|DISCARDED"`
 	Types    []string `arg:"types"`
 	ParentID string   `arg:"parent_id,nullable" about:"Only what is below this record; null: the roots. Omitted: all records."`
-	Roots    bool     `arg:"parent_id,null"` // what is below nothing
+	Roots    bool     `arg:"parent_id,null"` // only roots
 	// Depth counts levels below ParentID or of the roots: 0 or less for 1, math.MaxInt for all.
 	Depth  int `arg:"depth,default=1,min=1,max=32" about:"How many levels below parent_id."`
 	Limit  int // maximum number of records, 0 for all
@@ -149,7 +149,7 @@ type ActivateArgs struct {
 	Caller   `arg:"project_id,session_id"`
 }
 
-// Activated is what an activation loaded.
+// Activated is the result of an activation.
 type Activated struct {
 	SessionID     string    `json:"session_id"`
 	Context       Bundle    `json:"context"`
@@ -158,11 +158,10 @@ type Activated struct {
 	Changed       *Reloaded `json:"changed_since_loaded,omitempty"`
 }
 
-// Bundle is what is needed to reason with a record. Lists are in the order of
-// creation and never nil.
+// Bundle is a record with its context. Lists are in the order of creation and never nil.
 type Bundle struct {
 	Target        Record    `json:"target"`
-	Parent        *Record   `json:"parent"` // nil for a root, and for one that was purged, with a warning
+	Parent        *Record   `json:"parent"` // nil for a root, and with a warning if the parent was purged
 	Children      Children  `json:"children"`
 	Grandchildren []Ref     `json:"grandchildren"`
 	Warnings      []Warning `json:"warnings,omitempty"`
@@ -174,21 +173,21 @@ type Children struct {
 	Other []Ref    `json:"other"`
 }
 
-// Warning is something to know about a bundle.
+// Warning is a warning about a bundle.
 type Warning struct {
 	Type    string         `json:"type"` // conflict, stale, orphan
 	Message string         `json:"message"`
 	Details map[string]any `json:"details"`
 }
 
-// Holder is another session that holds the record.
+// Holder is another session that has the record active.
 type Holder struct {
 	SessionID    string `json:"session_id"`
 	LastActivity Time   `json:"last_activity"`
 	Message      string `json:"message"`
 }
 
-// Reloaded says that a record was changed since its session loaded it.
+// Reloaded reports that a record was changed since its session loaded it.
 type Reloaded struct {
 	FromVersion int  `json:"from_version"`
 	ToVersion   int  `json:"to_version"`
@@ -200,15 +199,15 @@ type SyncArgs struct {
 	Caller `arg:"project_id,session_id"`
 }
 
-// Synced is what other sessions did.
-type Synced struct {
+// SyncResult contains the changes of other sessions.
+type SyncResult struct {
 	ProjectTick       int64    `json:"project_tick"`
 	SessionTickBefore int64    `json:"session_tick_before"`
 	TickGap           int64    `json:"tick_gap"`
-	Changes           []Change `json:"changes"`        // oldest first, at most 500 and 8 MiB, but one at least
+	Changes           []Change `json:"changes"`        // oldest first, at most 500 and 8 MiB, but at least one
 	SessionStatus     string   `json:"session_status"` // active or stale, before the sync
 	Warning           string   `json:"warning,omitempty"`
-	Truncated         bool     `json:"truncated,omitempty"` // there is more; sync again
+	Truncated         bool     `json:"truncated,omitempty"` // there are more changes; sync again
 }
 
 // Change is one change that another session made.
@@ -232,7 +231,7 @@ type CreateArgs struct {
 	Related  []string        `arg:"related"`
 	Metadata json.RawMessage `arg:"metadata"` // a JSON object; nil for none
 	Caller   `arg:"project_id,session_id"`
-	Cited    []Cited // what the body cites, as it now is
+	Cited    []Cited // the cited code in its present state
 }
 
 // Created is a new record.
@@ -241,7 +240,7 @@ type Created struct {
 	AutoActivated bool   `json:"auto_activated"` // always true
 }
 
-// UpdateArgs are the arguments of Update; what is nil stays as it is.
+// UpdateArgs are the arguments of Update. Fields that are nil stay unchanged.
 type UpdateArgs struct {
 	ID       string          `arg:"id,required"`
 	Title    *string         `arg:"title" about:"The new title." lean:""`
@@ -254,21 +253,20 @@ type UpdateArgs struct {
 	Cited    []Cited // goes with Body
 }
 
-// Updated is the stored record after an update; with a conflict nothing was
-// stored.
+// Updated is the stored record after an update. With a conflict nothing was stored.
 type Updated struct {
 	Record   Record    `json:"record"`
 	Conflict *Conflict `json:"conflict,omitempty"`
 }
 
-// Conflict says that another session stored a version that this one has not
+// Conflict reports that another session stored a version that this session has not
 // loaded.
 type Conflict struct {
 	Message      string  `json:"message"`
 	OtherVersion Record  `json:"other_version"`         // the stored one
 	YourVersion  Record  `json:"your_version"`          // as it would have been stored
 	BaseVersion  int     `json:"base_version"`          // which version this session had loaded
-	MergedBody   *string `json:"merged_body,omitempty"` // both sides' changes of the body, if they do not touch
+	MergedBody   *string `json:"merged_body,omitempty"` // the body with both sides' changes, if they do not overlap
 }
 
 // TransitionArgs are the arguments of Transition.
@@ -286,7 +284,7 @@ type Transitioned struct {
 	CascadeWarning *CascadeWarning `json:"cascade_warning,omitempty"`
 }
 
-// CascadeWarning names the OPEN children of a record that is OPEN no more.
+// CascadeWarning lists the OPEN children of a record that is no longer OPEN.
 type CascadeWarning struct {
 	OpenChildren []Ref  `json:"open_children"`
 	Message      string `json:"message"`
@@ -298,14 +296,14 @@ type SaveArgs struct {
 	Caller  `arg:"project_id,session_id"`
 }
 
-// Saved is what a save covers.
+// Saved is the result of a save.
 type Saved struct {
 	Success      bool     `json:"success"`
 	SavedRecords []string `json:"saved_records"` // in the order of their first change
 	LastSave     Time     `json:"last_save"`
 }
 
-// Closed is what closing a session gave up.
+// Closed is the result of closing a session.
 type Closed struct {
 	Success            bool     `json:"success"`
 	DeactivatedRecords []string `json:"deactivated_records"`
@@ -328,7 +326,7 @@ type HistoryItem struct {
 	ChangeType string `json:"change_type"` // record_created, record_updated, state_transition, conflict_detected
 	Summary    string `json:"summary"`
 	Diff       string `json:"diff,omitempty"`  // unified, of the body; of a conflict from the newest to the other
-	Other      *Other `json:"other,omitempty"` // of a conflict: the version from elsewhere that is kept beside the newest
+	Other      *Other `json:"other,omitempty"` // for a conflict: the version from elsewhere that is kept next to the newest
 	Version    int    `json:"version"`
 	Tick       int64  `json:"tick"`
 }
@@ -349,7 +347,7 @@ type VersionDiff struct {
 	Diff        Diff   `json:"diff"`
 }
 
-// Diff is what differs; what does not is absent.
+// Diff contains the fields that differ.
 type Diff struct {
 	Title   *Pair  `json:"title,omitempty"`
 	Summary *Pair  `json:"summary,omitempty"`
@@ -370,7 +368,7 @@ type ActiveSessionsArgs struct {
 	At       string `arg:"at"`
 }
 
-// ActiveSession is a session that holds a record.
+// ActiveSession is a session that has a record active.
 type ActiveSession struct {
 	SessionID    string `json:"session_id"`
 	LastActivity Time   `json:"last_activity"`

@@ -435,7 +435,7 @@ func TestTransitionMovesTheBaseVersionOnlyFromTheNewest(t *testing.T) {
 	}
 }
 
-func TestLeavingOpenTellsOfOpenChildren(t *testing.T) {
+func TestLeavingOpenReportsOpenChildren(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.create("s", "", "root")

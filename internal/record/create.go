@@ -12,7 +12,7 @@ const (
 	selectIsActive   = `SELECT EXISTS (SELECT 1 FROM activations WHERE project_key = ? AND number = ? AND session_key = ?)`
 )
 
-// draft is the text of a new or changed record, checked and without secrets.
+// draft is the text of a new or changed record, validated and redacted.
 type draft struct {
 	kind, title, summary, body string
 	metadata                   map[string]any
@@ -33,15 +33,15 @@ func (b *Service) draft(a *CreateArgs) (d draft, err error) {
 		}
 	}
 	if a.ParentID != nil && *a.ParentID == "" {
-		return d, invalid("parent_id", "parent_id is a record's id, or null for a root")
+		return d, invalid("parent_id", "parent_id must be a record's id, or null for a root")
 	}
 	d.kind, d.title, d.summary, d.body = b.line(a.Type, maxType), b.line(d.title, maxTitle), b.line(a.Summary, maxSummary), b.text(a.Body)
 	return d, nil
 }
 
-// Create stores a new record below an active one, or as a root, and activates it
-// in the caller's session, which is made if there is none (records §2,
-// create_record). It costs a tick. Repeating it makes another record.
+// Create stores a new record below an active one, or as a root, and activates it in the
+// caller's session, which it creates if necessary (records §2, create_record). It costs a
+// tick. It is not idempotent: each call creates a record.
 //
 // Errors: CodeInvalid, CodeNotFound for the parent and for related ids,
 // CodeParentNotActivated, CodeDepth.
@@ -114,14 +114,14 @@ func (s *callTx) checkParent(ctx context.Context, a *CreateArgs) (*string, error
 		return nil, err
 	}
 	if len(path)/4+1 > s.config.MaxDepth {
-		return nil, fail(fault.Invalid, CodeDepth, fmt.Sprintf("%s is %d levels deep already, which is as deep as the tree may be", id, len(path)/4),
+		return nil, fail(fault.Invalid, CodeDepth, fmt.Sprintf("%s is at depth %d, the maximum depth of the tree", id, len(path)/4),
 			"consider flattening: create it below a record further up", map[string]any{"max_depth": s.config.MaxDepth})
 	}
 	return &id, nil
 }
 
 // isActive reports whether an open session has loaded a record.
-func (s *callTx) isActive(ctx context.Context, m *member, number int64) (active bool, err error) {
+func (s *callTx) isActive(ctx context.Context, m *sessionState, number int64) (active bool, err error) {
 	if !m.isOpen() {
 		return false, nil
 	}

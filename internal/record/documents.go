@@ -17,8 +17,8 @@ import (
 	"cairn/internal/store"
 )
 
-// CodeOtherHistory (Conflict) marks records from elsewhere that are not those of the
-// store's project of that name, neither earlier nor later.
+// CodeOtherHistory (Conflict) marks records from elsewhere whose history has diverged
+// from that of the store's project.
 const CodeOtherHistory = "records_differ"
 
 const (
@@ -29,8 +29,8 @@ const (
 WHERE stream = (SELECT id FROM symbols WHERE text = ?) AND doc IS NOT NULL`
 )
 
-// Bounds of what a document may hold; they are beyond those of the commands, which
-// settings and redaction may move.
+// Limits of a document. They are higher than those of the commands, because settings and
+// redaction can change those.
 const (
 	maxDocumentDepth = 1000
 	maxDocumentLine  = 16 << 10 // bytes of a title, summary or reason
@@ -39,22 +39,23 @@ const (
 	maxDocumentRelated = 1000
 )
 
-// Document is a change of records on its way into a store: from an export, the archive
-// or the log of another store.
+// Document is a change of records from an export, from the archive or from the log of
+// another store.
 type Document struct {
 	Exported
-	DocSHA256 string // of a document that was forgotten, in hex; Doc is nil then
-	Tick      int64  // that a forgotten one cost, 0 for none
+	DocSHA256 string // hash in hex of a forgotten document; Doc is nil then
+	Tick      int64  // tick of a forgotten document, 0 for none
 
-	// Where it was made: a history, by any name, such as the device's incarnation, and its
-	// place there, from 1 and without gaps. A change needs all that are before it. Without
-	// a place it is the next of what is given.
+	// Origin and Place identify the change where it was made: the name of a history, such
+	// as the device's incarnation, and the position there, from 1 and without gaps. A
+	// change needs all changes before it. Without a place it is the next change of its
+	// history.
 	Origin string
 	Place  int64
 }
 
-// Validate says what is wrong with a document, taken by itself, for people; nil for a
-// sound one.
+// Validate returns a human-readable error if a document is invalid, independent of other
+// documents, else nil.
 func (d *Document) Validate() error {
 	sound := d.Exported
 	if d.Doc == nil {
@@ -66,8 +67,8 @@ func (d *Document) Validate() error {
 	return sound.Check()
 }
 
-// Check says what is wrong with a change that was read from an export, taken by
-// itself, for people; nil for a sound one.
+// Check returns a human-readable error if a change from an export is invalid, independent
+// of other changes, else nil.
 func (e *Exported) Check() error {
 	switch {
 	case e.Project == "" || e.ID == "" || e.Session == "":
@@ -84,76 +85,76 @@ func (e *Exported) Check() error {
 	return nil
 }
 
-// Documents takes the records of elsewhere over; nothing else does. It is used by one
-// goroutine. After a transaction that failed, begin with a new one: what is here is
-// known again then, whatever came before.
+// Documents stores records from elsewhere; nothing else does. It must be used by one
+// goroutine. After a failed transaction, start with a new one, because it caches the
+// state of the store.
 type Documents struct {
 	filter    *redact.Filter
 	merging   bool
-	judged    map[string]*history // by project and origin
+	checked   map[string]*history // by project and origin
 	histories map[string]*history
 	here      map[string]*here // by project, if merging
 	counts    Counts
 }
 
-// Counts is what became of documents.
+// Counts counts the results of documents.
 type Counts struct {
 	Records  int `json:"records"`  // made
 	Added    int `json:"added"`    // changes
-	Known    int `json:"known"`    // changes that were here
-	Redacted int `json:"redacted"` // changes in which the present rules found a secret
+	Known    int `json:"known"`    // changes that were already stored
+	Redacted int `json:"redacted"` // changes in which the current rules found a secret
 
-	// Of merged histories:
-	Conflicts  int `json:"conflicts"`  // versions that are kept beside the newest here
-	Renumbered int `json:"renumbered"` // records whose number another one has here
+	// For merged histories:
+	Conflicts  int `json:"conflicts"`  // versions kept next to the newest here
+	Renumbered int `json:"renumbered"` // records whose number was taken here
 }
 
-// NewDocuments takes over what is the store's own history, or goes on with it: an
-// export, an archive. Documents come in their order. They are applied as they are, or
-// not at all. The filter is applied to what is stored.
+// NewDocuments returns a Documents for exports and archives, which repeat or continue the
+// store's own history. Documents must be in order. They are applied unchanged or not at
+// all, except that the filter redacts them.
 func NewDocuments(filter *redact.Filter) *Documents {
-	return &Documents{filter: filter, judged: map[string]*history{}, histories: map[string]*history{}, here: map[string]*here{}}
+	return &Documents{filter: filter, checked: map[string]*history{}, histories: map[string]*history{}, here: map[string]*here{}}
 }
 
-// NewMerging takes over the histories of other writers, by the rule of the package
-// comment. Documents that have a place may come in any order and more than once.
+// NewMerging returns a Documents for histories of other writers, by the rules in the
+// package comment. Documents with a place may come in any order and more than once.
 func NewMerging(filter *redact.Filter) *Documents {
 	d := NewDocuments(filter)
 	d.merging = true
 	return d
 }
 
-// Counts is what became of the documents so far.
+// Counts returns the results so far.
 func (d *Documents) Counts() Counts { return d.counts }
 
-// history is one project's records as one origin tells them.
+// history is the state of one project's records in one origin.
 type history struct {
-	past   past
+	past   historyState
 	stream string
-	tick   int64 // of the store's project at the beginning
-	end    int64 // the seq of the last change that both have
-	have   int   // how many both have
-	over   bool  // the store has no more to compare
+	tick   int64 // tick of the store's project at the start
+	end    int64 // seq of the last common change
+	have   int   // number of common changes
+	over   bool  // the store has no further changes to compare
 
-	place   int64 // of the last document that was taken
+	place   int64 // place of the last document that was stored
 	waiting map[int64]Document
-	moved   // if it is merged
+	moved   // for merged histories
 }
 
-// Judge says of a document, after those before it, if Apply would add it, without
-// storing anything. Documents are compared in their order and by what they say, not by
-// how they spell it. A project that does not exist has none. why reports what is wrong
-// with one that cannot stand at its place, nil for none; one of a newer cairn's is
-// Unavailable, CodeNewerDocument. With NewMerging it does not compare: isNew is true.
+// Check reports whether Apply would store a document, given the documents before it. It
+// stores nothing. Documents are compared in order and by meaning, not by spelling. A
+// project that does not exist has no documents. why is the reason why a document is
+// invalid at its position, else nil; a document of a newer cairn is Unavailable,
+// CodeNewerDocument. With NewMerging it does not compare, and isNew is true.
 //
-// Errors (Conflict): CodeOtherHistory for another history, CodeBothHaveRecords for
-// two projects of the documents that are one here.
-func (d *Documents) Judge(ctx context.Context, tx *store.Tx, doc Document) (isNew bool, why, err error) {
+// Errors (Conflict): CodeOtherHistory for a diverged history, CodeBothHaveRecords if two
+// projects of the documents are one here.
+func (d *Documents) Check(ctx context.Context, tx *store.Tx, doc Document) (isNew bool, why, err error) {
 	c, why := doc.read()
 	if why != nil {
 		return false, why, nil
 	}
-	h, err := d.history(ctx, tx, d.judged, &doc)
+	h, err := d.history(ctx, tx, d.checked, &doc)
 	if err != nil {
 		return false, nil, err
 	}
@@ -167,15 +168,14 @@ func (d *Documents) Judge(ctx context.Context, tx *store.Tx, doc Document) (isNe
 	return !known, nil, err
 }
 
-// Apply takes a document over: it appends it to this store's log, with its own time and
-// session, and brings the rows to it, unless it is here. The project, which may be an
-// alias, and the session are made if they are missing; import those first for all that is
-// known of them. A session that the documents never began begins with its first. One that
-// has a place waits for those before it (see Waiting).
+// Apply stores a document unless it is already stored. It appends it to this store's log,
+// with the document's time and session, and updates the rows. It creates a missing
+// session and a missing project, which may be an alias; import those first to keep their
+// data. A session without a start begins with its first document. A document with a place
+// waits for those before it (see Waiting).
 //
-// Errors: Invalid, CodeInvalid, for one that Judge refuses with why; those of Judge;
-// CodeConflict (Conflict) for a history that others went on with meanwhile: repeating
-// the import judges it again.
+// Errors: Invalid, CodeInvalid, for a document that Check refuses with why; those of
+// Check; CodeConflict (Conflict) if others changed the records meanwhile: import again.
 func (d *Documents) Apply(ctx context.Context, tx *store.Tx, doc Document) error {
 	h, err := d.history(ctx, tx, d.histories, &doc)
 	if err != nil {
@@ -199,8 +199,8 @@ func (d *Documents) Apply(ctx context.Context, tx *store.Tx, doc Document) error
 	return nil
 }
 
-// Waiting are the documents that are not applied, since one before them has not come, in
-// the order of their histories.
+// Waiting returns the documents that are not applied because an earlier one is missing,
+// in the order of their histories.
 func (d *Documents) Waiting() (list []Document) {
 	for _, name := range slices.Sorted(maps.Keys(d.histories)) {
 		waiting := d.histories[name].waiting
@@ -224,10 +224,10 @@ func (d *Documents) take(ctx context.Context, tx *store.Tx, h *history, doc Docu
 	if d.merging {
 		known, err = d.merge(ctx, tx, h, &c)
 	} else {
-		known, err = d.goOn(ctx, tx, h, &c)
+		known, err = d.applyOwn(ctx, tx, h, &c)
 	}
 	if err != nil {
-		delete(d.here, h.stream) // it may tell of what is not stored
+		delete(d.here, h.stream) // it may contain changes that are not stored
 		return err
 	}
 	if known {
@@ -253,9 +253,9 @@ func (d *Documents) take(ctx context.Context, tx *store.Tx, h *history, doc Docu
 	return nil
 }
 
-// goOn applies a document of the store's own history, unless it is here.
-func (d *Documents) goOn(ctx context.Context, tx *store.Tx, h *history, c *change) (known bool, err error) {
-	if j := d.judged[historyName(&c.Document)]; j != nil && c.Doc != nil && h.have < j.have {
+// applyOwn applies a document of the store's own history, unless it is already stored.
+func (d *Documents) applyOwn(ctx context.Context, tx *store.Tx, h *history, c *change) (known bool, err error) {
+	if j := d.checked[historyName(&c.Document)]; j != nil && c.Doc != nil && h.have < j.have {
 		h.have, h.end, h.over = h.have+1, j.end, j.over
 		return true, nil
 	}
@@ -283,7 +283,7 @@ func (d *Documents) goOn(ctx context.Context, tx *store.Tx, h *history, c *chang
 	return false, tx.Get(ctx, []any{&h.end}, selectStreamEnd, h.stream)
 }
 
-// put stores a document as it is.
+// put stores a document unchanged.
 func (s *callTx) put(ctx context.Context, c *change) error {
 	if c.Doc == nil {
 		return s.putForgotten(ctx, c)
@@ -291,7 +291,7 @@ func (s *callTx) put(ctx context.Context, c *change) error {
 	return s.apply(ctx, store.Change{Kind: c.Kind, ID: c.ID, Doc: c.Doc, Session: c.Session, Agent: c.Agent, At: c.At})
 }
 
-// putForgotten stores that there was a change, at its tick.
+// putForgotten stores a change without a document, at its tick.
 func (s *callTx) putForgotten(ctx context.Context, c *change) error {
 	if err := s.follow(c.Tick); err != nil {
 		return err
@@ -313,8 +313,8 @@ func (s *callTx) putForgotten(ctx context.Context, c *change) error {
 	})
 }
 
-// compare reports whether a document is the store's at that place of its history, if the
-// store has come that far.
+// compare compares a document with the store's change at the same position, if there is
+// one. It reports whether they are equal.
 func (d *Documents) compare(ctx context.Context, tx *store.Tx, h *history, c *change) (known bool, err error) {
 	if c.Doc == nil {
 		return c.Tick <= h.tick, nil
@@ -333,15 +333,15 @@ func (d *Documents) compare(ctx context.Context, tx *store.Tx, h *history, c *ch
 	}
 	if !same {
 		return false, fault.Newf(fault.Conflict, CodeOtherHistory,
-			"the project %s has records of another history here: they part at change %d (%s)", c.Project, h.have+1, c.ID).
-			WithHint("`cairn import --merge` puts the records of an export behind those that are here; with --db it goes into a store of its own")
+			"the project %s has records of another history here: they diverge at change %d (%s)", c.Project, h.have+1, c.ID).
+			WithHint("`cairn import --merge` adds the records of an export after the existing ones; --db imports it into a separate store")
 	}
 	h.have, h.end = h.have+1, seq
 	return true, nil
 }
 
-// next is the store's change after those that both have, with its seq; 0 if there
-// is none.
+// next returns the store's change after the common ones, with its seq, or 0 if there is
+// none.
 func (h *history) next(ctx context.Context, tx *store.Tx) (here Exported, seq int64, err error) {
 	err = tx.Each(ctx, func(rows *sql.Rows) (err error) {
 		seq, here, err = scanExported(rows)
@@ -350,7 +350,8 @@ func (h *history) next(ctx context.Context, tx *store.Tx) (here Exported, seq in
 	return here, seq, err
 }
 
-// isSame reports whether two changes say the same under the present rules.
+// isSame reports whether two changes have the same meaning under the current redaction
+// rules.
 func (d *Documents) isSame(c *change, here Exported) (bool, error) {
 	err := c.redact(d.filter)
 	h, why := (&Document{Exported: here}).read()
@@ -361,10 +362,10 @@ func (d *Documents) isSame(c *change, here Exported) (bool, error) {
 		c.Agent == h.Agent && c.At == h.At, err
 }
 
-// historyName tells histories apart.
+// historyName returns a unique name for a document's history.
 func historyName(doc *Document) string { return doc.Project + "\x00" + doc.Origin }
 
-// history is what is known of the history of a document.
+// history returns the state of the history of a document.
 func (d *Documents) history(ctx context.Context, tx *store.Tx, all map[string]*history, doc *Document) (*history, error) {
 	name := historyName(doc)
 	if h := all[name]; h != nil {
@@ -375,7 +376,7 @@ func (d *Documents) history(ctx context.Context, tx *store.Tx, all map[string]*h
 		return nil, err
 	}
 	h := &history{
-		stream: streamPrefix + doc.Project, over: !ok, past: past{records: map[int64]standing{}}, waiting: map[int64]Document{},
+		stream: streamPrefix + doc.Project, over: !ok, past: historyState{records: map[int64]lastVersion{}}, waiting: map[int64]Document{},
 		moved: moved{ids: map[int64]int64{}, versions: map[int64][]meeting{}, claimed: map[string]int{}},
 	}
 	if ok {
@@ -390,17 +391,17 @@ func (d *Documents) history(ctx context.Context, tx *store.Tx, all map[string]*h
 			other, _, _ = strings.Cut(other, "\x00")
 			return nil, fault.Newf(fault.Conflict, CodeBothHaveRecords,
 				"%s and %s are one project here, and the file has records of both, whose ids and ticks would collide", other, doc.Project).
-				WithHint("`cairn import --merge` gives those of the second new numbers; with --db the file goes into a store of its own")
+				WithHint("`cairn import --merge` gives those of the second new numbers; --db imports the file into a separate store")
 		}
 	}
 	all[name] = h
 	return h, nil
 }
 
-// judgedPast is what the judged documents of a project come to.
-func (d *Documents) judgedPast(projectID string) *past {
-	if h := d.judged[projectID+"\x00"]; h != nil {
+// checkedState returns the state after the checked documents of a project.
+func (d *Documents) checkedState(projectID string) *historyState {
+	if h := d.checked[projectID+"\x00"]; h != nil {
 		return &h.past
 	}
-	return &past{}
+	return &historyState{}
 }

@@ -19,8 +19,8 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// logOf is the log of project p's records as another writer's, by the name of its
-// history.
+// logOf returns the log of project p's records as the history of another writer with the
+// given name.
 func logOf(t testing.TB, s *store.Store, origin string) (list []record.Document) {
 	t.Helper()
 	for _, c := range storetest.Changes(t, s) {
@@ -34,7 +34,7 @@ func logOf(t testing.TB, s *store.Store, origin string) (list []record.Document)
 	return list
 }
 
-// merged takes histories over, a document in each transaction.
+// merged applies histories, one document per transaction.
 func merged(t testing.TB, s *store.Store, lists ...[]record.Document) record.Counts {
 	t.Helper()
 	docs := record.NewMerging(filterOf(t))
@@ -49,7 +49,7 @@ func merged(t testing.TB, s *store.Store, lists ...[]record.Document) record.Cou
 	return docs.Counts()
 }
 
-// worked is a desk after random commands, with a clock of its own.
+// worked returns a desk after random commands, with its own clock.
 func worked(t *rapid.T, d *desk, commands int) *desk {
 	for range rapid.IntRange(1, commands).Draw(t, "commands") {
 		d.random(t, tally{})
@@ -57,8 +57,8 @@ func worked(t *rapid.T, d *desk, commands int) *desk {
 	return d
 }
 
-// TestALogInAnyOrderAndTwiceGivesAnEqualStore, ticks, numbers and versions included, for
-// each change waits for the one before it.
+// Ticks, numbers and versions are equal too, because each change waits for the one before
+// it.
 func TestALogInAnyOrderAndTwiceGivesAnEqualStore(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -111,7 +111,7 @@ func TestWhatMustWaitIsReportedAndNotLost(t *testing.T) {
 	wantCopy(t, other, d)
 }
 
-// twoWriters are two desks that part after what both have.
+// twoWriters returns two desks with a common history that then diverge.
 func twoWriters(t testing.TB) (a, b *desk) {
 	a = newDesk(t)
 	a.create("sa", "", "root")
@@ -121,8 +121,8 @@ func twoWriters(t testing.TB) (a, b *desk) {
 	return a, b
 }
 
-// TestTwoVersionsOfOneRecordAreBothKept: the second is kept beside the first, with a
-// proposal, and whoever goes on from both ends the conflict on either side.
+// The second version is kept next to the first, with a proposal. A version based on both
+// ends the conflict on either side.
 func TestTwoVersionsOfOneRecordAreBothKept(t *testing.T) {
 	t.Parallel()
 	a, b := twoWriters(t)
@@ -159,8 +159,7 @@ func TestTwoVersionsOfOneRecordAreBothKept(t *testing.T) {
 	want(t, "body at a in the end", a.get("R001").Body, "ONE\ntwo\nTHREE\n")
 }
 
-// TestARecordWhoseNumberIsTakenGetsTheNext, and is named by it wherever it is referred
-// to.
+// All references to the record use the new number.
 func TestARecordWhoseNumberIsTakenGetsTheNext(t *testing.T) {
 	t.Parallel()
 	a, b := twoWriters(t)
@@ -191,9 +190,9 @@ func TestARecordWhoseNumberIsTakenGetsTheNext(t *testing.T) {
 	wantCopy(t, copied, a)
 }
 
-// TestTwoWritersLoseNothing lets two stores that began alike go on at random and takes
-// each one's log into the other, and both into a third: every version of the one is in
-// the history of the other, what was newest stays the newest, and nothing comes twice.
+// Two stores with a common history continue at random. Each log is applied to the other
+// store, and both to a third. Every version of one is then in the history of the other,
+// the newest versions stay the newest, and nothing is stored twice.
 func TestTwoWritersLoseNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -255,8 +254,8 @@ func isVersionOf(t testing.TB, d *desk, id, text string) bool {
 	return false
 }
 
-// TestAnExportOfAnotherHistoryIsRefusedWhole, for an import never merges.
-func TestAnExportOfAnotherHistoryIsRefusedWhole(t *testing.T) {
+// An import never merges.
+func TestAnExportOfAnotherHistoryIsRefusedCompletely(t *testing.T) {
 	t.Parallel()
 	a, b := twoWriters(t)
 	a.create("sa", "", "mine")
@@ -265,7 +264,7 @@ func TestAnExportOfAnotherHistoryIsRefusedWhole(t *testing.T) {
 	var err error
 	for _, e := range exported(t, b.store) {
 		err = a.store.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-			_, why, err := docs.Judge(ctx, tx, record.Document{Exported: e})
+			_, why, err := docs.Check(ctx, tx, record.Document{Exported: e})
 			if why != nil {
 				t.Fatal(why)
 			}
@@ -280,8 +279,8 @@ func TestAnExportOfAnotherHistoryIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// TestWhatWasForgottenDoesNotComeBack from a store that still has it.
-func TestWhatWasForgottenDoesNotComeBack(t *testing.T) {
+// Another store still has the forgotten data.
+func TestForgottenDataIsNotRestored(t *testing.T) {
 	t.Parallel()
 	a, b := twoWriters(t)
 	log := logOf(t, a.store, "a")
@@ -298,7 +297,7 @@ func TestWhatWasForgottenDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// TestAForgottenChangeCostsItsTick where it comes from and where it goes.
+// It costs the tick in both stores.
 func TestAForgottenChangeCostsItsTick(t *testing.T) {
 	t.Parallel()
 	a, _ := twoWriters(t)
@@ -320,8 +319,8 @@ func TestAForgottenChangeCostsItsTick(t *testing.T) {
 	want(t, "the next record", c.create("sa", "R001", "next").ID, "R003")
 }
 
-// FuzzDocuments merges documents of anybody into a store with records of its own: they
-// are refused or stored, and the store stays sound.
+// Arbitrary documents are merged into a store with records. They are refused or stored,
+// and the store stays intact.
 func FuzzDocuments(f *testing.F) {
 	a, b := twoWriters(f)
 	a.create("sa", "R001", "mine")

@@ -6,10 +6,10 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// TestCommandsHoldOverEncryptedStores runs tests with most of the SQL again, over
-// the driver and the files of encrypted stores.
+// TestCommandsHoldOverEncryptedStores runs the tests with most of the SQL again, with the
+// driver and the files of encrypted stores.
 func TestCommandsHoldOverEncryptedStores(t *testing.T) {
 	t.Parallel()
 	storetest.RunEncrypted(t, "TestConflictIsShownAndNothingIsLost", "TestSearch", "TestSearchFindsWhatThePlainQueryFinds", "TestHistoryAndDiff", "TestActivity",
-		"TestSyncTellsWhatOthersDid", "TestAsOfTakesATickOrATime", "TestListsAreInTreeOrder", "TestSaveAndClose")
+		"TestSyncReportsChangesOfOthers", "TestAsOfTakesATickOrATime", "TestListsAreInTreeOrder", "TestSaveAndClose")
 }

@@ -9,9 +9,9 @@ import (
 	"cairn/internal/store"
 )
 
-// Exported is one change of a project's records as exports carry it. From all of
-// them, in their order, the records with their versions, ticks, sessions and
-// history are made again (see Apply).
+// Exported is one change of a project's records in an export. Applying all of them in
+// order recreates the records with their versions, ticks, sessions and history (see
+// Documents).
 type Exported struct {
 	Kind    string          `json:"kind,omitempty"` // KindRecord or KindEvent
 	Project string          `json:"project"`
@@ -44,7 +44,7 @@ WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL G
 	selectRecordSessions = `SELECT session_key FROM record_sessions WHERE project_key = ?`
 )
 
-// SessionKeys are the sessions that take part in the records of one project, by key.
+// SessionKeys returns the keys of the sessions that have opened records of one project.
 func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) (keys []int64, err error) {
 	if of.ID == "" {
 		return nil, nil
@@ -58,8 +58,8 @@ func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) (keys []in
 	return keys, err
 }
 
-// Export gives the changes of the records of a callTx: project by project, each
-// in the order of its log, one at a time.
+// Export calls put with the changes of the records of a scope, project by project, each
+// in the order of its log.
 func Export(ctx context.Context, tx *store.Tx, of project.Scope, put func(kind string, v any) error) error {
 	return eachStream(ctx, tx, of, func(id, stream string) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
@@ -74,7 +74,7 @@ func Export(ctx context.Context, tx *store.Tx, of project.Scope, put func(kind s
 	})
 }
 
-// CountExported is how many changes Export gives, by kind.
+// CountExported returns the number of changes of Export, by kind.
 func CountExported(ctx context.Context, tx *store.Tx, of project.Scope) (map[string]int, error) {
 	out := map[string]int{}
 	err := eachStream(ctx, tx, of, func(_, stream string) error {

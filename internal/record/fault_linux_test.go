@@ -12,7 +12,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-func TestOnAFullDiskNothingIsHalfStored(t *testing.T) {
+func TestChangesAreAtomicOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := syscall.Mount("cairn", dir, "tmpfs", 0, "size=4m"); err != nil {

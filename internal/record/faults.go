@@ -9,7 +9,7 @@ import (
 	"cairn/internal/store"
 )
 
-// Codes of the errors that this room makes (seed, error codes; records §2, §6).
+// Error codes of this package (seed, error codes; records §2, §6).
 const (
 	CodeInvalid            = "INVALID_ARGUMENT"     // Invalid; details.field names it
 	CodeNotFound           = "RECORD_NOT_FOUND"     // NotFound; details.missing are the ids
@@ -30,7 +30,7 @@ func fail(kind fault.Kind, code, message, hint string, details map[string]any) e
 	return e
 }
 
-// invalid is the error for an argument that breaks its rule.
+// invalid returns the error for an invalid argument.
 func invalid(field, message string) error {
 	return fail(fault.Invalid, CodeInvalid, message, "correct "+field+" and call again", map[string]any{"field": field})
 }
@@ -41,12 +41,12 @@ func recordNotFound(ids ...string) error {
 		shown[i] = fmt.Sprintf("%.40q", id)
 	}
 	return fail(fault.NotFound, CodeNotFound, "there is no record "+strings.Join(shown, ", "),
-		"check the ID's spelling; list_records and search_records show what there is", map[string]any{"missing": ids})
+		"check the spelling of the id; list_records and search_records show existing records", map[string]any{"missing": ids})
 }
 
 func projectNotFound(id string) error {
 	return fail(fault.NotFound, CodeProjectNotFound, fmt.Sprintf("there is no project %.80q", id),
-		"list_projects shows them; create_project makes one", map[string]any{"project_id": id})
+		"list_projects shows them; create_project creates one", map[string]any{"project_id": id})
 }
 
 func sessionNotFound(id string) error {
@@ -67,8 +67,8 @@ func parentNotActivated(id string) error {
 		fmt.Sprintf("call activate with id %s first", id), map[string]any{"parent_id": id})
 }
 
-// toFault gives what the store could not do the code of the contract, with the
-// store's own words and hint (records §6).
+// toFault converts an error of the store to the code of the contract, with the store's
+// message and hint (records §6).
 func toFault(err error) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Kind != fault.Unavailable && f.Code != store.CodeCorrupt || f.Code == CodeUnavailable {
@@ -76,7 +76,7 @@ func toFault(err error) error {
 	}
 	hint := f.Hint
 	if hint == "" {
-		hint = "nothing was stored; see `cairn doctor` and try again"
+		hint = "nothing was stored; run `cairn doctor` and try again"
 	}
 	e := fault.Wrap(err, fault.Unavailable, CodeUnavailable, "the store cannot be used: "+f.Message).WithHint(hint)
 	e.Details = map[string]any{"cause": f.Code}

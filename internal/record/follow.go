@@ -11,12 +11,12 @@ import (
 	"cairn/internal/strictjson"
 )
 
-// CodeNewerDocument (Unavailable) marks a change's document that has a field which
-// only a newer cairn can have written.
+// CodeNewerDocument (Unavailable) marks a change's document with a field that only a
+// newer cairn can have written.
 const CodeNewerDocument = "record_newer"
 
-// change is a change with its document read: one of entry and event is set, unless it
-// was forgotten.
+// change is a change with its decoded document: either entry or event is set, unless the
+// document was forgotten.
 type change struct {
 	Document
 	entry    *Entry
@@ -24,7 +24,7 @@ type change struct {
 	redacted bool // a secret was found in it
 }
 
-// read reads the document of a change; why reports what is wrong with it.
+// read decodes the document of a change. why is the reason if it is invalid.
 func (d *Document) read() (c change, why error) {
 	c = change{Document: *d}
 	if d.Doc == nil {
@@ -32,10 +32,10 @@ func (d *Document) read() (c change, why error) {
 	}
 	if d.Kind == KindEvent {
 		c.event = &Event{}
-		return c, readDocument(d.Doc, c.event, "its doc is no event")
+		return c, readDocument(d.Doc, c.event, "its doc is not an event")
 	}
 	c.entry = &Entry{}
-	if why := readDocument(d.Doc, c.entry, "its doc is no version of a record"); why != nil {
+	if why := readDocument(d.Doc, c.entry, "its doc is not a version of a record"); why != nil {
 		return c, why
 	}
 	c.entry.Created, c.entry.Modified, c.entry.Cited = Time(c.entry.CreatedNS), Time(c.entry.ModifiedNS), c.entry.Sources
@@ -54,7 +54,7 @@ func readDocument(doc []byte, into any, otherwise string) error {
 	return errors.New(otherwise)
 }
 
-// write spells the document as this store's log does, whoever wrote the export.
+// write encodes the document in the spelling of this store's log.
 func (c *change) write() (err error) {
 	if c.event != nil {
 		c.Doc, err = json.Marshal(c.event)
@@ -64,7 +64,7 @@ func (c *change) write() (err error) {
 	return err
 }
 
-// redact applies the present rules to a change, which may be older than they are.
+// redact applies the current redaction rules to a change, which may be older.
 func (c *change) redact(filter *redact.Filter) error {
 	if c.Doc == nil {
 		return nil
@@ -90,7 +90,7 @@ func (c *change) redact(filter *redact.Filter) error {
 	return c.write()
 }
 
-// texts are what people wrote in a version, without its metadata.
+// texts returns what people wrote in a version, without its metadata.
 func (e *Entry) texts() []*string {
 	list := []*string{&e.Title, &e.Summary, &e.Body, &e.Reason, &e.Type}
 	if o := e.Other; o != nil {
@@ -121,23 +121,23 @@ func redactObject(text *json.RawMessage, filter *redact.Filter) (found bool, err
 	return found, err
 }
 
-// past is what the changes of a project so far come to, as far as the next ones
-// have to follow it.
-type past struct {
+// historyState is the state after the changes of a project so far, as needed to check the
+// next ones.
+type historyState struct {
 	tick    int64
-	records map[int64]standing
+	records map[int64]lastVersion
 }
 
-// standing is a record as the next of its versions has to follow it.
-type standing struct {
+// lastVersion is the last version of a record, as needed to check the next one.
+type lastVersion struct {
 	version, depth int
 	parent         string
-	created        int64 // 0 if there is no version, or none that is known
+	created        int64 // 0 if there is no known version
 }
 
-// follow says what is wrong with a change at its place, for people, and takes it
-// into account; nil for one that a history can go on with.
-func (h *past) follow(c *change) error {
+// follow checks a change at its position and adds it to the state. It returns a
+// human-readable error if the change cannot follow, else nil.
+func (h *historyState) follow(c *change) error {
 	if c.Doc == nil {
 		return h.forget(c)
 	}
@@ -152,7 +152,7 @@ func (h *past) follow(c *change) error {
 	if d.Tick != h.tick+1 {
 		return errors.New("its tick does not follow the one before it")
 	}
-	old := h.records[number] // of version 0 if there is none
+	old := h.records[number] // version 0 if there is none
 	if d.Version != old.version+1 {
 		return errors.New("its version does not follow the one before it")
 	}
@@ -167,16 +167,16 @@ func (h *past) follow(c *change) error {
 	if why != nil {
 		return why
 	}
-	h.tick, h.records[number] = d.Tick, standing{d.Version, depth, deref(d.ParentID), d.CreatedNS}
+	h.tick, h.records[number] = d.Tick, lastVersion{d.Version, depth, deref(d.ParentID), d.CreatedNS}
 	return nil
 }
 
-// maxLostIDs is by how much the numbers of records may be ahead of the ticks: each
-// costs a tick, but a store that was restored from a damaged archive has fewer ticks
-// than it gives no id of again (see Reindexer).
+// maxLostIDs is the maximum lead of record numbers over ticks. Each record costs a tick,
+// but a store restored from a damaged archive has fewer ticks than used ids (see
+// Reindexer).
 const maxLostIDs = 1_000_000
 
-// checkNumbers judges what is no text of a version.
+// checkNumbers checks the fields of a version that are not texts.
 func (e *Entry) checkNumbers(number int64) error {
 	moment := e.CreatedNS > 0 && e.ModifiedNS > 0
 	clock := 0 <= e.SyncTick && e.SyncTick <= e.Tick && number <= e.Tick+maxLostIDs
@@ -194,14 +194,14 @@ func (e *Entry) checkNumbers(number int64) error {
 	case !slices.Contains(states(), e.State) || !moment || !clock || !base:
 		return errors.New("its state, time or one of its numbers is out of range")
 	case e.Event != event:
-		return errors.New("its event is not one of such a version")
+		return errors.New("its event does not fit the version")
 	case e.Drifted || len(e.Citations) > 0:
-		return errors.New("it has the state of citations, which no change has")
+		return errors.New("it contains the state of citations, which changes never contain")
 	}
 	return nil
 }
 
-// checkTexts judges the texts of a version.
+// checkTexts checks the texts of a version.
 func (e *Entry) checkTexts() error {
 	for _, text := range e.texts() {
 		limit := maxDocumentLine
@@ -212,7 +212,7 @@ func (e *Entry) checkTexts() error {
 		case len(*text) > limit:
 			return errors.New("one of its texts is too long")
 		case strings.ContainsRune(*text, 0):
-			return errors.New("one of its texts holds a NUL character")
+			return errors.New("one of its texts contains a NUL character")
 		}
 	}
 	for _, object := range e.objects() {
@@ -226,22 +226,23 @@ func (e *Entry) checkTexts() error {
 	return e.Origin.check()
 }
 
-// place is how deep a version stands; it says what is wrong with what it refers to.
-func (h *past) place(d *Entry, old standing) (depth int, why error) {
+// place returns the depth of a version in the tree. why is the reason if its references
+// are invalid.
+func (h *historyState) place(d *Entry, old lastVersion) (depth int, why error) {
 	depth = 1
 	if d.ParentID != nil {
 		p, ok := h.find(*d.ParentID)
 		if !ok {
-			return 0, errors.New("its parent is no earlier record")
+			return 0, errors.New("its parent is not an earlier record")
 		}
 		depth = p.depth + 1
 	}
 	if old.created > 0 && (old.parent != deref(d.ParentID) || old.created != d.CreatedNS) {
-		return 0, errors.New("its parent or its creation is not that of the version before it")
+		return 0, errors.New("its parent or its creation differs from the version before it")
 	}
 	for _, id := range append(slices.Clone(d.Related), d.ResolvedBy) {
 		if _, ok := h.find(id); !ok && id != "" {
-			return 0, errors.New("it refers to a record that is no earlier one")
+			return 0, errors.New("it refers to a record that is not an earlier one")
 		}
 	}
 	if depth > maxDocumentDepth {
@@ -250,23 +251,23 @@ func (h *past) place(d *Entry, old standing) (depth int, why error) {
 	return depth, nil
 }
 
-func (h *past) find(id string) (standing, bool) {
+func (h *historyState) find(id string) (lastVersion, bool) {
 	number, _ := numberOf(id)
 	s, ok := h.records[number]
 	return s, ok
 }
 
-func (h *past) hasAll(ids []string) bool {
+func (h *historyState) hasAll(ids []string) bool {
 	return !slices.ContainsFunc(ids, func(id string) bool { _, ok := h.find(id); return !ok })
 }
 
-// numberOf is the number of an id in its usual form.
+// numberOf returns the number of an id in its usual form.
 func numberOf(id string) (int64, bool) {
 	number, ok := parseID(id)
 	return number, ok && formatID(number) == id
 }
 
-// eventTypes are the types that an Event can have.
+// eventTypes returns the types that an Event can have.
 func eventTypes() []string {
 	return []string{
 		SessionStarted, SessionSaved, SessionClosed, SessionBranched, RecordActivation, ConflictDetected, ConflictResolved,
@@ -274,7 +275,7 @@ func eventTypes() []string {
 	}
 }
 
-func (h *past) followEvent(c *change) error {
+func (h *historyState) followEvent(c *change) error {
 	d := c.event
 	r, known := h.find(d.RecordID)
 	tick := int64(0)
@@ -291,11 +292,11 @@ func (h *past) followEvent(c *change) error {
 	case d.Tick != tick:
 		return errors.New("its tick does not follow the one before it")
 	case d.RecordID != "" && !known || !h.hasAll(d.Records):
-		return errors.New("it refers to a record that is no earlier one")
+		return errors.New("it refers to a record that is not an earlier one")
 	case !base || !synced:
 		return errors.New("one of its numbers is out of range")
 	case d.Type == SessionBranched && d.Parent == "":
-		return errors.New("it branches off no session")
+		return errors.New("its parent session is missing")
 	case len(d.Summary)+len(d.Parent) > maxDocumentLine:
 		return errors.New("one of its texts is too long")
 	case d.Origin.check() != nil:
@@ -305,9 +306,9 @@ func (h *past) followEvent(c *change) error {
 	return nil
 }
 
-// forget takes a change into account whose document was forgotten: of a version all
-// that is left is that it was there.
-func (h *past) forget(c *change) error {
+// forget adds a change without a document to the state. Of a version only its existence
+// is known.
+func (h *historyState) forget(c *change) error {
 	if c.Tick == 0 {
 		return nil
 	}
@@ -319,7 +320,7 @@ func (h *past) forget(c *change) error {
 		if !ok || number > c.Tick+maxLostIDs {
 			return errors.New("its id is not a record's")
 		}
-		h.records[number] = standing{version: h.records[number].version + 1, depth: max(h.records[number].depth, 1)}
+		h.records[number] = lastVersion{version: h.records[number].version + 1, depth: max(h.records[number].depth, 1)}
 	}
 	h.tick = c.Tick
 	return nil

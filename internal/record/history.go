@@ -10,14 +10,14 @@ import (
 	"cairn/internal/linediff"
 )
 
-// ofRecord are the versions of a record in the change log, of the stream ?1 and
-// the id ?2, up to the change ?3.
+// ofRecord selects the versions of a record in the change log, of the stream ?1 and the
+// id ?2, up to the change ?3.
 const ofRecord = ` FROM changes c INDEXED BY changes_with_doc LEFT JOIN symbols s ON s.id = c.session
 WHERE c.kind = (SELECT id FROM symbols WHERE text = '` + KindRecord + `') AND c.id = ?2 AND c.doc IS NOT NULL
   AND c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.seq <= ?3 `
 
 const (
-	// previousDoc is the version before that of the change c.
+	// previousDoc selects the version before that of the change c.
 	previousDoc = `ifnull((SELECT b.doc FROM changes b INDEXED BY changes_with_doc WHERE b.kind = c.kind AND b.id = c.id AND b.stream = c.stream
 AND b.seq < c.seq AND b.doc IS NOT NULL ORDER BY b.seq DESC LIMIT 1), '')`
 
@@ -28,12 +28,12 @@ ORDER BY c.seq DESC LIMIT +?5`
 	selectVersionBy = `SELECT c.doc, ifnull(s.text, ''), c.at, ''` + ofRecord + `AND c.at <= ?4 ORDER BY c.seq DESC LIMIT 1`
 )
 
-// logged is a version of a record as the change log tells it.
+// logged is a version of a record from the change log.
 type logged struct {
 	*Entry
 	session string
 	at      int64
-	before  *Entry // the version before, nil if there is none or it was not asked for
+	before  *Entry // the version before, nil if there is none or it was not requested
 }
 
 // eachVersion calls fn with the versions that a query of this file selects; fn
@@ -57,9 +57,9 @@ func (s *callTx) eachVersion(ctx context.Context, fn func(v logged) bool, query 
 }
 
 // errEnough ends the reading of rows early.
-var errEnough = errors.New("enough was read")
+var errEnough = errors.New("enough rows")
 
-// enough takes errEnough for success; the rows that were wanted have been read.
+// enough returns nil for errEnough, because the wanted rows have been read.
 func enough(err error) error {
 	if errors.Is(err, errEnough) {
 		return nil
@@ -67,7 +67,7 @@ func enough(err error) error {
 	return err
 }
 
-// version is one version of a record that was stored.
+// version returns one version of a record that was stored.
 func (s *callTx) version(ctx context.Context, id string, number int) (r Record, err error) {
 	found := false
 	err = s.eachVersion(ctx, func(v logged) bool {
@@ -82,7 +82,7 @@ func (s *callTx) version(ctx context.Context, id string, number int) (r Record, 
 	return r, err
 }
 
-// versionAbove is the newest version above base.
+// versionAbove returns the newest version above base.
 func (s *callTx) versionAbove(ctx context.Context, id string, base int) (found logged, err error) {
 	err = s.eachVersion(ctx, func(v logged) bool {
 		if v.Version > base {
@@ -93,9 +93,9 @@ func (s *callTx) versionAbove(ctx context.Context, id string, base int) (found l
 	return found, err
 }
 
-// stateChangedBy is the other session that changed a record's state last since
-// this one loaded the version base; "" if none did.
-func (s *callTx) stateChangedBy(ctx context.Context, m *member, r stored, base int) (by string, err error) {
+// stateChangedBy returns the other session that last changed a record's state since this
+// one loaded the version base, or "" if none did.
+func (s *callTx) stateChangedBy(ctx context.Context, m *sessionState, r stored, base int) (by string, err error) {
 	if r.Version == base {
 		return "", nil
 	}
@@ -148,7 +148,7 @@ func (v *logged) item() HistoryItem {
 	return i
 }
 
-// summary says in a line what a change was.
+// summary describes a change in one line.
 func (e *Entry) summary() string {
 	switch e.Event {
 	case RecordCreated:
@@ -197,8 +197,8 @@ func diffOf(before, after *Record) Diff {
 
 // Diff compares two versions of a record (records §2, get_record_diff).
 //
-// Errors: CodeNotFound; CodeInvalid for a moment or version that is none, one
-// before the record existed, and a to that is before from.
+// Errors: CodeNotFound; CodeInvalid for an invalid moment or version, a moment before the
+// record existed, and a to that is before from.
 func (b *Service) Diff(ctx context.Context, a DiffArgs) (out VersionDiff, err error) {
 	from, err := parsePoint("from", a.From)
 	if err != nil {
@@ -233,7 +233,7 @@ func (b *Service) Diff(ctx context.Context, a DiffArgs) (out VersionDiff, err er
 	return out, err
 }
 
-// versionAt is the version of a record that was in force at a point.
+// versionAt returns the version of a record that was current at a point.
 func (s *callTx) versionAt(ctx context.Context, c Caller, r stored, p point) (Record, error) {
 	switch {
 	case p.now:
@@ -270,7 +270,7 @@ const (
 	selectSaveTick = `SELECT ifnull(max(save_tick), 0) FROM record_sessions WHERE project_key = ? AND last_save IS NOT NULL`
 )
 
-// seqOf is where in the change log a tick or the last save is.
+// seqOf returns the seq of a tick or of the last save in the change log.
 func (s *callTx) seqOf(ctx context.Context, c Caller, p point) (seq int64, err error) {
 	tick := p.tick
 	if p.lastSave {
@@ -290,13 +290,13 @@ func (s *callTx) seqOf(ctx context.Context, c Caller, p point) (seq int64, err e
 	return s.seqOfTick(ctx, p.field, tick)
 }
 
-// seqOfTick is the change that a tick is; 0 for tick 0.
+// seqOfTick returns the seq of a tick's change; 0 for tick 0.
 func (s *callTx) seqOfTick(ctx context.Context, field string, tick int64) (seq int64, err error) {
 	switch {
 	case tick == 0:
 		return 0, nil
 	case tick > s.tick:
-		return 0, invalid(field, fmt.Sprintf("the project's clock stands at tick %d", s.tick))
+		return 0, invalid(field, fmt.Sprintf("the project's clock is at tick %d", s.tick))
 	}
 	err = s.tx.Get(ctx, []any{&seq}, selectTick, s.p.Key, tick)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 const (
 	// KindRecord is one stored version of a record: id R001, op put, doc Entry.
 	KindRecord = "record"
-	// KindEvent is anything else: id is the session's, op put, doc Event.
+	// KindEvent is any other change: the session's id, op put, doc Event.
 	KindEvent = "record_event"
 )
 
@@ -36,11 +36,11 @@ const (
 	recordReloaded = "record_reloaded"
 )
 
-// Entry is the document of a change of kind KindRecord: the whole record as it
-// stands after the change, and what happened.
+// Entry is the document of a change of kind KindRecord: the complete record after the
+// change, and the event.
 type Entry struct {
 	Record
-	Sources    []Cited `json:"cited,omitempty"` // Record.Cited, which its own JSON leaves out
+	Sources    []Cited `json:"cited,omitempty"` // Record.Cited, which its own JSON omits
 	CreatedNS  int64   `json:"created_ns"`
 	ModifiedNS int64   `json:"modified_ns"`
 	Tick       int64   `json:"tick"`
@@ -48,45 +48,45 @@ type Entry struct {
 	FromState  State   `json:"from_state,omitempty"`
 	Reason     string  `json:"reason,omitempty"`
 	Forced     bool    `json:"forced,omitempty"` // it overrode another session's version
-	SyncTick   int64   `json:"last_sync_tick"`   // the session's, afterwards
-	Base       int     `json:"base_version"`     // the session's base version of the record, afterwards
+	SyncTick   int64   `json:"last_sync_tick"`   // sync tick of the session after the change
+	Base       int     `json:"base_version"`     // the session's base version of the record after the change
 	Other      *Other  `json:"other,omitempty"`  // ConflictDetected: the version that the record did not become
-	Origin     *Origin `json:"origin,omitempty"` // of one that was made elsewhere and is not here as it was there
+	Origin     *Origin `json:"origin,omitempty"` // for a change from elsewhere that was changed here
 }
 
-// Other is a version from elsewhere that was made without knowing the newest here. It
-// is kept beside that one.
+// Other is a version from elsewhere whose author did not know the newest here. It is kept
+// next to the newest.
 type Other struct {
 	Record
 	Sources []Cited `json:"cited,omitempty"`       // Record.Cited
-	Base    int     `json:"base_version"`          // the newest version here that its maker knew
-	Merged  *string `json:"merged_body,omitempty"` // both bodies in one, if they go together
+	Base    int     `json:"base_version"`          // the newest version here that its author knew
+	Merged  *string `json:"merged_body,omitempty"` // both bodies merged, if possible
 }
 
-// Origin reports what a change was where it was made.
+// Origin describes a change where it was made.
 type Origin struct {
-	SHA256 string `json:"sha256"`       // of what it said there, in hex
+	SHA256 string `json:"sha256"`       // hash of its document there, in hex
 	ID     string `json:"id,omitempty"` // the record's id there
 }
 
-// Event is the document of a change of kind KindEvent: what happened, and what
-// it made of the session.
+// Event is the document of a change of kind KindEvent: an event and the resulting state
+// of the session.
 type Event struct {
-	Type     string   `json:"type"` // an activity type or one that the activity does not show
+	Type     string   `json:"type"` // an activity type, or a type that the activity does not show
 	RecordID string   `json:"record_id,omitempty"`
 	Summary  string   `json:"summary,omitempty"`
-	Tick     int64    `json:"tick,omitempty"`         // SessionSaved: the tick that it cost
-	Base     int      `json:"base_version,omitempty"` // what loads a record: the version
-	Holders  []string `json:"holders,omitempty"`      // of a record: the other sessions that have it
-	Settled  bool     `json:"settled,omitempty"`      // the session has been told to go on all the same
+	Tick     int64    `json:"tick,omitempty"`         // SessionSaved: its tick
+	Base     int      `json:"base_version,omitempty"` // for an activation: the loaded version
+	Holders  []string `json:"holders,omitempty"`      // other sessions that have the record active
+	Settled  bool     `json:"settled,omitempty"`      // the caller overrode the warning
 	Parent   string   `json:"parent_session,omitempty"`
-	SyncTick int64    `json:"last_sync_tick"`    // the session's, afterwards
-	Records  []string `json:"records,omitempty"` // SessionSaved: the saved; SessionClosed: those it gave up
-	Origin   *Origin  `json:"origin,omitempty"`  // of one that was made elsewhere and is not here as it was there
+	SyncTick int64    `json:"last_sync_tick"`    // sync tick of the session after the change
+	Records  []string `json:"records,omitempty"` // SessionSaved: saved records; SessionClosed: records that were active
+	Origin   *Origin  `json:"origin,omitempty"`  // for a change from elsewhere that was changed here
 }
 
 // entry stores a version of a record: the next tick, the change, the rows.
-func (s *callTx) entry(ctx context.Context, m *member, e *Entry) error {
+func (s *callTx) entry(ctx context.Context, m *sessionState, e *Entry) error {
 	e.Sources, e.CreatedNS, e.ModifiedNS = e.Cited, int64(e.Created), int64(e.Modified)
 	e.Tick = s.advance(m)
 	e.SyncTick = m.syncTick
@@ -99,8 +99,8 @@ func (s *callTx) entry(ctx context.Context, m *member, e *Entry) error {
 	})
 }
 
-// event stores what happened to a session. One that costs a tick has Tick set.
-func (s *callTx) event(ctx context.Context, m *member, e Event) error {
+// event stores an event of a session. An event that costs a tick has Tick set.
+func (s *callTx) event(ctx context.Context, m *sessionState, e Event) error {
 	e.SyncTick = m.syncTick
 	doc, err := json.Marshal(e)
 	if err != nil {
@@ -111,9 +111,9 @@ func (s *callTx) event(ctx context.Context, m *member, e Event) error {
 	})
 }
 
-// advance moves the project's clock on by one, and the session with it if it has
-// seen everything before (records §2, own writes and the clock).
-func (s *callTx) advance(m *member) int64 {
+// advance increments the project's clock. It also advances the session if that has seen
+// all earlier ticks (records §2, own writes and the clock).
+func (s *callTx) advance(m *sessionState) int64 {
 	if m.syncTick == s.tick {
 		m.syncTick++
 	}
@@ -121,9 +121,8 @@ func (s *callTx) advance(m *member) int64 {
 	return s.tick
 }
 
-// append makes the session's row if there is none, logs a change and brings the
-// rows to it.
-func (s *callTx) append(ctx context.Context, m *member, c store.Change, apply func(seq, at int64) error) error {
+// append creates the session's row if necessary, logs a change and updates the rows.
+func (s *callTx) append(ctx context.Context, m *sessionState, c store.Change, apply func(seq, at int64) error) error {
 	if m.key == 0 {
 		row, err := project.NewSession(ctx, s.tx, m.id, s.p)
 		if err != nil {

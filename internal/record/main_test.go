@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// desk is a book over a store of the test's own, in project p, and sessions that
-// work with it.
+// desk is a service over a store of the test, in project p, and sessions that work with
+// it.
 type desk struct {
 	testing.TB
 	*record.Service
@@ -49,7 +49,7 @@ func newDesk(t testing.TB) *desk {
 	return deskWhere(t, time.Millisecond)
 }
 
-// deskWhere is a desk whose clock goes on by a step whenever it is looked at.
+// deskWhere returns a desk whose clock advances by a step each time it is read.
 func deskWhere(t testing.TB, step time.Duration) *desk {
 	t.Helper()
 	clock := &storetest.Clock{}
@@ -72,7 +72,7 @@ func deskWhere(t testing.TB, step time.Duration) *desk {
 	return d
 }
 
-// as is the caller of a session in project p.
+// as returns the caller of a session in project p.
 func as(session string) record.Caller { return record.Caller{Project: "p", SessionID: session} }
 
 func ptr(s string) *string { return &s }
@@ -89,7 +89,7 @@ func must[T any](v T, err error) func(t testing.TB) T {
 
 func hintOf(err error) string { return fault.As(err).Hint }
 
-// create makes a record below a parent, "" for a root.
+// create creates a record below a parent, "" for a root.
 func (d *desk) create(session, parent, title string) record.Record {
 	d.Helper()
 	a := record.CreateArgs{Caller: as(session), Type: "question", Title: title, Summary: "about " + title, Body: "body of " + title + "\n"}
@@ -118,7 +118,7 @@ func (d *desk) move(session, id string, to record.State, why string) record.Tran
 	return must(d.Transition(d.Context(), a))(d)
 }
 
-func (d *desk) sync(session string) record.Synced {
+func (d *desk) sync(session string) record.SyncResult {
 	d.Helper()
 	return must(d.Sync(d.Context(), record.SyncArgs{Caller: as(session)}))(d)
 }
@@ -143,7 +143,7 @@ func (d *desk) get(id string) record.Record {
 	return must(d.Get(d.Context(), record.GetRefArgs{Caller: as(""), ID: id}))(d)
 }
 
-// types are the types of the activity, oldest first.
+// types returns the types of the activity, oldest first.
 func (d *desk) types() []string {
 	d.Helper()
 	var all []string
@@ -183,7 +183,7 @@ func want[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
-// wantList compares lists by how they print.
+// wantList compares lists by their printed form.
 func wantList(t testing.TB, what string, got any, want ...any) {
 	t.Helper()
 	if g, w := fmt.Sprint(got), fmt.Sprintf("%v", want); g != w {

@@ -13,20 +13,20 @@ import (
 
 const selectCounts = `SELECT (SELECT last_record FROM projects WHERE key = ?), (SELECT last_record FROM projects WHERE key = ?)`
 
-// CodeBothHaveRecords is the code of the error (Conflict) for an import into a store where
-// two projects of the file are one.
+// CodeBothHaveRecords is the error code (Conflict) for an import of two projects with
+// records that are one project here.
 const CodeBothHaveRecords = "records_in_both"
 
 // metaMergedFrom is the key of a record's metadata that names the project and the id that
 // it had before its project was merged.
 const metaMergedFrom = "merged_from"
 
-// MoveRows gives the records of a project to the one that takes it over, with their
-// sessions and history; for project.Merge. If the other has no records they keep their
-// ids and ticks. Else they follow the other's: their history is appended to it, with
-// numbers and ticks that go on from there, as of now. Ids in their texts, relations and
-// parents are rewritten; the metadata's merged_from names the old id. Looks at the past
-// of the other project stay what they were. Repeating it changes nothing.
+// MoveRows moves the records of a project to the project that it is merged into, with
+// their sessions and history; for project.Merge. If the other has no records, they keep
+// their ids and ticks. Else their history is appended to the other's, at the present
+// time, with the next numbers and ticks. Ids in their texts, relations and parents are
+// rewritten; the metadata's merged_from contains the old id. Past states of the other
+// project do not change. It is idempotent.
 func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
 	var theirs, ours int64
 	if err := tx.Get(ctx, []any{&theirs, &ours}, selectCounts, from.Key, into.Key); err != nil || theirs == 0 {
@@ -90,7 +90,7 @@ func appendHistory(ctx context.Context, tx *store.Tx, from, into project.Project
 	if err := project.ResetClock(ctx, tx, from.Key); err != nil {
 		return err
 	}
-	return tx.BlankStream(ctx, stream) // it is in the other's now
+	return tx.BlankStream(ctx, stream) // its changes are in the other's stream now
 }
 
 // shift rewrites the changes of one project so that they follow those of another.
@@ -101,13 +101,13 @@ type shift struct {
 	ticks   int64  // added to its ticks
 }
 
-// move rewrites a change that comes after the tick now.
+// move rewrites a change to follow the tick now.
 func (h *shift) move(e *Document, now int64) (store.Change, error) {
 	c, why := e.read()
 	if why != nil {
 		return store.Change{}, badDocument(why)
 	}
-	c.ID = h.id(c.ID) // an event's is its session's, which is no record's
+	c.ID = h.id(c.ID) // the id of an event is a session's, which stays unchanged
 	if c.event != nil {
 		v := c.event
 		if v.Tick != 0 {
@@ -134,10 +134,10 @@ func (h *shift) moveEntry(v *Entry, tick int64) error {
 	return nil
 }
 
-// renumber is the new id of a record; of any other text the text.
+// renumber returns the new id of a record, and any other text unchanged.
 type renumber func(id string) string
 
-// event gives the records that an event names their new ids.
+// event rewrites the ids of records in an event.
 func (id renumber) event(v *Event) {
 	v.RecordID, v.Summary = id(v.RecordID), id.text(v.Summary)
 	for i, r := range v.Records {
@@ -145,7 +145,7 @@ func (id renumber) event(v *Event) {
 	}
 }
 
-// entry gives a version and the records that it names their new ids.
+// entry rewrites the ids in a version.
 func (id renumber) entry(v *Entry) {
 	v.ID = id(v.ID)
 	v.ResolvedBy = id(v.ResolvedBy)
@@ -161,7 +161,7 @@ func (id renumber) entry(v *Entry) {
 	}
 }
 
-// id is the new id of a record of the project; any other text stays as it is.
+// id returns the new id of a record of the project; any other text stays unchanged.
 func (h *shift) id(id string) string {
 	number, ok := numberOf(id)
 	if !ok || number > h.last {
@@ -170,7 +170,7 @@ func (h *shift) id(id string) string {
 	return formatID(number + h.numbers)
 }
 
-// text is a text with the ids of the project's records in it rewritten.
+// text returns a text with the ids of the project's records in it rewritten.
 func (id renumber) text(text string) string {
 	var b strings.Builder
 	for rest := text; ; {

@@ -36,9 +36,9 @@ func (d *desk) mergeInto(into string) {
 	}
 }
 
-// TestMergedHistoriesLoseNothingAndLeaveThePastAsItWas merges random histories of two
+// TestMergedHistoriesLoseNothingAndKeepPastStates merges random histories of two
 // projects.
-func TestMergedHistoriesLoseNothingAndLeaveThePastAsItWas(t *testing.T) {
+func TestMergedHistoriesLoseNothingAndKeepPastStates(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		d := newDesk(t)
@@ -52,7 +52,7 @@ func TestMergedHistoriesLoseNothingAndLeaveThePastAsItWas(t *testing.T) {
 		d.mergeInto("all")
 		history()
 		all := record.Caller{ProjectID: "all", SessionID: "s0"}
-		before := toldOf(t, d.Service, all, "")
+		before := pastOfOther(t, d.Service, all, "")
 		ours := len(must(d.List(t.Context(), record.ListArgs{Caller: all}))(t))
 		d.clock.Move(time.Second)
 		moment := record.Time(d.clock.Now().UnixNano()).String()
@@ -67,7 +67,7 @@ func TestMergedHistoriesLoseNothingAndLeaveThePastAsItWas(t *testing.T) {
 		for id, old := range theirs {
 			wantMoved(t, d, all, id, ours, old, versions[id])
 		}
-		if got := toldOf(t, d.Service, all, moment); got != before {
+		if got := pastOfOther(t, d.Service, all, moment); got != before {
 			t.Fatalf("before the merge it says\n%s", udiff.Unified("want", "got", before, got))
 		}
 		imported := deskOver(t, d)
@@ -76,7 +76,8 @@ func TestMergedHistoriesLoseNothingAndLeaveThePastAsItWas(t *testing.T) {
 	})
 }
 
-// wantMoved fails the test unless a record is in a project, behind those that it had.
+// wantMoved fails the test unless a record is in a project, after the project's own
+// records.
 func wantMoved(t testing.TB, d *desk, in record.Caller, id string, ours int, old record.Record, versions int) {
 	t.Helper()
 	var number int

@@ -20,41 +20,42 @@ const (
 	selectForgotten = `SELECT t.tick, c.id, ifnull(nullif(lower(hex(c.doc_hash)), ''), c.id || ' ' || c.at)
 FROM record_ticks t CROSS JOIN changes c ON c.seq = t.seq WHERE t.project_key = ? AND c.doc IS NULL`
 
-	// maxMerged is how long bodies may be that are merged while writers wait.
+	// maxMerged is the maximum length of bodies that are merged inside a transaction,
+	// while writers wait.
 	maxMerged = 64 << 10
 )
 
-// moved is what the changes of one origin have become here.
+// moved maps the changes of one origin to this store.
 type moved struct {
-	shared   int64               // the tick up to which both are the same
+	shared   int64               // the last common tick
 	ids      map[int64]int64     // number there → here
-	versions map[int64][]meeting // by number there: of each version, from 0
-	claimed  map[string]int      // how many of the changes here that say the same have been met
-	others   bool                // a record has another number here
+	versions map[int64][]meeting // by number there: one for each version, from 0
+	claimed  map[string]int      // number of equal changes here that are already matched
+	others   bool                // some record has another number here
 }
 
-// meeting is what a version from there is here.
+// meeting describes a version from there in terms of this store.
 type meeting struct {
-	base  int // the version that a session has which has loaded it
-	knows int // the newest version here that its maker knew
+	base  int // base version of a session that has loaded it
+	knows int // the newest version here that its author knew
 }
 
-// here are the changes of a project in this store.
+// here contains the changes of a project in this store.
 type here struct {
-	end     int64 // the last that has been read
+	end     int64 // seq of the last change that was read
 	same    map[string][]taken
 	hashes  map[string]taken // by the hash of a document that has a tick
-	content map[int64]int    // of each record: its newest version that is not another's beside it
+	content map[int64]int    // by record: its newest version, ignoring kept conflicting versions
 }
 
-// taken is a change here.
+// taken is a change in this store.
 type taken struct {
 	tick, number   int64
 	version        int
-	beside, forgot bool // it keeps a version beside the newest; its document was forgotten
+	beside, forgot bool // beside: it keeps a version next to the newest; forgot: its document was forgotten
 }
 
-// check says what is wrong with an origin, for people.
+// check returns a human-readable error if an origin is invalid.
 func (o *Origin) check() error {
 	if o == nil {
 		return nil
@@ -66,7 +67,7 @@ func (o *Origin) check() error {
 	return nil
 }
 
-// origin is what a change was where it was made first, as its key; it is redacted.
+// origin returns the redacted origin of a change, which serves as its key.
 func (c *change) origin() (o Origin, err error) {
 	switch {
 	case c.entry != nil && c.entry.Origin != nil:
@@ -84,7 +85,7 @@ func (c *change) origin() (o Origin, err error) {
 	return o, err
 }
 
-// catchUp takes what was logged since into account.
+// catchUp reads the changes logged since the last call.
 func (b *here) catchUp(ctx context.Context, s *callTx, filter *redact.Filter) error {
 	if b.end == 0 {
 		err := s.tx.Each(ctx, func(r *sql.Rows) error {
@@ -107,7 +108,7 @@ func (b *here) catchUp(ctx context.Context, s *callTx, filter *redact.Filter) er
 		b.end = seq
 		c, why := (&Document{Exported: e}).read()
 		if why != nil {
-			return nil // it is here, whatever it says, and nothing that can be read is like it
+			return nil // its document is unreadable, so no other change equals it
 		}
 		hash := sumOf(c.Doc)
 		if err := c.redact(filter); err != nil {
@@ -131,7 +132,7 @@ func sumOf(doc []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// taken is the change as one of this store.
+// taken returns the change as one of this store.
 func (c *change) taken() (t taken) {
 	switch {
 	case c.entry != nil:
@@ -147,7 +148,7 @@ func (c *change) taken() (t taken) {
 	return t
 }
 
-// merge applies a document of another writer's history, unless it is here.
+// merge applies a document of another writer's history, unless it is already stored.
 func (d *Documents) merge(ctx context.Context, tx *store.Tx, h *history, c *change) (known bool, err error) {
 	s, err := scopeOfDocument(ctx, tx, c.Project)
 	if err != nil {
@@ -200,7 +201,7 @@ func (d *Documents) merge(ctx context.Context, tx *store.Tx, h *history, c *chan
 	return false, err
 }
 
-// meet notes what a change there is here.
+// meet records which change here corresponds to a change there.
 func (m *moved) meet(there, t taken, kind string) {
 	if there.tick > 0 && there.tick == t.tick && m.shared == t.tick-1 {
 		m.shared = t.tick
@@ -227,7 +228,7 @@ func (m *moved) meet(there, t taken, kind string) {
 	m.versions[there.number] = append(list, next)
 }
 
-// forgotten stores that there was a change of which no more is known.
+// forgotten stores a change without a document.
 func (m *moved) forgotten(ctx context.Context, s *callTx, c *change) (taken, error) {
 	own := *c
 	own.Tick = s.tick + 1
@@ -241,8 +242,8 @@ func (m *moved) forgotten(ctx context.Context, s *callTx, c *change) (taken, err
 	return own.taken(), s.putForgotten(ctx, &own)
 }
 
-// number is the number that a record from there has here: its own, unless another
-// record has or had that.
+// number returns the number here of a record from there: the same, unless another record
+// has or had it.
 func (m *moved) number(ctx context.Context, s *callTx, id string) (int64, error) {
 	there, _ := parseID(id)
 	if number, ok := m.ids[there]; ok {
@@ -258,7 +259,7 @@ func (m *moved) number(ctx context.Context, s *callTx, id string) (int64, error)
 	return there, err
 }
 
-// id is the id here of a record from there; any other text stays as it is.
+// id returns the id here of a record from there; any other text stays as it is.
 func (m *moved) id(id string) string {
 	if number, ok := numberOf(id); ok && m.ids[number] != 0 {
 		return formatID(m.ids[number])
@@ -266,7 +267,7 @@ func (m *moved) id(id string) string {
 	return id
 }
 
-// base is the version here that a session has which has loaded a version there.
+// base returns the version here for a session that has loaded a version there.
 func (m *moved) base(number int64, version int) int {
 	list := m.versions[number]
 	if version == 0 || len(list) == 0 {
@@ -275,8 +276,8 @@ func (m *moved) base(number int64, version int) int {
 	return max(1, list[min(version, len(list)-1)].base)
 }
 
-// syncTick is what a session that was at a tick there has seen here; now is the tick of
-// the change itself, if it costs one there and here the same.
+// syncTick returns the tick here for a session that was at a tick there. now is the tick
+// of the change itself if it is the same there and here.
 func (m *moved) syncTick(there, now int64) int64 {
 	if now == m.shared+1 {
 		return min(there, now)
@@ -284,8 +285,8 @@ func (m *moved) syncTick(there, now int64) int64 {
 	return min(there, m.shared)
 }
 
-// fit makes a change one that this store's history can go on with; false for one of
-// a record that is purged here. What it was stays in its origin.
+// fit rewrites a change so that it can follow this store's history. It is false for a
+// change of a record that was purged here. The origin keeps the original values.
 func (m *moved) fit(ctx context.Context, s *callTx, b *here, c *change, o Origin) (bool, error) {
 	before := c.Doc
 	tick := s.tick + 1
@@ -352,7 +353,7 @@ func (m *moved) fitEntry(ctx context.Context, s *callTx, b *here, c *change) (bo
 	}
 	own := e.Base == e.Version
 	if knows < b.content[number] {
-		if err := s.beside(ctx, e, &newest, knows); err != nil {
+		if err := s.keepBoth(ctx, e, &newest, knows); err != nil {
 			return false, err
 		}
 		own = false
@@ -366,9 +367,9 @@ func (m *moved) fitEntry(ctx context.Context, s *callTx, b *here, c *change) (bo
 	return true, nil
 }
 
-// beside makes of a version that does not follow the newest one the newest one again,
-// with the other next to it.
-func (s *callTx) beside(ctx context.Context, e *Entry, newest *stored, knows int) error {
+// keepBoth rewrites a version that does not follow the newest one: it becomes the newest
+// one again, with the other version next to it.
+func (s *callTx) keepBoth(ctx context.Context, e *Entry, newest *stored, knows int) error {
 	if e.Other == nil {
 		e.Other = &Other{Record: e.Record, Sources: e.Sources, Base: knows}
 		if err := s.propose(ctx, e.Other, &newest.Record); err != nil {
@@ -381,7 +382,7 @@ func (s *callTx) beside(ctx context.Context, e *Entry, newest *stored, knows int
 	return nil
 }
 
-// propose merges the bodies of two versions, if they go together.
+// propose merges the bodies of two versions, if possible.
 func (s *callTx) propose(ctx context.Context, o *Other, newest *Record) error {
 	if o.Base == 0 || len(o.Body)+len(newest.Body) > maxMerged {
 		return nil
@@ -396,7 +397,7 @@ func (s *callTx) propose(ctx context.Context, o *Other, newest *Record) error {
 	return nil
 }
 
-// mergedFrom notes in the metadata which record this one was, and in which project.
+// mergedFrom stores the old id and project of a record in its metadata.
 func (e *Entry) mergedFrom(projectID, id string) error {
 	metadata, err := decodeObject(e.Metadata)
 	if err != nil {
@@ -411,7 +412,7 @@ func (e *Entry) mergedFrom(projectID, id string) error {
 	return err
 }
 
-// otherSummary says in a line which version was kept beside the newest.
+// otherSummary describes in one line which version was kept next to the newest.
 func (e *Entry) otherSummary() string {
 	return fmt.Sprintf("%s: a version from elsewhere, made from version %d, is kept beside the newest: %s", e.ID, e.Other.Base, e.Other.Title)
 }

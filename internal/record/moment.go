@@ -16,8 +16,8 @@ import (
 
 const millisecond = int64(time.Millisecond)
 
-// point is a place in a record's history: exactly one of its fields is set, the
-// argument's name aside, but tick may be 0.
+// point is a position in a record's history. Exactly one field is set, besides the
+// argument's name; tick may be 0.
 type point struct {
 	field    string
 	now      bool
@@ -26,8 +26,8 @@ type point struct {
 	tick     int64
 	version  int64
 	isSeq    bool
-	seq      int64 // of a change in the log of the store
-	at       int64 // the last nanosecond of the millisecond that is meant
+	seq      int64 // seq of a change in the store's log
+	at       int64 // the last nanosecond of the given millisecond
 }
 
 // parsePoint reads an RFC 3339 time, last_save, vN or tick:N.
@@ -44,12 +44,12 @@ func parsePoint(field, text string) (p point, err error) {
 	}
 	at, err := parseAt(field, text)
 	if err != nil || at == nil {
-		return p, invalid(field, field+" is an RFC 3339 time, last_save, v and a version, or tick: and a number")
+		return p, invalid(field, field+" must be an RFC 3339 time, last_save, v and a version, or tick: and a number")
 	}
 	return *at, nil
 }
 
-// parseMoment reads tick:N and what words.ParseMoment does; nil for "".
+// parseMoment parses tick:N and the forms of words.ParseMoment. It returns nil for "".
 func parseMoment(field, text string, now func() time.Time) (*point, error) {
 	if p, err := parseAt(field, text); err == nil {
 		return p, nil
@@ -57,7 +57,7 @@ func parseMoment(field, text string, now func() time.Time) (*point, error) {
 	m, err := words.ParseMoment(text, now())
 	switch {
 	case err != nil:
-		return nil, invalid(field, fmt.Sprintf("%s is %s, or tick: and a number, not %.40q", field, words.MomentForms, text))
+		return nil, invalid(field, fmt.Sprintf("%s must be %s, or tick: and a number, not %.40q", field, words.MomentForms, text))
 	case m.Time.IsZero():
 		return &point{field: field, isSeq: true, seq: m.Tick}, nil
 	}
@@ -76,25 +76,25 @@ func parseAt(field, text string) (*point, error) {
 	}
 	at, ok := parseTime(text)
 	if !ok {
-		return nil, invalid(field, fmt.Sprintf("%s is an RFC 3339 time or tick: and a number, not %.40q", field, text))
+		return nil, invalid(field, fmt.Sprintf("%s must be an RFC 3339 time or tick: and a number, not %.40q", field, text))
 	}
 	return &point{field: field, at: at + millisecond - 1}, nil
 }
 
-// parseSince is the first nanosecond that a time includes; "" includes all.
+// parseSince returns the first nanosecond that a time includes; "" includes all.
 func parseSince(text string) (int64, error) {
 	if text == "" {
 		return math.MinInt64, nil
 	}
 	at, ok := parseTime(text)
 	if !ok {
-		return 0, invalid("since", fmt.Sprintf("since is an RFC 3339 time, not %.40q", text))
+		return 0, invalid("since", fmt.Sprintf("since must be an RFC 3339 time, not %.40q", text))
 	}
 	return at, nil
 }
 
-// parseTime is the beginning of the millisecond that an RFC 3339 time names. No
-// change is older than 1970 or newer than 2261: times beyond count as those.
+// parseTime returns the start of the millisecond of an RFC 3339 time. Times before 1970
+// or after 2261 are clamped, because no change is outside that range.
 func parseTime(text string) (ns int64, ok bool) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
@@ -119,8 +119,8 @@ func parseNumber(text string) (int64, bool) {
 	return n, err == nil
 }
 
-// asOf runs fn over the project as it was: its log up to the moment, replayed
-// into a store of its own.
+// asOf runs fn on a past state of the project: its log up to the moment, replayed into a
+// separate store.
 func (s *callTx) asOf(ctx context.Context, at *point, fn func(ctx context.Context, s *callTx) error) error {
 	moment, err := s.momentOf(ctx, at)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *callTx) asOf(ctx context.Context, at *point, fn func(ctx context.Contex
 	})
 }
 
-// momentOf is the moment that a caller has named, in the log.
+// momentOf returns the moment in the log for a caller's point.
 func (s *callTx) momentOf(ctx context.Context, at *point) (m store.Moment, err error) {
 	switch now := s.tx.Now(); {
 	case at.isTick:
@@ -148,7 +148,7 @@ func (s *callTx) momentOf(ctx context.Context, at *point) (m store.Moment, err e
 	default:
 		when := time.Unix(0, at.at)
 		if when.After(now) && now.UnixNano() > at.at-millisecond {
-			when = now // whose millisecond has not passed
+			when = now // its millisecond has not passed
 		}
 		m, err = s.tx.MomentOf(ctx, s.stream, when, 0)
 	}
@@ -158,7 +158,7 @@ func (s *callTx) momentOf(ctx context.Context, at *point) (m store.Moment, err e
 	return m, err
 }
 
-// replay brings an empty store to where the project was after a change.
+// replay brings an empty store to the state of the project after a change.
 func (s *callTx) replay(ctx context.Context, tx *store.Tx, until int64) (*callTx, error) {
 	d, err := s.details(ctx)
 	if err != nil {

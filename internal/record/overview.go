@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	maxListed   = 50 // records of a kind in an overview
-	newestCount = 20 // events in an overview
+	maxListed   = 50 // maximum number of records of a kind in an overview
+	newestCount = 20 // number of events in an overview
 
 	selectRoots = `SELECT ` + refColumns + ` FROM records r INDEXED BY records_by_parent
 WHERE r.project_key = ?1 AND r.parent IS NULL ORDER BY r.number LIMIT +?2`
@@ -25,8 +25,8 @@ WHERE r.project_key = ? AND r.closed = 0 ORDER BY r.last_activity DESC, r.sessio
 	selectActive       = `SELECT number FROM activations WHERE project_key = ? AND session_key = ? ORDER BY at, number`
 )
 
-// Overview returns where the project stands (records §2, get_project_overview).
-// It creates nothing: a current project without a row is empty.
+// Overview returns the state of the project (records §2, get_project_overview). It
+// creates nothing; a current project without a row is empty.
 //
 // Errors: CodeProjectNotFound, CodeInvalid for at.
 func (b *Service) Overview(ctx context.Context, a OverviewArgs) (out Overview, err error) {
@@ -58,8 +58,7 @@ func (b *Service) Overview(ctx context.Context, a OverviewArgs) (out Overview, e
 	return out, err
 }
 
-// openSessions lists the sessions that were not closed, and counts them if it
-// does not list all.
+// openSessions adds the open sessions to out, and their number if it does not list all.
 func (s *callTx) openSessions(ctx context.Context, all bool, out *Overview) error {
 	list, limit := []OpenSession{}, maxListed
 	if all {
@@ -90,7 +89,7 @@ func (s *callTx) openSessions(ctx context.Context, all bool, out *Overview) erro
 	return nil
 }
 
-// activeOf are the records that a session has active, in the order of activation.
+// activeOf returns the records that a session has active, in the order of activation.
 func (s *callTx) activeOf(ctx context.Context, session int64) ([]string, error) {
 	ids := []string{}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
@@ -114,9 +113,8 @@ ORDER BY r.path LIMIT coalesce(nullif(?7, 0), -1)`
 WHERE r.project_key = ? AND r.state = 'OPEN' AND r.type = 'question' ORDER BY r.path DESC LIMIT +?`
 )
 
-// List lists records, parents first, siblings by creation (records §2,
-// list_records); none gives an empty list. Filters hide records, not what is
-// below them.
+// List lists records, parents first, siblings by creation (records §2, list_records).
+// Without records the list is empty. Filters hide records, not their descendants.
 //
 // Errors: CodeNotFound for ParentID, CodeInvalid for states and at.
 func (b *Service) List(ctx context.Context, a ListArgs) (list []Ref, err error) {
@@ -168,8 +166,8 @@ func (b *Service) CountStates(ctx context.Context, c Caller) (counts map[State]i
 	return counts, err
 }
 
-// OpenQuestions lists the n open records of type question of a project that come last in its
-// tree, the last one first; none gives an empty list.
+// OpenQuestions returns the last n open records of type question in a project's tree, the
+// last one first. Without records the list is empty.
 func (b *Service) OpenQuestions(ctx context.Context, c Caller, n int) (list []Ref, err error) {
 	err = b.read(ctx, c, "", func(ctx context.Context, s *callTx) error {
 		list, err = s.refs(ctx, selectQuestions, s.p.Key, n)
@@ -178,10 +176,10 @@ func (b *Service) OpenQuestions(ctx context.Context, c Caller, n int) (list []Re
 	return list, err
 }
 
-// behindAll is behind every path.
+// behindAll returns an upper bound of all paths.
 func behindAll() []byte { return slices.Repeat([]byte{0xff}, 4) }
 
-// filterOf is a list for json_each, nil for one that filters nothing.
+// filterOf returns a list for json_each, or nil if it is empty and filters nothing.
 func filterOf[T any](list []T) (any, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -207,8 +205,8 @@ func (b *Service) GetRef(ctx context.Context, a GetRefArgs) (r Ref, err error) {
 	return r, err
 }
 
-// Get returns one whole record without activating it, for people and pages: an
-// agent that is to change it calls Activate.
+// Get returns one complete record without activating it, for people and pages. An agent
+// that wants to change it must call Activate.
 //
 // Errors: CodeNotFound, CodeInvalid for at.
 func (b *Service) Get(ctx context.Context, a GetRefArgs) (r Record, err error) {
@@ -224,8 +222,8 @@ const selectCiting = `SELECT ` + recordColumns + ` FROM records r INDEXED BY rec
 WHERE r.project_key = ?1 AND r.cited IS NOT NULL
   AND EXISTS (SELECT 1 FROM json_each(r.cited) c WHERE c.value ->> 'path' = ?2) ORDER BY r.key`
 
-// Citing lists the records of the project whose bodies cite a path, by creation,
-// as they were given in Cited; none gives an empty list.
+// Citing returns the records of the project whose Cited contains a path, in order of
+// creation. Without records the list is empty.
 //
 // Errors: CodeProjectNotFound.
 func (b *Service) Citing(ctx context.Context, c Caller, path string) (list []Record, err error) {
@@ -239,9 +237,10 @@ func (b *Service) Citing(ctx context.Context, c Caller, path string) (list []Rec
 const selectLastSession = `SELECT r.session_key, r.closed, s.id FROM record_sessions r JOIN sessions s ON s.key = r.session_key
 WHERE r.project_key = ? ORDER BY r.last_activity DESC, r.session_key DESC LIMIT 1`
 
-// LastActive lists the records that the project's last session had active and
-// that are OPEN now, at most limit, in the order of activation: for a session's
-// start (records §3). A closed session's are those that it gave up.
+// LastActive returns the records that the project's last session had active and that are
+// OPEN now, at most limit, in the order of activation. It serves the start of a session
+// (records §3). For a closed session these are the records that it had active when it was
+// closed.
 //
 // Errors: CodeProjectNotFound.
 func (b *Service) LastActive(ctx context.Context, c Caller, limit int) (list []Ref, err error) {

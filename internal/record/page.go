@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// File is a file of the archive: a path below the project's folder, with slashes,
-// and what it holds.
+// File is a file of the archive: its path below the project's folder, with slashes, and
+// its content.
 type File struct {
 	Path    string
 	Content []byte
@@ -29,23 +29,23 @@ const (
 	headEnd   = "\n---\n\n"
 )
 
-// pagePath is the path of a record's page, by its number and its first title:
-// records/R001-title.md, from the 1,000th record on in 001/, 002/ … below. A record
-// keeps it whatever its title becomes, so that one file has its whole history.
+// pagePath returns the path of a record's page, by its number and its first title:
+// records/R001-title.md, from the 1,000th record on in subfolders 001/, 002/ …. The path
+// stays when the title changes, so that one file has the whole history.
 func pagePath(number int64, title string) string {
-	return pagesFolder + shelf(number) + formatID(number) + "-" + fileWord(title) + ".md"
+	return pagesFolder + bucketDir(number) + formatID(number) + "-" + fileWord(title) + ".md"
 }
 
-// shelf is the folder below a folder for what is the n-th of it: "" for the first
-// 999, then 001/ and so on (mail §10.1).
-func shelf(n int64) string {
+// bucketDir returns the subfolder for the n-th entry of a folder: "" for the first 999,
+// then 001/ and so on (mail §10.1).
+func bucketDir(n int64) string {
 	if n < perShelf {
 		return ""
 	}
 	return fmt.Sprintf("%03d/", n/perShelf)
 }
 
-// fileWord is a title as part of a file's name: letters, digits, dots, _ and - of
+// fileWord returns a title as part of a file's name: letters, digits, dots, _ and - of
 // ASCII, in lower case.
 func fileWord(title string) string {
 	var b strings.Builder
@@ -72,13 +72,13 @@ func fileWord(title string) string {
 	return word
 }
 
-// numberOfPage is the number of the record whose page a path is; ok is false for
-// any other file.
+// numberOfPage returns the record number of a page's path. ok is false for any other
+// file.
 func numberOfPage(name string) (number int64, ok bool) {
 	folder, file := path.Split(name)
 	id, rest, _ := strings.Cut(file, "-")
 	number, ok = numberOf(id)
-	return number, ok && strings.HasSuffix(rest, ".md") && folder == pagesFolder+shelf(number)
+	return number, ok && strings.HasSuffix(rest, ".md") && folder == pagesFolder+bucketDir(number)
 }
 
 // head is the front matter of a record's page. The order of its fields is that of
@@ -91,7 +91,7 @@ type head struct {
 	State      State           `json:"state"`
 	Version    int             `json:"version"`
 	Tick       int64           `json:"tick"`    // of the version
-	Session    string          `json:"session"` // that stored it
+	Session    string          `json:"session"` // session that stored the version
 	ParentID   *string         `json:"parent_id"`
 	ResolvedBy string          `json:"resolved_by,omitempty"`
 	Related    []string        `json:"related,omitempty"`
@@ -101,9 +101,9 @@ type head struct {
 	Cited      []Cited         `json:"cited,omitempty"`
 }
 
-// page is a record for people: front matter in JSON, its title and where it stands,
-// a line of three dashes, and the body byte for byte. Links lead to the pages of the
-// records that it names, of which place is the path, "" for none.
+// page renders a record as Markdown: front matter in JSON, the title and state, a line of
+// three dashes, and the body byte for byte. It links to the pages of related records.
+// place returns the path of a record's page, "" for none.
 func (e *Entry) page(session string, place func(id string) string) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(headBegin)
@@ -118,15 +118,15 @@ func (e *Entry) page(session string, place func(id string) string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	b.Truncate(b.Len() - 1) // headEnd brings the line's end
+	b.Truncate(b.Len() - 1) // headEnd contains the line end
 	b.WriteString(headEnd)
 	b.WriteString(strings.Join(e.sections(session, place), "\n\n"))
 	b.WriteString("\n" + headEnd + e.Body)
 	return b.Bytes(), nil
 }
 
-// sections are what stands above a body. Each line begins with a mark of its own, so
-// that none is three dashes.
+// sections returns the lines above a body. Each begins with a mark, so that no line is
+// three dashes.
 func (e *Entry) sections(session string, place func(id string) string) []string {
 	list := []string{
 		"# " + e.ID + " " + oneLine(e.Title),
@@ -145,7 +145,7 @@ func (e *Entry) sections(session string, place func(id string) string) []string 
 	return list
 }
 
-// relations are a list of the records and the code that a version names.
+// relations returns a list of the records and the code that a version refers to.
 func (e *Entry) relations(place func(id string) string) (list []string) {
 	up := strings.Repeat("../", strings.Count(place(e.ID), "/")-1)
 	link := func(id string) string {
@@ -179,8 +179,8 @@ func (e *Entry) relations(place func(id string) string) (list []string) {
 	return list
 }
 
-// parsePage reads a record's page back: the version that it tells, as far as a page
-// tells one, and the session that stored it. Times come to the millisecond.
+// parsePage parses a record's page. It returns the version, as far as a page contains it,
+// and the session that stored it. Times have millisecond precision.
 func parsePage(content []byte) (e *Entry, session string, err error) {
 	rest, ok := bytes.CutPrefix(content, []byte(headBegin))
 	if !ok {
@@ -192,7 +192,7 @@ func parsePage(content []byte) (e *Entry, session string, err error) {
 	}
 	_, body, ok := bytes.Cut(rest, []byte(headEnd))
 	if !ok || !utf8.Valid(body) {
-		return nil, "", fmt.Errorf("no body that is text follows its heading")
+		return nil, "", fmt.Errorf("its body is missing or not text")
 	}
 	var h head
 	if err := json.Unmarshal(front, &h); err != nil {
@@ -210,8 +210,7 @@ func parsePage(content []byte) (e *Entry, session string, err error) {
 
 const maxOpLine = 200
 
-// oneLine is a text as one line without what a terminal could take for more than
-// text.
+// oneLine returns a text as one line without terminal control characters.
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
@@ -221,7 +220,7 @@ func oneLine(text string) string {
 	}, text)), " ")
 }
 
-// opLine is a line of at most 200 characters for a commit.
+// opLine returns a line of at most 200 characters for a commit.
 func opLine(text string) string {
 	text = oneLine(text)
 	if utf8.RuneCountInString(text) <= maxOpLine {
@@ -231,22 +230,22 @@ func opLine(text string) string {
 	return strings.TrimRight(string(runes), " ") + " …"
 }
 
-// A project's changes stand below records/history in folders of 1,000 ticks, a tick
-// with all that follows it up to the next: 0001 from the beginning on, 0002 from tick
-// 1,000 on. A file there ends after 1,000 changes, or before the one with which its
-// documents would exceed 256 KiB, so that a commit stays cheap.
+// A project's changes are below records/history in folders of 1,000 ticks: 0001 from the
+// beginning, 0002 from tick 1,000. Changes without a tick are with the tick before them.
+// A file ends after 1,000 changes, or before its documents would exceed 256 KiB, so that
+// a commit stays cheap.
 const (
 	ticksPerFolder = 1000
 	maxFileLines   = 1000
 	maxFileBytes   = 256 << 10
 )
 
-// historyPath is the path of a file of changes; folder and file count from 0.
+// historyPath returns the path of a file of changes; folder and file count from 0.
 func historyPath(folder, file int64) string {
 	return fmt.Sprintf("%s%04d/%04d.jsonl", historyFolder, folder+1, file+1)
 }
 
-// parseHistoryPath is the reverse of historyPath; ok is false for any other path.
+// parseHistoryPath returns the reverse of historyPath; ok is false for any other path.
 func parseHistoryPath(name string) (folder, file int64, ok bool) {
 	in, number, _ := strings.Cut(strings.TrimPrefix(name, historyFolder), "/")
 	folder, err := strconv.ParseInt(in, 10, 64)

@@ -15,11 +15,11 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// HistoryLines are changes as a file of the archive has them.
+// HistoryLines returns changes as the lines of an archive file.
 func HistoryLines(t testing.TB, list []Exported) string {
 	var b strings.Builder
 	for _, e := range list {
-		text, err := line{Exported: e}.text()
+		text, err := historyLine{Exported: e}.text()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,8 +99,7 @@ func FuzzParsePage(f *testing.F) {
 	})
 }
 
-// FuzzReadLine reads lines of history; a sound one says the same when it is written
-// again.
+// A valid line of history is equal after it is written again.
 func FuzzReadLine(f *testing.F) {
 	f.Add([]byte(HistoryLines(f, []Exported{{Kind: KindEvent, ID: "s1", Op: "put", Session: "s1", At: 1, Doc: json.RawMessage(`{"type":"x"}`)}})))
 	f.Add([]byte(`{"kind":"record","id":"R001","op":"put","session":"s","at":1,"doc":null,"tick":4,"sha256":""}`))
@@ -152,8 +151,8 @@ func TestPathsOfTheArchiveReadBack(t *testing.T) {
 	}
 }
 
-// TestPagesAreMadeWithoutReadingTheLog asks SQLite how it will run the statements.
-func TestPagesAreMadeWithoutReadingTheLog(t *testing.T) {
+// TestPagesAreRenderedWithoutReadingTheLog checks SQLite's query plans.
+func TestPagesAreRenderedWithoutReadingTheLog(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
 	scan := regexp.MustCompile(`^SCAN (c|t|s|k|o|a|changes|symbols|record_ticks)\b`)

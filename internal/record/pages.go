@@ -25,11 +25,11 @@ AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = p.id)`
 	selectLastRecord = `SELECT last_record FROM projects WHERE key = ?`
 	selectSeqOfTick  = `SELECT seq FROM record_ticks WHERE project_key = ? AND tick = ?`
 
-	// The title of the eldest version that is not blanked, "" if that is not the first.
+	// The title of the oldest version that is not blanked, "" if that is not version 1.
 	selectFirstTitle = `SELECT CASE WHEN c.doc ->> '$.version' = 1 THEN c.doc ->> '$.title' ELSE '' END` + ofRecord + `ORDER BY c.seq LIMIT 1`
 
-	// The changes of the stream ?1 from the seq ?2 to ?3, and those of the ticks ?5 to
-	// ?6 of the project ?4 that are blanked, which are in no index.
+	// The changes of the stream ?1 from the seq ?2 to ?3, and the blanked ones of the
+	// ticks ?5 to ?6 of the project ?4, which are in no index.
 	selectPlaces = `SELECT c.seq, 0, octet_length(c.doc) FROM changes c INDEXED BY changes_of_stream
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.doc IS NOT NULL AND c.seq BETWEEN ?2 AND ?3
 UNION ALL
@@ -42,36 +42,37 @@ FROM changes c JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
 LEFT JOIN symbols s ON s.id = c.session LEFT JOIN symbols a ON a.id = c.agent WHERE c.seq = ?`
 )
 
-// RenderedFiles are the files that changes of one project come to, and what a commit of
-// them says.
+// RenderedFiles contains the files for changes of one project, and the lines for the
+// commit message.
 type RenderedFiles struct {
 	Files   []File   // each path once, its last state
-	Ops     []string // a line for each thing that was done, for the commit
+	Ops     []string // a line for each operation, for the commit
 	Refused []store.Refusal
 
-	// Texts were forgotten, which older files may hold under any name: the folder
-	// records is to be emptied and filled from Every. There are no Files then.
+	// Anew means that texts were forgotten, which older files may contain under any name.
+	// The caller must empty the folder records and fill it with RenderAll. Files is empty
+	// then.
 	Anew bool
 }
 
-// line is a change in a file of history, as an export has it. One whose document was
-// forgotten keeps the hash of it and its tick.
-type line struct {
+// historyLine is a change in a file of history, in the form of an export. A change
+// without a document keeps the document's hash and its tick.
+type historyLine struct {
 	Exported
-	DocSHA256 string `json:"doc_sha256,omitempty"` // of a forgotten document, in hex
+	DocSHA256 string `json:"doc_sha256,omitempty"` // hash of a forgotten document, in hex
 	Tick      int64  `json:"tick,omitempty"`       // of a forgotten document
-	SHA256    string `json:"sha256,omitempty"`     // of the line as it is without this, in hex
+	SHA256    string `json:"sha256,omitempty"`     // hash of the line without this field, in hex
 }
 
-// Render makes the files of changes of one project's records, oldest first and
-// without a gap (records §3, archive): of each record its page as its last version
-// in changes has it, and the files of history as they stand after the last of
-// changes. So the same changes come to the same bytes, and after all changes in any
-// batches the files are those of Every. Changes of other streams are passed over.
+// Render renders changes of one project's records, oldest first and without a gap
+// (records §3, archive). It returns the page of each record for its last version in
+// changes, and the files of history after the last change. Equal changes give equal
+// bytes, and after all changes, in any batches, the files are those of RenderAll. Changes
+// of other streams are ignored.
 //
-// One that cannot be read is refused and does not touch the others; when it can be,
-// it is to be rendered with all that follow it, or Every is, for a batch of it alone
-// would put newer files back. A change without a document asks for all files Anew.
+// A change that cannot be read is refused and does not affect the others. When it can be
+// read later, render it with all changes after it, or use RenderAll: alone it would
+// replace newer files with older ones. A change without a document sets Anew.
 func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (RenderedFiles, error) {
 	own := slices.DeleteFunc(slices.Clone(changes), func(c store.Change) bool { return !strings.HasPrefix(c.Stream, streamPrefix) })
 	if len(own) == 0 {
@@ -84,7 +85,7 @@ func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (Rendered
 	p.until = own[len(own)-1].Seq
 	for _, c := range own {
 		if c.Stream != p.stream {
-			err = errors.New("it is of another project than the changes before it")
+			err = errors.New("it belongs to another project than the changes before it")
 		} else {
 			err = p.add(c)
 		}
@@ -106,17 +107,17 @@ func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (Rendered
 	return p.RenderedFiles, p.history(ctx, own[0].Seq)
 }
 
-// pager makes files of a project's records.
+// pager renders a project's records as files.
 type pager struct {
 	RenderedFiles
 	*callTx
-	newest []logged // of each record, in the order of their first changes
+	newest []logged // newest version of each record, in the order of their first changes
 	events int
-	paths  map[string]string // of the pages of records, "" for those that have none
+	paths  map[string]string // paths of the records' pages, "" for records without a page
 }
 
-// newPager is a pager for the project whose records are on a stream. Without one it
-// has no key.
+// newPager returns a pager for the project whose records are on a stream. If there is
+// none, the project has no key.
 func newPager(ctx context.Context, tx *store.Tx, stream string) (*pager, error) {
 	var id string
 	err := tx.Get(ctx, []any{&id}, selectOfStream, stream)
@@ -143,7 +144,7 @@ func (p *pager) put(f File) error {
 	return nil
 }
 
-// add takes one change into account.
+// add adds one change.
 func (p *pager) add(c store.Change) error {
 	if p.p.Key == 0 {
 		return fmt.Errorf("no project has the records of the stream %.100q", p.stream)
@@ -188,7 +189,7 @@ func (p *pager) add(c store.Change) error {
 
 func (p *pager) op(text string) { p.Ops = append(p.Ops, opLine(text)) }
 
-// page makes a record's page.
+// page renders a record's page.
 func (p *pager) page(ctx context.Context, v logged, put func(File) error) error {
 	for _, id := range append([]string{v.ID, deref(v.ParentID), v.ResolvedBy}, v.Related...) {
 		if err := p.place(ctx, id); err != nil {
@@ -202,7 +203,7 @@ func (p *pager) page(ctx context.Context, v logged, put func(File) error) error 
 	return put(File{p.paths[v.ID], text})
 }
 
-// place looks up where a record's page is.
+// place finds the path of a record's page.
 func (p *pager) place(ctx context.Context, id string) error {
 	number, ok := numberOf(id)
 	if _, known := p.paths[id]; known || !ok {
@@ -219,7 +220,7 @@ func (p *pager) place(ctx context.Context, id string) error {
 	return err
 }
 
-// history puts the files of the changes from a seq on.
+// history puts the files with changes from a seq on.
 func (p *pager) history(ctx context.Context, from int64) error {
 	first, err := p.tickAt(ctx, from)
 	if err != nil {
@@ -232,7 +233,7 @@ func (p *pager) history(ctx context.Context, from int64) error {
 	return err
 }
 
-// tickAt is the project's tick after a change.
+// tickAt returns the project's tick after a change.
 func (p *pager) tickAt(ctx context.Context, seq int64) (int64, error) {
 	low, high := int64(0), p.tick // seqs grow with ticks
 	for low < high {
@@ -250,8 +251,8 @@ func (p *pager) tickAt(ctx context.Context, seq int64) (int64, error) {
 	return low, nil
 }
 
-// seqOf is the change of a tick: for tick 0 the first there can be, for one that is
-// not there yet beyond the last.
+// seqOf returns the seq of a tick's change. For tick 0 it is the lowest possible seq, for
+// a future tick it is beyond the last.
 func (p *pager) seqOf(ctx context.Context, tick int64) (seq int64, err error) {
 	switch {
 	case tick == 0:
@@ -262,10 +263,10 @@ func (p *pager) seqOf(ctx context.Context, tick int64) (seq int64, err error) {
 	return seq, p.tx.Get(ctx, []any{&seq}, selectSeqOfTick, p.p.Key, tick)
 }
 
-// place of a change in the log.
+// place is the position of a change in the log.
 type place struct{ seq, tick, size int64 }
 
-// folder puts the n-th folder's files that hold changes from a seq on.
+// folder puts the files of the n-th folder that contain changes from a seq on.
 func (p *pager) folder(ctx context.Context, n, from int64, put func(File) error) error {
 	begin, err := p.seqOf(ctx, n*ticksPerFolder)
 	if err != nil {
@@ -300,7 +301,7 @@ func (p *pager) folder(ctx context.Context, n, from int64, put func(File) error)
 	return nil
 }
 
-// inFiles divides the changes of a folder.
+// inFiles divides the changes of a folder into files.
 func inFiles(places []place) (files [][]place) {
 	begin, size := 0, int64(0)
 	for i, at := range places {
@@ -316,11 +317,11 @@ func inFiles(places []place) (files [][]place) {
 	return files
 }
 
-// lines are changes as a file has them.
+// lines returns changes as the lines of a file.
 func (p *pager) lines(ctx context.Context, places []place) ([]byte, error) {
 	var b bytes.Buffer
 	for _, at := range places {
-		l := line{Tick: at.tick}
+		l := historyLine{Tick: at.tick}
 		var doc string
 		var hash sql.NullString
 		err := p.tx.Get(ctx, []any{&l.Kind, &l.ID, &l.Op, &l.Session, &l.Agent, &l.At, &doc, &hash}, selectLine, at.seq)
@@ -342,8 +343,8 @@ func (p *pager) lines(ctx context.Context, places []place) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// text is a line as it stands in its file.
-func (l line) text() (text []byte, err error) {
+// text returns a line as in its file.
+func (l historyLine) text() (text []byte, err error) {
 	if l.SHA256, err = l.sum(); err != nil {
 		return nil, err
 	}
@@ -351,17 +352,17 @@ func (l line) text() (text []byte, err error) {
 	return append(text, '\n'), err
 }
 
-// sum is the hash of what a line says, however it is spelled.
-func (l line) sum() (string, error) {
+// sum returns the hash of a line's content, independent of its spelling.
+func (l historyLine) sum() (string, error) {
 	l.SHA256 = ""
 	text, err := json.Marshal(l)
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), err
 }
 
-// Every calls put with every file that a project's folder in the archive holds of
-// its records as they stand, each path once. An unknown project has none.
-func Every(ctx context.Context, tx *store.Tx, projectID string, put func(File) error) error {
+// RenderAll calls put with every file of a project's present records in the archive, each
+// path once. An unknown project has none.
+func RenderAll(ctx context.Context, tx *store.Tx, projectID string, put func(File) error) error {
 	p, err := pagerOf(ctx, tx, projectID)
 	if err != nil || p.p.Key == 0 {
 		return err

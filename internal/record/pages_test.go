@@ -24,10 +24,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files of the archive")
 
-// files are what the archive holds of a project, by path.
+// files contains the files of a project in the archive, by path.
 type files map[string]string
 
-// render takes the pages of a batch over, as the archive does.
+// render applies the rendered files of a batch, as the archive does.
 func (a files) render(t testing.TB, s *store.Store, batch []store.Change) record.RenderedFiles {
 	t.Helper()
 	var pages record.RenderedFiles
@@ -52,12 +52,12 @@ func (a files) render(t testing.TB, s *store.Store, batch []store.Change) record
 	return pages
 }
 
-// every are the files of a project as it stands.
+// every returns the files of a project's present records.
 func every(t testing.TB, s *store.Store, project string) files {
 	t.Helper()
 	all := files{}
 	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		return record.Every(ctx, tx, project, func(f record.File) error {
+		return record.RenderAll(ctx, tx, project, func(f record.File) error {
 			if _, twice := all[f.Path]; twice {
 				t.Fatalf("%s comes twice", f.Path)
 			}
@@ -114,14 +114,14 @@ func wantSound(t testing.TB, out record.Reindexed, inserted int) {
 	}
 }
 
-// ofRecords are the changes of a log that are of records, as a follower may get them
-// with others between.
+// ofRecords returns the changes of records in a log. A follower may get others between
+// them.
 func ofRecords(log []store.Change) []store.Change {
 	return slices.DeleteFunc(slices.Clone(log), func(c store.Change) bool { return !strings.HasPrefix(c.Stream, "records/") })
 }
 
-// TestAnArchiveMadeInAnyBatchesRestoresAnEqualStore renders logs of random commands in
-// random batches, some of them again, and restores empty stores from the files.
+// Logs of random commands are rendered in random batches, some of them twice, and
+// restored into empty stores.
 func TestAnArchiveMadeInAnyBatchesRestoresAnEqualStore(t *testing.T) {
 	t.Parallel()
 	first := newDesk(t)
@@ -138,8 +138,8 @@ func TestAnArchiveMadeInAnyBatchesRestoresAnEqualStore(t *testing.T) {
 	})
 }
 
-// wantArchived fails the test unless the files of a desk's log make an equal desk of
-// an empty store, and of that one the same files.
+// wantArchived fails the test unless the files of a desk restore an equal desk in an
+// empty store, and that desk gives the same files.
 func wantArchived(t testing.TB, d *desk, rt *rapid.T) {
 	t.Helper()
 	log := storetest.Changes(t, d.store)
@@ -168,7 +168,7 @@ func wantArchived(t testing.TB, d *desk, rt *rapid.T) {
 	wantSound(t, reindexed(t, other.store, a, false), len(list))
 	wantCopy(t, other, d)
 	for _, at := range []string{"tick:1", fmt.Sprintf("tick:%d", d.tick())} {
-		if g, w := told(t, other.Service, at), told(t, d.Service, at); g != w {
+		if g, w := pastOf(t, other.Service, at), pastOf(t, d.Service, at); g != w {
 			t.Fatalf("at %s it tells\n%s\nwant\n%s", at, g, w)
 		}
 	}
@@ -220,8 +220,7 @@ func TestPagesAreForPeople(t *testing.T) {
 	wantFiles(t, a, golden)
 }
 
-// TestARecordKeepsItsFile whatever its titles are, and the file has a name that every
-// system takes.
+// It keeps the file for any titles, and every system supports the file's name.
 func TestARecordKeepsItsFile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -250,8 +249,7 @@ func TestARecordKeepsItsFile(t *testing.T) {
 	wantArchived(t, d, nil)
 }
 
-// TestHistoryIsDividedIntoSmallFiles by ticks, by lines and by bytes, the same ones
-// whatever the batches are.
+// It is divided by ticks, lines and bytes, independent of the batches.
 func TestHistoryIsDividedIntoSmallFiles(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -294,8 +292,8 @@ func TestHistoryIsDividedIntoSmallFiles(t *testing.T) {
 	}
 }
 
-// TestFromThe1000thOnPagesStandOnShelves (mail §10.1), and links find them.
-func TestFromThe1000thOnPagesStandOnShelves(t *testing.T) {
+// Links to these pages work too (mail §10.1).
+func TestFromThe1000thOnPagesAreInSubfolders(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.create("s1", "", "root")
@@ -338,9 +336,8 @@ func TestFromThe1000thOnPagesStandOnShelves(t *testing.T) {
 	wantSound(t, reindexed(t, deskOver(t, d).store, a, true), len(list)+1)
 }
 
-// TestWhatWasForgottenIsInNoFile, and yet the archive restores all the rest with its
-// ticks and ids.
-func TestWhatWasForgottenIsInNoFile(t *testing.T) {
+// The archive still restores the rest, with its ticks and ids.
+func TestForgottenDataIsInNoFile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.create("s1", "", "root")
@@ -426,8 +423,7 @@ func TestAChangeThatCannotBeRenderedIsRefusedAlone(t *testing.T) {
 	}
 }
 
-// TestRecordsOfAMergedProjectAreInItsFolder though their changes stay on the stream
-// that they are on.
+// Their changes stay in the old stream.
 func TestRecordsOfAMergedProjectAreInItsFolder(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

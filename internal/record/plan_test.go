@@ -10,9 +10,8 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// TestWhatASessionTouchedIsFoundWithoutReadingTheLog asks SQLite how it will run
-// the statement: of tables it may only search, by an index.
-func TestWhatASessionTouchedIsFoundWithoutReadingTheLog(t *testing.T) {
+// SQLite's query plan may only search tables, by an index.
+func TestTouchedRecordsAreFoundWithoutReadingTheLog(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
 	steps := 0

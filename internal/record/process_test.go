@@ -18,7 +18,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// What a child process is told by its environment.
+// Environment variables of a child process.
 const (
 	childVar = "CAIRN_RECORD_CHILD"
 	pathVar  = "CAIRN_RECORD_STORE"
@@ -67,7 +67,7 @@ func createMany(ctx context.Context, b *record.Service, session string) error {
 	return nil
 }
 
-func TestProcessesThatCreateAtOnceGetIdsAndTicksWithoutGapOrDouble(t *testing.T) {
+func TestConcurrentCreatesGetIdsAndTicksWithoutGapsOrDuplicates(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	var all []*storetest.Process
@@ -131,7 +131,7 @@ func updateOnce(ctx context.Context, b *record.Service, session string) error {
 	return nil
 }
 
-func TestOfProcessesThatUpdateOneRecordAtOnceExactlyOneIsStored(t *testing.T) {
+func TestExactlyOneOfConcurrentUpdatesIsStored(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.create("first", "", "a")
@@ -161,8 +161,8 @@ func TestOfProcessesThatUpdateOneRecordAtOnceExactlyOneIsStored(t *testing.T) {
 	want(t, "tick", d.tick(), 2)
 }
 
-// workUntilKilled creates, updates, moves, saves and closes, and tells each
-// record's version that was acknowledged.
+// workUntilKilled creates, updates, moves, saves and closes, and prints each acknowledged
+// version.
 func workUntilKilled(ctx context.Context, b *record.Service, session string) error {
 	for n := 0; ; n++ {
 		c := as(fmt.Sprint(session, ".", n))
@@ -191,8 +191,8 @@ func workUntilKilled(ctx context.Context, b *record.Service, session string) err
 	}
 }
 
-// kills is how often a test kills: 20, a few times where it runs again with the
-// other driver (-short), or as often as a soak wants.
+// kills returns the number of kills in a test: 20, fewer with -short (second driver),
+// more in a soak.
 func kills() int {
 	if soak, err := strconv.Atoi(os.Getenv("CAIRN_SOAK_KILLS")); err == nil {
 		return soak
@@ -203,7 +203,7 @@ func kills() int {
 	return 20
 }
 
-func TestKilledAtAnyInstantAChangeIsThereAsAWholeOrNotAtAll(t *testing.T) {
+func TestAChangeIsAtomicWhenKilledAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.create("first", "", "a")

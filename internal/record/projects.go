@@ -13,8 +13,8 @@ import (
 const (
 	selectDetails = `SELECT id, name, ifnull(description, ''), ifnull(created_ns, created_at * 1000000000), tick FROM projects WHERE key = ?`
 
-	// A project has changed when it was made, when a session of it was seen, and
-	// with the newest change of its records and of itself.
+	// A project's last change is the latest of its creation, its sessions' events, and
+	// the newest changes of its records and of itself.
 	selectProjects = `SELECT p.id, p.name, ifnull(p.description, ''), p.tick,
 (SELECT count(*) FROM record_sessions r WHERE r.project_key = p.key AND r.closed = 0),
 (SELECT count(*) FROM records r WHERE r.project_key = p.key AND r.state = 'OPEN'),
@@ -28,10 +28,10 @@ FROM projects p WHERE NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias 
 ORDER BY changed DESC, p.key DESC`
 )
 
-// CreateProject makes a project (records §2, create_project). Its tick is 0.
+// CreateProject creates a project (records §2, create_project). Its tick is 0.
 //
-// Errors: CodeExists for an id that is reserved or in use, as an alias too;
-// CodeInvalid for an id, name or description that breaks its rule.
+// Errors: CodeExists for an id that is reserved or in use, as an alias too; CodeInvalid
+// for an invalid id, name or description.
 func (b *Service) CreateProject(ctx context.Context, a CreateProjectArgs) (p Project, err error) {
 	a.Name = strings.TrimSpace(a.Name)
 	if err := errors.Join(checkText("name", a.Name, maxTitle), checkText("description", a.Description, maxDescription)); err != nil {
@@ -53,8 +53,8 @@ func (b *Service) CreateProject(ctx context.Context, a CreateProjectArgs) (p Pro
 	return p, err
 }
 
-// ListProjects lists all projects but those merged into others, the one that was
-// changed last first (records §7); none gives an empty list.
+// ListProjects returns all projects except merged ones, most recently changed first
+// (records §7). Without projects the list is empty.
 func (b *Service) ListProjects(ctx context.Context) ([]ProjectSummary, error) {
 	list := []ProjectSummary{}
 	if b.store == nil {
@@ -75,9 +75,9 @@ func (b *Service) ListProjects(ctx context.Context) ([]ProjectSummary, error) {
 	return list, nil
 }
 
-// GetProject returns a project, with the tick of the moment that is asked for. A
-// current project that has no row yet has tick 0, and the time of the call as its
-// creation: the first write creates it.
+// GetProject returns a project, with its tick at the requested moment. A current project
+// without a row has tick 0 and the time of the call as its creation; the first write
+// creates it.
 //
 // Errors: CodeProjectNotFound for an unknown ProjectID, CodeInvalid for at.
 func (b *Service) GetProject(ctx context.Context, a GetProjectArgs) (p Project, err error) {

@@ -13,7 +13,7 @@ import (
 	"cairn/internal/store"
 )
 
-// tree makes R001 … R006: R001(R002(R004, R006), R005), R003.
+// tree creates R001 … R006: R001(R002(R004, R006), R005), R003.
 func (d *desk) tree() {
 	d.Helper()
 	for _, parent := range []string{"", "R001", "", "R002", "R001", "R002"} {
@@ -462,7 +462,7 @@ func TestATickThatIsNotThereIsRefusedWhereThereIsNothingToo(t *testing.T) {
 	}
 }
 
-func TestSessionsThatNobodyClosedDoNotFillAnswers(t *testing.T) {
+func TestUnclosedSessionsDoNotFillResults(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ctx := t.Context()

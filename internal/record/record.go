@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// State is where a record stands in its life.
+// State is the state of a record.
 type State string
 
 // The states.
@@ -25,7 +25,7 @@ type Time int64
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// String is the time as it stands in JSON, without quotes.
+// String returns the time as in JSON, without quotes.
 func (t Time) String() string { return time.Unix(0, int64(t)).UTC().Format(timeLayout) }
 
 // MarshalJSON writes the time in milliseconds.
@@ -40,7 +40,7 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Record is one record, whole (records §7, shapes).
+// Record is one complete record (records §7, shapes).
 type Record struct {
 	ID         string          `json:"id"` // R and at least three digits, unique in the project
 	Type       string          `json:"type"`
@@ -56,10 +56,10 @@ type Record struct {
 	Metadata   json.RawMessage `json:"metadata,omitempty"` // a JSON object; nil if there is none
 	Version    int             `json:"version"`
 
-	// What its body cites, as it was stored; whoever shows the record compares it
-	// with the working tree and sets the two fields below.
+	// Cited is the code that the body cites, as stored. The caller that shows the record
+	// compares it with the working tree and sets the two fields below.
 	Cited     []Cited    `json:"-"`
-	Drifted   bool       `json:"drifted,omitempty"` // one of the citations has; never told as false
+	Drifted   bool       `json:"drifted,omitempty"` // a citation has drifted; omitted if false
 	Citations []Citation `json:"citations,omitempty"`
 }
 
@@ -78,12 +78,12 @@ type Ref struct {
 	Drifted bool    `json:"drifted,omitempty"`
 }
 
-// Cited is a piece of code that a body cites, as it was when the body was
-// stored (records §4).
+// Cited is a piece of code that a body cites, as of the time the body was stored (records
+// §4).
 type Cited struct {
 	Path  string `json:"path"`
 	Lines string `json:"lines"` // as in the body: L3-L9
-	Hash  string `json:"hash"`  // of the cited text, as its maker computes it; "" where there was none
+	Hash  string `json:"hash"`  // hash of the cited text, computed by the caller; "" if there was none
 }
 
 // Citation is a piece of cited code compared with the working tree (records §7,
@@ -91,18 +91,18 @@ type Cited struct {
 type Citation struct {
 	Path    string `json:"path"`
 	Lines   string `json:"lines"`
-	Drifted *bool  `json:"drifted,omitempty"` // nil: not compared, for there was nothing to compare
-	NowAt   string `json:"now_at,omitempty"`  // where the cited text stands if not at the cited lines
+	Drifted *bool  `json:"drifted,omitempty"` // nil: not compared, because there was nothing to compare
+	NowAt   string `json:"now_at,omitempty"`  // present lines of the cited text if it has moved
 }
 
-// formatID is the id of a record number.
+// formatID returns the id of a record number.
 func formatID(number int64) string { return fmt.Sprintf("R%03d", number) }
 
-// maxIDDigits keeps numbers within the four bytes that a path has for each.
+// maxIDDigits keeps numbers within the four bytes of a path element.
 const maxIDDigits = 9
 
-// parseID is the number that an id names, in any case and with any leading
-// zeros; ok is false for what can be no record's id (records §1, §6).
+// parseID returns the number in an id, which may have any case and leading zeros. ok is
+// false for an invalid id (records §1, §6).
 func parseID(id string) (number int64, ok bool) {
 	if id == "" || id[0] != 'R' && id[0] != 'r' {
 		return 0, false

@@ -16,37 +16,36 @@ import (
 	"cairn/internal/store"
 )
 
-// Folder is a project's folder of the archive as it is to be read.
+// Folder is a project's folder of the archive to be read.
 type Folder struct {
-	Name  string   // of the folder, for messages
-	Paths []string // of all files below it, with slashes, in any order
+	Name  string   // name of the folder, for messages
+	Paths []string // paths of all files below it, with slashes, in any order
 	Read  func(ctx context.Context, path string) ([]byte, error)
 }
 
-// Reindexed is what a Reindexer did (mail §10.6).
+// Reindexed is the result of a Reindexer (mail §10.6).
 type Reindexed struct {
-	Inserted       map[string]int `json:"inserted"`        // how many changes of each kind
-	Conflicts      []Unusable     `json:"conflicts"`       // what stands against what is there
-	Unparseable    []Unusable     `json:"unparseable"`     // what cannot be read
-	NotRecoverable []Unusable     `json:"not_recoverable"` // what could be read and not be applied
+	Inserted       map[string]int `json:"inserted"`        // number of changes by kind
+	Conflicts      []Unusable     `json:"conflicts"`       // conflicts with stored records
+	Unparseable    []Unusable     `json:"unparseable"`     // files and lines that cannot be parsed
+	NotRecoverable []Unusable     `json:"not_recoverable"` // parsed changes that cannot be applied
 }
 
-// Unusable is a file, or a line of one, that was passed over.
+// Unusable is a file, or a line of a file, that was skipped.
 type Unusable struct {
 	Project string `json:"project"` // the folder's name
-	Path    string `json:"path"`    // for a line with a colon and its number, from 1
+	Path    string `json:"path"`    // with a colon and the line number, from 1, for a line
 	Reason  string `json:"reason"`
 }
 
-// Reindexer restores the records of a store from its archive: versions, ticks,
-// sessions and activity, as the files of history tell them. What the store has wins:
-// where a project has records of another history, none of the archive's are taken.
+// Reindexer restores the records of a store from its archive: versions, ticks, sessions
+// and activity in the files of history. The store takes precedence: if a project has
+// records of another history, none are taken from the archive.
 //
-// A line that cannot be used is listed and passed over as long as the clock shows no
-// gap: what costs no tick may be missing. Nothing is taken from behind a missing
-// tick, since the ids, versions and ticks of records cannot be given again; records of
-// which pages tell newer versions than could be applied are listed, and no id of a
-// page or a line that was passed over is given again.
+// An unusable line is listed and skipped as long as no tick is missing; changes without a
+// tick may be missing. After a missing tick nothing is taken, because ids, versions and
+// ticks of records must not be used twice. Records whose pages have newer versions than
+// could be applied are listed. Ids in skipped pages and lines are never used again.
 type Reindexer struct {
 	store  *store.Store
 	docs   *Documents
@@ -54,29 +53,28 @@ type Reindexer struct {
 	out    Reindexed
 }
 
-// NewReindexer begins; with dryRun nothing is written and Inserted counts what would
-// be. The filter is applied to what is stored.
+// NewReindexer returns a Reindexer. With dryRun it writes nothing, and Inserted counts
+// the changes that would be written. The filter redacts stored texts.
 func NewReindexer(s *store.Store, filter *redact.Filter, dryRun bool) *Reindexer {
 	return &Reindexer{store: s, docs: NewDocuments(filter), dryRun: dryRun, out: Reindexed{
 		Inserted: map[string]int{}, Conflicts: []Unusable{}, Unparseable: []Unusable{}, NotRecoverable: []Unusable{},
 	}}
 }
 
-// Result is what became of the folders so far.
+// Result returns the result for the folders so far.
 func (r *Reindexer) Result() Reindexed { return r.out }
 
-// Add takes over the records of one project from its folder; the project is made if
-// it is missing, so import it first for all that is known of it. A folder may be
-// added again to another Reindexer, which then finds everything known, also after a
-// kill.
+// Add stores the records of one project from its folder. It creates a missing project;
+// import the project first to keep its data. It is idempotent and safe to retry after a
+// kill: another Reindexer finds stored changes known.
 //
-// Errors: CodeNewerDocument (Unavailable) for changes of a newer cairn; CodeConflict
-// if others change the project's records meanwhile; those of the store and of ctx.
-// What was listed until then stays listed.
+// Errors: CodeNewerDocument (Unavailable) for changes of a newer cairn; CodeConflict if
+// others change the project's records meanwhile; those of the store and of ctx. Results
+// so far stay.
 func (r *Reindexer) Add(ctx context.Context, projectID string, f Folder) error {
-	g := &gathering{Reindexer: r, folder: f, project: projectID, passed: map[spot]bool{}, added: map[string]int{}}
+	g := &folderReader{Reindexer: r, folder: f, project: projectID, passed: map[spot]bool{}, added: map[string]int{}}
 	g.order()
-	err := r.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return g.judge(ctx, tx) })
+	err := r.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return g.check(ctx, tx) })
 	if fault.HasCode(err, CodeOtherHistory) || fault.HasCode(err, CodeBothHaveRecords) {
 		r.out.Conflicts = append(r.out.Conflicts, Unusable{f.Name, cmp.Or(g.at.String(), historyFolder), err.Error()})
 		return nil
@@ -93,17 +91,17 @@ func (r *Reindexer) Add(ctx context.Context, projectID string, f Folder) error {
 	return nil
 }
 
-// gathering is one folder on its way into the store.
-type gathering struct {
+// folderReader reads one folder into the store.
+type folderReader struct {
 	*Reindexer
 	folder  Folder
 	project string
-	files   []string // of history, in order
-	at      spot     // where a line is read
+	files   []string // files of history, in order
+	at      spot     // position of the current line
 	passed  map[spot]bool
-	end     spot // the first line that is not taken, and with it all behind it; zero for none
+	end     spot // the first line that is not taken, nor any after it; zero for none
 	added   map[string]int
-	highest int64 // number of a record of which the folder tells
+	highest int64 // highest record number in the folder
 }
 
 // spot is a line of a file, counted from 1; 0 is the file.
@@ -119,16 +117,16 @@ func (s spot) String() string {
 	return fmt.Sprintf("%s:%d", s.path, s.line)
 }
 
-func (g *gathering) unparseable(at spot, why error) {
+func (g *folderReader) unparseable(at spot, why error) {
 	g.out.Unparseable = append(g.out.Unparseable, Unusable{g.folder.Name, at.String(), why.Error()})
 }
 
-func (g *gathering) notRecoverable(at spot, why string) {
+func (g *folderReader) notRecoverable(at spot, why string) {
 	g.out.NotRecoverable = append(g.out.NotRecoverable, Unusable{g.folder.Name, at.String(), why})
 }
 
-// order finds the files of history, and which are missing between them.
-func (g *gathering) order() {
+// order finds the files of history and the gaps between them.
+func (g *folderReader) order() {
 	type numbered struct {
 		folder, file int64
 		path         string
@@ -154,9 +152,9 @@ func (g *gathering) order() {
 	}
 }
 
-// each calls fn with the lines of the history; why reports what is wrong with one, and
-// with a file that cannot be read.
-func (g *gathering) each(ctx context.Context, fn func(l *line, why error) error) error {
+// each calls fn with the lines of the history. why is the reason if a line is invalid or
+// a file cannot be read.
+func (g *folderReader) each(ctx context.Context, fn func(l *historyLine, why error) error) error {
 	for _, path := range g.files {
 		g.at = spot{path: path}
 		content, err := g.folder.Read(ctx, path)
@@ -173,7 +171,7 @@ func (g *gathering) each(ctx context.Context, fn func(l *line, why error) error)
 			g.at.line++
 			l, why := readLine(text)
 			if why == nil {
-				l.Project = g.project // whatever it was called when the line was written
+				l.Project = g.project // the project may have had another name when the line was written
 			}
 			if err := fn(l, why); err != nil {
 				return err
@@ -185,16 +183,16 @@ func (g *gathering) each(ctx context.Context, fn func(l *line, why error) error)
 }
 
 // readLine reads a line of history. Its document is nil if it was forgotten.
-func readLine(text []byte) (*line, error) {
-	l := &line{}
+func readLine(text []byte) (*historyLine, error) {
+	l := &historyLine{}
 	if err := json.Unmarshal(text, l); err != nil {
-		return nil, errors.New("it is no whole line of JSON")
+		return nil, errors.New("it is not a complete line of JSON")
 	}
 	if sum, err := l.sum(); err != nil || sum != l.SHA256 {
-		return nil, errors.New("it is not what its sha256 says")
+		return nil, errors.New("it does not match its sha256")
 	}
 	if l.Kind != KindRecord && l.Kind != KindEvent {
-		return nil, fmt.Errorf("its kind %.40q is not one of records", l.Kind)
+		return nil, fmt.Errorf("its kind %.40q is not a kind of records", l.Kind)
 	}
 	switch string(l.Doc) {
 	case "":
@@ -206,16 +204,16 @@ func readLine(text []byte) (*line, error) {
 	return l, doc.Validate()
 }
 
-func (l *line) document() Document {
+func (l *historyLine) document() Document {
 	return Document{Exported: l.Exported, DocSHA256: l.DocSHA256, Tick: l.Tick}
 }
 
-// judge compares the history with what the store has, without storing anything, and
-// the pages with the history.
-func (g *gathering) judge(ctx context.Context, tx *store.Tx) error {
+// check compares the history with the store and the pages with the history, without
+// storing anything.
+func (g *folderReader) check(ctx context.Context, tx *store.Tx) error {
 	behind := 0
 	var cause string
-	err := g.each(ctx, func(l *line, why error) (err error) {
+	err := g.each(ctx, func(l *historyLine, why error) (err error) {
 		if why == nil && l.Kind == KindRecord {
 			g.see(l.ID)
 		}
@@ -225,7 +223,7 @@ func (g *gathering) judge(ctx context.Context, tx *store.Tx) error {
 		}
 		if why == nil {
 			var isNew bool
-			if isNew, why, err = g.docs.Judge(ctx, tx, l.document()); err != nil {
+			if isNew, why, err = g.docs.Check(ctx, tx, l.document()); err != nil {
 				return err
 			}
 			if isNew {
@@ -247,31 +245,31 @@ func (g *gathering) judge(ctx context.Context, tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	h := g.docs.judgedPast(g.project)
+	h := g.docs.checkedState(g.project)
 	if g.end != (spot{}) {
-		g.notRecoverable(g.end, fmt.Sprintf("%s (tick %d), so that neither this line nor the %d behind it can be taken", cause, h.tick, behind))
+		g.notRecoverable(g.end, fmt.Sprintf("%s (tick %d), so neither this line nor the %d lines after it can be used", cause, h.tick, behind))
 	}
-	return g.judgePages(ctx, h)
+	return g.checkPages(ctx, h)
 }
 
-// see notes that an id was given, if it is a record's.
-func (g *gathering) see(id string) {
+// see marks an id as used if it is a record's.
+func (g *folderReader) see(id string) {
 	if number, ok := numberOf(id); ok && number <= maxLostIDs {
 		g.highest = max(g.highest, number)
 	}
 }
 
 // costsTick reports whether a line advances the clock.
-func (l *line) costsTick() bool {
+func (l *historyLine) costsTick() bool {
 	var doc struct {
 		Tick int64 `json:"tick"`
 	}
 	return l.Tick > 0 || l.Kind == KindRecord || json.Unmarshal(l.Doc, &doc) == nil && doc.Tick > 0
 }
 
-// judgePages lists the pages that cannot be read, and those of versions that the
-// history does not have.
-func (g *gathering) judgePages(ctx context.Context, h *past) error {
+// checkPages lists the pages that cannot be read, and those with versions that the
+// history lacks.
+func (g *folderReader) checkPages(ctx context.Context, h *historyState) error {
 	for _, path := range slices.Sorted(slices.Values(g.folder.Paths)) {
 		number, ok := numberOfPage(path)
 		if !ok {
@@ -293,24 +291,24 @@ func (g *gathering) judgePages(ctx context.Context, h *past) error {
 			g.unparseable(spot{path: path}, errors.New("its name is that of another record"))
 		case e.Version > h.records[number].version:
 			g.notRecoverable(spot{path: path}, fmt.Sprintf(
-				"the page has version %d, the history only %d: its text is here to read, but its versions and ticks are lost", e.Version, h.records[number].version))
+				"the page has version %d, the history only %d: its text can be read here, but its versions and ticks are lost", e.Version, h.records[number].version))
 		}
 	}
 	return nil
 }
 
-// A reindex's transactions end after so much time, so that a live hook never waits
-// on it; no more lines are held than reindexBatch.
+// A transaction of a reindex ends after this time, so that a live hook never waits for
+// it. At most reindexBatch lines are in memory.
 const (
 	reindexBatch = 200
 	reindexTime  = 50 * time.Millisecond
 )
 
-// take stores the lines that were judged sound.
-func (g *gathering) take(ctx context.Context) error {
-	var batch []*line
+// take stores the lines that were found valid.
+func (g *folderReader) take(ctx context.Context) error {
+	var batch []*historyLine
 	over := false
-	err := g.each(ctx, func(l *line, why error) (err error) {
+	err := g.each(ctx, func(l *historyLine, why error) (err error) {
 		if over = over || g.at == g.end; over || g.passed[g.at] {
 			return nil
 		}
@@ -339,7 +337,7 @@ func (g *gathering) take(ctx context.Context) error {
 }
 
 // flush stores lines, in small transactions.
-func (g *gathering) flush(ctx context.Context, lines []*line) error {
+func (g *folderReader) flush(ctx context.Context, lines []*historyLine) error {
 	for len(lines) > 0 {
 		taken := 0
 		err := g.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {

@@ -14,15 +14,15 @@ import (
 	"cairn/internal/redact"
 )
 
-// mend changes one line of a file.
-func (a files) mend(t testing.TB, path string, number int, to func(line string) string) {
+// edit changes one line of a file.
+func (a files) edit(t testing.TB, path string, number int, to func(line string) string) {
 	t.Helper()
 	lines := strings.SplitAfter(a[path], "\n")
 	lines[number-1] = to(lines[number-1])
 	a[path] = strings.Join(lines, "")
 }
 
-// lineOf is the number of the first line that holds a text.
+// lineOf returns the number of the first line that contains a text.
 func (a files) lineOf(t testing.TB, path, text string) int {
 	t.Helper()
 	before, _, ok := strings.Cut(a[path], text)
@@ -34,7 +34,7 @@ func (a files) lineOf(t testing.TB, path, text string) int {
 
 const firstFile = "records/history/0001/0001.jsonl"
 
-// damaged is a project of which the history has eight ticks.
+// damaged returns a project whose history has eight ticks.
 func damaged(t testing.TB) (*desk, files) {
 	d := newDesk(t)
 	d.create("s1", "", "root")
@@ -54,7 +54,7 @@ func TestALineWithoutATickMayBeDamaged(t *testing.T) {
 	t.Parallel()
 	d, a := damaged(t)
 	n := a.lineOf(t, firstFile, `"activation"`)
-	a.mend(t, firstFile, n, func(line string) string { return line[:len(line)/2] + "\n" })
+	a.edit(t, firstFile, n, func(line string) string { return line[:len(line)/2] + "\n" })
 	other := deskOver(t, d)
 	out := reindexed(t, other.store, a, false)
 	if len(out.Unparseable) != 1 || out.Unparseable[0].Path != fmt.Sprintf("%s:%d", firstFile, n) || len(out.NotRecoverable)+len(out.Conflicts) > 0 {
@@ -68,8 +68,8 @@ func TestALineWithoutATickMayBeDamaged(t *testing.T) {
 	}
 }
 
-// TestNothingIsTakenFromBehindAMissingTick, and what the pages have beyond it is told.
-func TestNothingIsTakenFromBehindAMissingTick(t *testing.T) {
+// Newer versions in pages are reported.
+func TestNothingIsTakenAfterAMissingTick(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(line string) string{
 		"changed": func(line string) string { return strings.Replace(line, "three", "tHree", 1) },
@@ -80,7 +80,7 @@ func TestNothingIsTakenFromBehindAMissingTick(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d, a := damaged(t)
-			a.mend(t, firstFile, a.lineOf(t, firstFile, `three`), harm)
+			a.edit(t, firstFile, a.lineOf(t, firstFile, `three`), harm)
 			a["records/R002-child.md"] = "not a page"
 			other := deskOver(t, d)
 			out := reindexed(t, other.store, a, false)
@@ -109,9 +109,9 @@ func TestNothingIsTakenFromBehindAMissingTick(t *testing.T) {
 	}
 }
 
-// TestDamageNeverMakesSomethingUp harms archives at random: what is restored are
-// changes that were there, in their order, and each thing that is not is told.
-func TestDamageNeverMakesSomethingUp(t *testing.T) {
+// Archives are damaged at random. Only changes that existed are restored, in order, and
+// each one that is not restored is reported.
+func TestDamageNeverInventsChanges(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		d := newDesk(t)
@@ -158,7 +158,7 @@ func TestDamageNeverMakesSomethingUp(t *testing.T) {
 	})
 }
 
-func TestAMissingFileIsTold(t *testing.T) {
+func TestAMissingFileIsReported(t *testing.T) {
 	t.Parallel()
 	d, a := damaged(t)
 	delete(a, firstFile)
@@ -181,9 +181,9 @@ func TestAMissingFileIsTold(t *testing.T) {
 	}
 }
 
-// TestWhatTheStoreHasWins over an archive of another history, and goes on with one of
-// its own.
-func TestWhatTheStoreHasWins(t *testing.T) {
+// The store wins over an archive of another history, and continues with an archive of its
+// own history.
+func TestTheStoreTakesPrecedence(t *testing.T) {
 	t.Parallel()
 	d, a := damaged(t)
 	other := newDesk(t)

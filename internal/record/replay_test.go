@@ -18,7 +18,7 @@ import (
 	"cairn/internal/store"
 )
 
-// rowsOf is everything that the tables of records hold, in words.
+// rowsOf returns the content of all tables of records as text.
 func rowsOf(t testing.TB, s *store.Store) string {
 	t.Helper()
 	var out strings.Builder
@@ -53,8 +53,8 @@ func rowsOf(t testing.TB, s *store.Store) string {
 	return out.String()
 }
 
-// told is what the commands that read the past tell of project p.
-func told(t testing.TB, b *record.Service, at string) string {
+// pastOf returns the output of all commands that read the past of project p.
+func pastOf(t testing.TB, b *record.Service, at string) string {
 	t.Helper()
 	found := must(b.Search(t.Context(), record.SearchArgs{Caller: as("s0"), Query: "red blue green", Limit: 500, At: at}))(t)
 	found.At = nil // which tells only that it is about the past
@@ -62,12 +62,12 @@ func told(t testing.TB, b *record.Service, at string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return toldOf(t, b, as("s0"), at) + string(text)
+	return pastOfOther(t, b, as("s0"), at) + string(text)
 }
 
-// toldOf is the same of another project, without a search, whose ranking counts the words
-// of all projects.
-func toldOf(t testing.TB, b *record.Service, c record.Caller, at string) string {
+// pastOfOther returns the same for another project, without a search, because its ranking
+// depends on all projects.
+func pastOfOther(t testing.TB, b *record.Service, c record.Caller, at string) string {
 	t.Helper()
 	ctx := t.Context()
 	overview := must(b.Overview(ctx, record.OverviewArgs{Caller: c, At: at}))(t)
@@ -90,7 +90,7 @@ func toldOf(t testing.TB, b *record.Service, c record.Caller, at string) string 
 	return string(text)
 }
 
-// tally counts how often each command was done, and how often it was refused.
+// tally counts how often each command succeeded and was refused.
 type tally map[string]*struct{ done, refused int }
 
 func (n tally) count(name string, err error) {
@@ -104,8 +104,8 @@ func (n tally) count(name string, err error) {
 	}
 }
 
-// wantAll fails the test unless every one of the seed's commands was done, and
-// refused where it can be.
+// wantAll fails the test unless each command of the seed succeeded, and was refused if it
+// can be.
 func (n tally) wantAll(t testing.TB) {
 	t.Helper()
 	if len(n) != 18 {
@@ -137,7 +137,7 @@ func (h *hand) text(name string) *string {
 	return ptr(strings.Join(words, " "))
 }
 
-// related are ids of which some may not exist, or be the record's own.
+// related returns ids; some may not exist or be the record's own.
 func (h *hand) related() []string {
 	return rapid.SliceOfN(rapid.SampledFrom([]string{"r1", "R002", "R3", "R404"}), 0, 2).Draw(h.T, "related")
 }
@@ -146,12 +146,12 @@ func (h *hand) metadata() json.RawMessage {
 	return json.RawMessage(h.pick("metadata", `{"a": 1.50, "b": ["x"]}`, `{}`, `{"state_reason":"mine","<":9007199254740993}`, `[]`))
 }
 
-// at is a moment for the commands that look back; some are none.
+// at returns a moment for commands that read the past; some are invalid.
 func (h *hand) at() string {
 	return h.pick("at", "", "", "tick:0", "tick:1", "tick:9999", "yesterday", record.Time(h.clock.Now().UnixNano()).String())
 }
 
-// random does one command of the seed; refusals are part of it.
+// random runs one command of the seed, which may be refused.
 func (d *desk) random(t *rapid.T, counts tally) {
 	h := &hand{
 		desk: d, T: t,
@@ -176,7 +176,7 @@ func (d *desk) random(t *rapid.T, counts tally) {
 	}
 }
 
-// orient does a command about projects, or one that reads records as they are.
+// orient runs a command about projects, or one that reads present records.
 func (h *hand) orient() (name string, err error) {
 	ctx, c := h.Context(), h.caller
 	name = h.pick("command", "create_project", "list_projects", "get_project", "get_project_overview", "search_records", "list_records", "get_record_ref")
@@ -199,7 +199,7 @@ func (h *hand) orient() (name string, err error) {
 	return name, err
 }
 
-// lookBack does a command about history.
+// lookBack runs a command about history.
 func (h *hand) lookBack() (name string, err error) {
 	ctx, c := h.Context(), h.caller
 	name = h.pick("command", "get_record_history", "get_record_diff", "get_active_sessions", "get_recent_activity")
@@ -230,7 +230,7 @@ func (h *hand) endOrSync() (name string, err error) {
 	return name, err
 }
 
-// change does a command that changes records, or loads one.
+// change runs a command that changes or loads records.
 func (h *hand) change() (name string, err error) {
 	ctx, c := h.Context(), h.caller
 	name = h.pick("command", "create_record", "create_record", "activate", "activate", "update_record", "update_record", "transition", "transition")
@@ -274,19 +274,20 @@ func allStates() []record.State {
 	return []record.State{record.Open, record.Later, record.Resolved, record.Discarded}
 }
 
-// happenings are what a log can tell of, each by what its documents say.
+// happenings returns the events that a log can contain, each by a property of its
+// documents.
 func happenings() map[string]string {
 	return map[string]string{
 		"a parent": `"parent_id":"R`, "related": `"related":["R`, "metadata": `"metadata":{"a"`, "citations": `"cited":[{`,
 		"a reason": `"reason":"`, "a resolver": `"resolved_by":"R`, "a reason kept": `"state_reason":"`, "another's version overridden": `"forced":true`,
 		"an update": record.RecordUpdated, "a transition": record.StateTransition, "a start": record.SessionStarted, "a save": record.SessionSaved,
 		"an end": record.SessionClosed, "a branch": `"parent_session":"`, "an activation": `"activation"`, "a conflict": record.ConflictDetected,
-		"a conflict resolved": record.ConflictResolved, "going on all the same": `"settled":true`, "a sync": "session_synced", "a reload": "record_reloaded",
+		"a conflict resolved": record.ConflictResolved, "an overridden warning": `"settled":true`, "a sync": "session_synced", "a reload": "record_reloaded",
 		"a state at creation": `"state":"DISCARDED"`,
 	}
 }
 
-// seen is what the logs of a test have told of.
+// seen contains the events in the logs of a test.
 type seen struct {
 	missing         map[string]string // of the happenings
 	stale, reopened bool
@@ -310,8 +311,8 @@ func (n *seen) look(d *desk) {
 	}
 }
 
-// story does what chance seldom does: a tree of records that refer to one another, a
-// stale session, and versions that override others.
+// story does what random commands seldom do: a tree of records that refer to one another,
+// a stale session, and versions that override others.
 func (d *desk) story(counts tally) {
 	must(d.Create(d.Context(), record.CreateArgs{
 		Caller: as("s0"), ParentID: ptr("R001"), Type: "answer", Title: "because", Related: []string{"R1"}, State: record.Discarded,
@@ -335,7 +336,7 @@ func (d *desk) story(counts tally) {
 	}
 }
 
-// read does the commands that change nothing.
+// read runs the commands that change nothing.
 func (d *desk) read(counts tally, at string) {
 	ctx, c := d.Context(), as("s0")
 	_, err := d.GetProject(ctx, record.GetProjectArgs{Caller: c, At: at})
@@ -358,8 +359,8 @@ func (d *desk) read(counts tally, at string) {
 	counts.count("get_recent_activity", err)
 }
 
-// wantReplays fails the test unless the desk's log makes an equal desk of an empty
-// store, twice and as an export, and the export a second time nothing.
+// wantReplays fails the test unless the desk's log, applied to an empty store twice or as
+// an export, gives an equal desk, and applying the export again changes nothing.
 func wantReplays(t testing.TB, d *desk) {
 	t.Helper()
 	applied, imported := deskOver(t, d), deskOver(t, d)
@@ -379,8 +380,7 @@ func wantReplays(t testing.TB, d *desk) {
 	wantRows(t, imported, d)
 }
 
-// TestTheLogAppliedToAnEmptyStoreGivesEqualRecordsTicksSessionsAndHistory brings
-// logs of random commands into empty stores.
+// The logs come from random commands.
 func TestTheLogAppliedToAnEmptyStoreGivesEqualRecordsTicksSessionsAndHistory(t *testing.T) {
 	t.Parallel()
 	counts, told := tally{}, seen{missing: happenings()}
@@ -408,8 +408,8 @@ func TestTheLogAppliedToAnEmptyStoreGivesEqualRecordsTicksSessionsAndHistory(t *
 	}
 }
 
-// someOf are three of the moments, as each is a replay of the log for each
-// question; a soak asks at all of them.
+// someOf returns three of the moments, because each costs a replay of the log per
+// command. A soak uses all of them.
 func someOf(t *rapid.T, moments []string) []string {
 	if os.Getenv("CAIRN_SOAK") != "" {
 		return moments
@@ -427,11 +427,11 @@ func TestAsOfShowsTheProjectAsItWas(t *testing.T) {
 			d.random(rt, tally{})
 			d.clock.Move(time.Second) // lest two commands share a millisecond
 			at := record.Time(d.clock.Now().UnixNano()).String()
-			seen[at] = told(t, d.Service, "")
+			seen[at] = pastOf(t, d.Service, "")
 			d.clock.Move(time.Second)
 		}
 		for _, at := range someOf(rt, slices.Sorted(maps.Keys(seen))) {
-			if got, want := told(t, d.Service, at), seen[at]; got != want {
+			if got, want := pastOf(t, d.Service, at), seen[at]; got != want {
 				t.Fatalf("at %s it tells\n%s\nwant\n%s", at, got, want)
 			}
 		}

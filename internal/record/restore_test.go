@@ -14,7 +14,7 @@ import (
 	"cairn/internal/store"
 )
 
-// exported are the changes of all projects' records as an export has them.
+// exported returns the changes of all projects' records as in an export.
 func exported(t testing.TB, s *store.Store) (list []record.Exported) {
 	t.Helper()
 	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -31,7 +31,7 @@ func exported(t testing.TB, s *store.Store) (list []record.Exported) {
 	return list
 }
 
-// filterOf has the rules of a store without settings.
+// filterOf returns a filter with the default rules.
 func filterOf(t testing.TB) *redact.Filter {
 	t.Helper()
 	filter, err := redact.New(redact.Options{})
@@ -41,13 +41,13 @@ func filterOf(t testing.TB) *redact.Filter {
 	return filter
 }
 
-// restored takes the changes of an export over, each in a transaction of its own.
+// restored applies the changes of an export, each in a separate transaction.
 func restored(t testing.TB, s *store.Store, list []record.Exported) record.Counts {
 	t.Helper()
 	r := record.NewDocuments(filterOf(t))
 	for i, e := range list {
 		err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-			_, why, err := r.Judge(ctx, tx, record.Document{Exported: e})
+			_, why, err := r.Check(ctx, tx, record.Document{Exported: e})
 			if why != nil {
 				t.Fatalf("change %d (%s): %v", i, e.Doc, why)
 			}
@@ -66,7 +66,7 @@ func restored(t testing.TB, s *store.Store, list []record.Exported) record.Count
 	return r.Counts()
 }
 
-// deskOver is the same desk over another, empty store.
+// deskOver returns the same desk over another, empty store.
 func deskOver(t testing.TB, d *desk) *desk {
 	t.Helper()
 	other := newDesk(t)
@@ -74,9 +74,9 @@ func deskOver(t testing.TB, d *desk) *desk {
 	return other
 }
 
-// TestTwoEventsOfOneInstantThatSayTheSameAreTwo does the same things twice within
-// one tick of the clock: their documents and times are equal.
-func TestTwoEventsOfOneInstantThatSayTheSameAreTwo(t *testing.T) {
+// The same commands run twice within one tick of the clock, so their documents and times
+// are equal.
+func TestEqualEventsOfOneInstantAreTwoEvents(t *testing.T) {
 	t.Parallel()
 	d := deskWhere(t, 0) // as coarse clocks are
 	d.create("s1", "", "root")
@@ -107,11 +107,11 @@ func TestTwoEventsOfOneInstantThatSayTheSameAreTwo(t *testing.T) {
 	wantCopy(t, other, d)
 }
 
-// wantCopy fails the test unless two desks have the same rows, log and answers.
+// wantCopy fails the test unless two desks have the same rows, log and output.
 func wantCopy(t testing.TB, got, want *desk) {
 	t.Helper()
 	wantRows(t, got, want)
-	if g, w := told(t, got.Service, ""), told(t, want.Service, ""); g != w {
+	if g, w := pastOf(t, got.Service, ""), pastOf(t, want.Service, ""); g != w {
 		t.Fatalf("it tells\n%s\nwant\n%s", g, w)
 	}
 }
@@ -135,7 +135,7 @@ func wantRows(t testing.TB, got, want *desk) {
 	}
 }
 
-func TestASessionThatNeverBeganBeginsWithItsFirstChange(t *testing.T) {
+func TestASessionWithoutAStartBeginsWithItsFirstChange(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.create("s1", "", "root")
@@ -167,7 +167,7 @@ func TestASessionThatNeverBeganBeginsWithItsFirstChange(t *testing.T) {
 	}
 }
 
-// sessionsOf is what the sessions of the records are, without when they opened.
+// sessionsOf returns the sessions of the records, without the times of their opening.
 func sessionsOf(t testing.TB, s *store.Store) string {
 	t.Helper()
 	var out []string
@@ -187,9 +187,8 @@ func sessionsOf(t testing.TB, s *store.Store) string {
 	return strings.Join(out, "\n")
 }
 
-// TestAForeignSpellingIsStoredAsOurs takes over documents whose fields stand in
-// another order and case.
-func TestAForeignSpellingIsStoredAsOurs(t *testing.T) {
+// The documents have fields in another order and case.
+func TestDocumentsInAnotherSpellingAreNormalised(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.create("s1", "", "root <&>")

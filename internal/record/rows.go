@@ -8,12 +8,12 @@ import (
 	"errors"
 )
 
-// recordColumns are what scanRecord reads, of the record r.
+// recordColumns are the columns of the record r that scanRecord reads.
 const recordColumns = `r.key, r.number, ifnull(r.parent, 0), r.path, r.version, r.state, r.type, r.title, r.summary,
 r.created_at, r.modified_at, r.creator, ifnull(r.resolved_by, 0), ifnull(r.related, ''), ifnull(r.metadata, ''),
 ifnull(r.cited, ''), r.body`
 
-// refColumns are what scanRef reads, of the record r.
+// refColumns are the columns of the record r that scanRef reads.
 const refColumns = `r.number, ifnull(r.parent, 0), r.state, r.type, r.title, r.summary, ifnull(r.cited, ''),
 (SELECT count(*) FROM records c WHERE c.project_key = r.project_key AND c.parent = r.number),
 (SELECT count(*) FROM records c WHERE c.project_key = r.project_key AND c.parent = r.number AND c.state = 'OPEN')`
@@ -25,7 +25,7 @@ const (
 	selectExists = `SELECT EXISTS (SELECT 1 FROM records WHERE project_key = ? AND number = ?)`
 )
 
-// stored is a record with what its row knows besides.
+// stored is a record with the further columns of its row.
 type stored struct {
 	Record
 	key, number, parent int64
@@ -47,7 +47,7 @@ func (s *callTx) find(ctx context.Context, number int64) (r stored, err error) {
 	return r, err
 }
 
-// mustFind reads the record that an id names.
+// mustFind reads the record with an id. A missing record is CodeNotFound.
 func (s *callTx) mustFind(ctx context.Context, id string) (stored, error) {
 	number, ok := parseID(id)
 	if !ok {
@@ -60,7 +60,8 @@ func (s *callTx) mustFind(ctx context.Context, id string) (stored, error) {
 	return r, err
 }
 
-// mustExist is the number of the record that an id names.
+// mustExist returns the number of the record with an id. A missing record is
+// CodeNotFound.
 func (s *callTx) mustExist(ctx context.Context, id string) (number int64, err error) {
 	number, ok := parseID(id)
 	if ok {
@@ -100,7 +101,7 @@ func scanRef(rows *sql.Rows, more ...any) (r Ref, err error) {
 	return r, errors.Join(err, unpack(cited, &r.Cited))
 }
 
-// refs are the references that a query selects; never nil.
+// refs returns the references that a query selects; never nil.
 func (s *callTx) refs(ctx context.Context, query string, args ...any) ([]Ref, error) {
 	list := []Ref{}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
@@ -111,7 +112,7 @@ func (s *callTx) refs(ctx context.Context, query string, args ...any) ([]Ref, er
 	return list, err
 }
 
-// records are the whole records that a query selects; never nil.
+// records returns the complete records that a query selects; never nil.
 func (s *callTx) records(ctx context.Context, query string, args ...any) ([]Record, error) {
 	list := []Record{}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
@@ -122,8 +123,8 @@ func (s *callTx) records(ctx context.Context, query string, args ...any) ([]Reco
 	return list, err
 }
 
-// columnsOf are the values of a version in the order of updateRecord, from
-// version on.
+// columnsOf returns the values of a version in the order of updateRecord, from version
+// on.
 func columnsOf(r *Record) ([]any, error) {
 	related, err := pack(r.Related)
 	if err != nil {
@@ -143,7 +144,7 @@ func columnsOf(r *Record) ([]any, error) {
 	}, nil
 }
 
-// pathOf is the path of a new record.
+// pathOf returns the path of a new record.
 func (s *callTx) pathOf(ctx context.Context, parent *string, number int64) ([]byte, error) {
 	var path []byte
 	if above, ok := parseID(deref(parent)); ok {
@@ -157,10 +158,10 @@ func (s *callTx) pathOf(ctx context.Context, parent *string, number int64) ([]by
 	return append(path[:len(path):len(path)], step(number)...), nil
 }
 
-// step is a number's part of a path.
+// step returns a number's part of a path.
 func step(number int64) []byte { return binary.BigEndian.AppendUint32(nil, uint32(number)) }
 
-// behind is the end of the paths that begin with path.
+// behind returns an upper bound of the paths that begin with path.
 func behind(path []byte) []byte {
 	end := append([]byte(nil), path...)
 	for i := len(end) - 1; i >= 0; i-- {

@@ -33,7 +33,7 @@ AND stream = (SELECT id FROM symbols WHERE text = ?1))`
 	selectAllForWords = `SELECT ` + recordColumns + ` FROM records r ORDER BY r.key`
 )
 
-// unreadable are the statements that delete what cannot be read of a row, before rows
+// unreadable returns the statements that delete unreadable rows and values, before rows
 // are read.
 func unreadable() []string {
 	return []string{
@@ -45,10 +45,10 @@ func unreadable() []string {
 	}
 }
 
-// repairs are the statements that make rows fit to each other, in their order.
+// repairs returns the statements that make rows consistent, in order.
 func repairs() []string {
 	return []string{
-		// A session that holds a record has started.
+		// A session with an active record must have started.
 		`INSERT OR IGNORE INTO record_sessions (project_key, session_key, opened_at, last_activity, last_sync_tick, save_tick)
 SELECT a.project_key, a.session_key, min(a.at), max(a.at), p.tick, p.tick FROM activations a JOIN projects p ON p.key = a.project_key
 JOIN sessions s ON s.key = a.session_key GROUP BY a.project_key, a.session_key`,
@@ -86,7 +86,7 @@ func Repair(ctx context.Context, tx *store.Tx) error {
 			s, err = (&Service{}).scopeOf(ctx, tx, p)
 		}
 		if err == nil {
-			err = s.mend(ctx)
+			err = s.repair(ctx)
 		}
 	}
 	if err == nil {
@@ -107,9 +107,9 @@ func execAll(ctx context.Context, tx *store.Tx, statements []string) error {
 	return nil
 }
 
-// mend repairs the records of one project.
-func (s *callTx) mend(ctx context.Context) error {
-	ids, err := s.mendClock(ctx)
+// repair repairs the records of one project.
+func (s *callTx) repair(ctx context.Context) error {
+	ids, err := s.repairClock(ctx)
 	if err != nil {
 		return err
 	}
@@ -125,16 +125,16 @@ func (s *callTx) mend(ctx context.Context) error {
 	}
 	for _, number := range slices.Sorted(maps.Keys(ids)) { // parents have lower numbers
 		row, there := rows[number]
-		if err := s.mendRecord(ctx, number, row, there); err != nil {
+		if err := s.repairRecord(ctx, number, row, there); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mendClock makes the ticks those of the change log and returns the numbers of the
-// records that the log contains.
-func (s *callTx) mendClock(ctx context.Context) (ids map[int64]bool, err error) {
+// repairClock sets the ticks to those of the change log and returns the numbers of the
+// records in the log.
+func (s *callTx) repairClock(ctx context.Context) (ids map[int64]bool, err error) {
 	ids = map[int64]bool{}
 	seqs, lost := map[int64]int64{}, map[int64]int64{} // tick → seq
 	last, lastRecord := int64(0), int64(0)
@@ -168,7 +168,7 @@ func (s *callTx) mendClock(ctx context.Context) (ids map[int64]bool, err error) 
 		}
 		if !blank {
 			lost[tick] = seq
-		} else if tick <= last+1 { // the end may be blank, one tick after the other
+		} else if tick <= last+1 { // changes at the end may be blank, one per tick
 			seqs[tick] = seq
 			last = max(last, tick)
 		}
@@ -190,8 +190,8 @@ func (s *callTx) mendClock(ctx context.Context) (ids map[int64]bool, err error) 
 	return ids, project.AdvanceClock(ctx, s.tx, s.p.Key, last, lastRecord)
 }
 
-// putTicks replaces the ticks of the project by those up to the last one. seqs are where
-// the log has them, lost where it had those that it has no longer.
+// putTicks replaces the ticks of the project by those up to the last one. seqs are their
+// positions in the log, lost the former positions of missing ones.
 func (s *callTx) putTicks(ctx context.Context, last int64, seqs, lost map[int64]int64) error {
 	if _, err := s.tx.Exec(ctx, deleteTicks, s.p.Key); err != nil {
 		return err
@@ -214,9 +214,9 @@ func (s *callTx) putTicks(ctx context.Context, last int64, seqs, lost map[int64]
 	return nil
 }
 
-// mendRecord compares a record's row with its newest version in the log and repairs the
+// repairRecord compares a record's row with its newest version in the log and repairs the
 // older one of the two.
-func (s *callTx) mendRecord(ctx context.Context, number int64, row stored, there bool) error {
+func (s *callTx) repairRecord(ctx context.Context, number int64, row stored, there bool) error {
 	var newest logged
 	err := s.eachVersion(ctx, func(v logged) bool { newest = v; return false }, selectVersionAt, s.stream, formatID(number), int64(math.MaxInt64))
 	if err != nil {
@@ -254,7 +254,7 @@ func (s *callTx) mendRecord(ctx context.Context, number int64, row stored, there
 	return err
 }
 
-// putLogged makes a record's row what a version in the log says.
+// putLogged sets a record's row to a version in the log.
 func (s *callTx) putLogged(ctx context.Context, v logged, number int64) error {
 	m, err := s.memberOf(ctx, v.session)
 	if err == nil && m.key == 0 {
@@ -278,7 +278,7 @@ func sessionOr(id string) string {
 	return id
 }
 
-// logRow appends a version for a row that the log has lost, with the next tick.
+// logRow appends a version for a row that is missing in the log, with the next tick.
 func (s *callTx) logRow(ctx context.Context, row stored, event string) error {
 	var session string
 	err := s.tx.Get(ctx, []any{&session}, selectSessionOf, row.creator)

@@ -20,7 +20,7 @@ import (
 	"cairn/internal/words"
 )
 
-// plain is what a search has to find, said as simply as SQL can: every match that
+// plain is the simplest SQL with the expected results of a search: every match that
 // passes the filter, ranked and sorted.
 const plain = `SELECT r.number, bm25(records_fts, 1e12, 1e6, 1, 1e12, 1e6, 1) AS score
 FROM records_fts JOIN records r ON r.key = records_fts.rowid JOIN projects p ON p.key = r.project_key
@@ -31,8 +31,8 @@ ORDER BY score, r.modified_at DESC, r.key DESC`
 
 var fewWords = []string{"red", "blue", "green", "cache", "every"}
 
-// crowded is a book of records made of a few words, so that many have the same
-// score, and some the same time besides.
+// crowded returns a service with records made of a few words, so that many have the same
+// score, and some also the same time.
 func crowded(t *testing.T) (*record.Service, *store.Store) {
 	t.Helper()
 	var calls atomic.Int64
@@ -63,7 +63,7 @@ func crowded(t *testing.T) (*record.Service, *store.Store) {
 	return b, s
 }
 
-// foundPlainly runs the plain query; any says whether words are alternatives.
+// foundPlainly runs the plain query. any makes the words alternatives.
 func foundPlainly(ctx context.Context, s *store.Store, a record.SearchArgs, any bool) (ids []string, scores []float64, err error) {
 	if words.IsPlain(a.Query) {
 		a.Query = strings.Join(words.PlainWords(a.Query), " ")
@@ -98,8 +98,8 @@ func foundPlainly(ctx context.Context, s *store.Store, a record.SearchArgs, any 
 	return ids, scores, err
 }
 
-// foundInTiers returns what Search has to return: of a query of words alone first the
-// records that hold all of them.
+// foundInTiers returns the expected result of Search: for a query of plain words, records
+// with all of them come first.
 func foundInTiers(ctx context.Context, s *store.Store, a record.SearchArgs) (want record.SearchResult, tied bool, err error) {
 	ids, scores, err := foundPlainly(ctx, s, a, true)
 	if err != nil {
@@ -138,9 +138,8 @@ func foundInTiers(ctx context.Context, s *store.Store, a record.SearchArgs) (wan
 	return want, n > 0 && n < len(ids) && score[ids[n-1]] == score[ids[n]], nil
 }
 
-// TestSearchFindsWhatThePlainQueryFinds in the same order, with the same total and
-// relevance, whatever the filter and the limit, with one project in the store and
-// with two.
+// Order, total and relevance are equal too, for any filter and limit, with one and with
+// two projects in the store.
 func TestSearchFindsWhatThePlainQueryFinds(t *testing.T) {
 	t.Parallel()
 	b, s := crowded(t)
@@ -185,7 +184,7 @@ func TestSearchFindsWhatThePlainQueryFinds(t *testing.T) {
 	}
 }
 
-// outline is a result's total, and the id, relevance and tier of each hit.
+// outline returns a result's total, and the id, relevance and tier of each hit.
 func outline(t *rapid.T, r record.SearchResult) string {
 	list := []any{r.Total}
 	for _, h := range r.Results {

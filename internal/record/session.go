@@ -15,8 +15,8 @@ const selectUnsaved = `SELECT c.id FROM record_ticks t CROSS JOIN changes c ON c
 CROSS JOIN symbols s ON s.id = c.session
 WHERE t.project_key = ? AND t.tick > ? AND s.text = ? AND k.text = '` + KindRecord + `' ORDER BY t.tick`
 
-// Save notes that what the session changed is saved; everything is stored anyway
-// (records §2, save_session). It costs a tick each time.
+// Save marks the session's changes as saved; they are stored anyway (records §2,
+// save_session). Each call costs a tick.
 //
 // Errors: CodeSessionNotFound, CodeInvalid for a summary over 1,000 characters.
 func (b *Service) Save(ctx context.Context, a SaveArgs) (out Saved, err error) {
@@ -42,9 +42,9 @@ func (b *Service) Save(ctx context.Context, a SaveArgs) (out Saved, err error) {
 	return out, err
 }
 
-// unsaved are the records that a session changed since its last save, in the
-// order of the first change.
-func (s *callTx) unsaved(ctx context.Context, m *member) ([]string, error) {
+// unsaved returns the records that a session changed since its last save, in the order of
+// the first change.
+func (s *callTx) unsaved(ctx context.Context, m *sessionState) ([]string, error) {
 	ids := []string{}
 	err := s.log.Each(ctx, func(rows *sql.Rows) error {
 		var id string
@@ -57,9 +57,9 @@ func (s *callTx) unsaved(ctx context.Context, m *member) ([]string, error) {
 	return ids, err
 }
 
-// Close ends the session in the project: it gives up its active records (records
-// §2, close_session). What it changed is stored, saved or not. Closing again
-// succeeds with an empty list; activating or creating with its id opens it again.
+// Close ends the session in the project and deactivates its records (records §2,
+// close_session). Its changes are stored, saved or not. Closing again succeeds with an
+// empty list. Activating or creating with its id opens it again.
 //
 // Errors: CodeSessionNotFound for a session that never opened a record of the
 // project, CodeInvalid for a summary over 1,000 characters.
@@ -96,7 +96,7 @@ func (b *Service) Close(ctx context.Context, a SaveArgs) (out Closed, err error)
 
 const selectKept = `SELECT value FROM json_each(?) WHERE value IN (SELECT session_key FROM record_sessions)`
 
-// Kept returns which of the sessions, named by their keys, have opened records.
+// Kept returns the keys of those sessions that have opened records.
 func Kept(ctx context.Context, tx *store.Tx, sessions []int64) ([]int64, error) {
 	list, err := json.Marshal(sessions)
 	if err != nil {

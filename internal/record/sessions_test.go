@@ -47,7 +47,7 @@ func TestActivateLoadsWhatIsNeeded(t *testing.T) {
 	want(t, "the transport's session", own.SessionID, "wire")
 }
 
-func TestActivateTellsOfOtherHolders(t *testing.T) {
+func TestActivateReportsOtherHolders(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ctx := t.Context()
@@ -133,7 +133,7 @@ func TestSessionsThatBeginWithAnothersRecordBranchFromIt(t *testing.T) {
 	}
 }
 
-func TestSyncTellsWhatOthersDid(t *testing.T) {
+func TestSyncReportsChangesOfOthers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.create("s1", "", "a")
@@ -352,7 +352,7 @@ func TestMergedProjectsKeepOneHistory(t *testing.T) {
 	}
 }
 
-func TestPurgingObservationsSparesSessionsThatRecordsName(t *testing.T) {
+func TestPurgingObservationsKeepsSessionsOfRecords(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ctx := t.Context()

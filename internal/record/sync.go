@@ -9,7 +9,7 @@ import (
 
 const (
 	maxChanges     = 500     // in one sync
-	maxChangeBytes = 8 << 20 // of its changes in JSON, unless the first alone has more
+	maxChangeBytes = 8 << 20 // bytes of its changes in JSON, unless the first one is larger
 
 	selectChanges = `SELECT t.tick, s.text, c.doc, ` + previousDoc + `
 FROM record_ticks t CROSS JOIN changes c ON c.seq = t.seq CROSS JOIN symbols k ON k.id = c.kind CROSS JOIN symbols s ON s.id = c.session
@@ -17,20 +17,20 @@ WHERE t.project_key = ?1 AND t.tick > ?2 AND k.text = '` + KindRecord + `' AND s
 ORDER BY t.tick LIMIT +?4`
 )
 
-// Sync reports what other sessions did to the project's records since the session's
-// last sync, oldest first, and moves its clock to the project's; after 500 changes,
-// or 8 MiB of them, it stops and moves the clock to the last one, so that syncing
-// again goes on there (records §2, sync_session).
+// Sync reports what other sessions did to the project's records since the session's last
+// sync, oldest first, and moves the session's clock to the project's (records §2,
+// sync_session). After 500 changes or 8 MiB it stops and moves the clock to the last
+// change, so the next sync continues there.
 //
 // Errors: CodeSessionNotFound for a session that has not opened a record of the
 // project, or was closed.
-func (b *Service) Sync(ctx context.Context, a SyncArgs) (out Synced, err error) {
+func (b *Service) Sync(ctx context.Context, a SyncArgs) (out SyncResult, err error) {
 	err = b.write(ctx, a.Caller, func(ctx context.Context, s *callTx) error {
 		m, err := s.openMember(ctx, a.Caller)
 		if err != nil {
 			return err
 		}
-		out = Synced{
+		out = SyncResult{
 			ProjectTick: s.tick, SessionTickBefore: m.syncTick, TickGap: s.tick - m.syncTick, Changes: []Change{}, SessionStatus: "active",
 		}
 		if s.isStale(m) {
@@ -51,8 +51,8 @@ func (b *Service) Sync(ctx context.Context, a SyncArgs) (out Synced, err error) 
 	return out, err
 }
 
-// openMember is the caller's session if it is open.
-func (s *callTx) openMember(ctx context.Context, c Caller) (*member, error) {
+// openMember returns the caller's session if it is open.
+func (s *callTx) openMember(ctx context.Context, c Caller) (*sessionState, error) {
 	m, err := s.member(ctx, c)
 	if err == nil && !m.isOpen() {
 		err = sessionNotFound(m.id)
@@ -60,9 +60,9 @@ func (s *callTx) openMember(ctx context.Context, c Caller) (*member, error) {
 	return m, err
 }
 
-// changes adds what a sync shows, and whether there is more.
-func (s *callTx) changes(ctx context.Context, m *member, out *Synced) error {
-	newest := map[string]*Entry{} // of those read so far, by record
+// changes adds the changes of a sync, and whether there are more.
+func (s *callTx) changes(ctx context.Context, m *sessionState, out *SyncResult) error {
+	newest := map[string]*Entry{} // newest version read so far, by record
 	size := 0
 	return s.log.Each(ctx, func(rows *sql.Rows) error {
 		if out.Truncated = out.Truncated || len(out.Changes) == maxChanges; out.Truncated {
@@ -101,7 +101,7 @@ func (s *callTx) changes(ctx context.Context, m *member, out *Synced) error {
 	}, selectChanges, s.p.Key, m.syncTick, m.id, maxChanges+1)
 }
 
-// describe fills in what a version changed.
+// describe adds what a version changed.
 func (c *Change) describe(old, e *Entry) {
 	c.RecordID = e.ID
 	switch e.Event {

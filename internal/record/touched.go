@@ -9,15 +9,15 @@ import (
 	"cairn/internal/store"
 )
 
-// Touched is a record that a session had to do with.
+// Touched is a record that a session changed or activated.
 type Touched struct {
 	ID      string
 	Changed bool // created, updated or moved to another state; else only activated
 }
 
-// selectTouched reads the session's own events, what it has active now, and of the
-// records that they name the versions that it made: a session loads whatever it
-// changes, and its end reports what it gave up.
+// selectTouched reads the session's own events, its active records, and the versions of
+// these records that it stored. That is complete, because a session loads every record
+// that it changes, and its end lists the active ones.
 const selectTouched = `WITH
 stream (id) AS (SELECT s.id FROM projects p JOIN symbols s ON s.text = ifnull(p.records_stream, 'records/' || p.id) WHERE p.id = ?1),
 kind (version, event) AS (SELECT (SELECT id FROM symbols WHERE text = '` + KindRecord + `'), (SELECT id FROM symbols WHERE text = '` + KindEvent + `')),
@@ -38,10 +38,10 @@ touched (id, loaded, changed) AS (
     FROM loaded l GROUP BY l.id)
 SELECT id, changed IS NOT NULL FROM touched ORDER BY changed IS NULL, ifnull(changed, loaded)`
 
-// Touched lists the records of a project that a session changed, in the order of
-// their first change, and then those that it only activated, closed ones and
-// earlier activations included. It costs what the session did, not what the project
-// holds; an unknown project or session has none (contract records §4.2).
+// Touched returns the records of a project that a session changed, in the order of their
+// first change, then those that it only activated, including closed ones and earlier
+// activations. Its cost depends on the session, not on the size of the project. An
+// unknown project or session has none (contract records §4.2).
 func (b *Service) Touched(ctx context.Context, p project.Project, session string) (list []Touched, err error) {
 	if b.store == nil {
 		return nil, nil

@@ -35,7 +35,7 @@ func TestASessionsRecordsAreKnownAfterItsEnd(t *testing.T) {
 	look("p", "nobody")
 	look("nothing", "s1")
 
-	// Where a merge has brought them, they are found under the new name.
+	// After a merge they are found under the new name.
 	err := d.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
 		if _, err := project.Ensure(ctx, tx, "q"); err != nil {
 			return err

@@ -12,7 +12,8 @@ import (
 const selectOpenChildren = `SELECT ` + refColumns + ` FROM records r INDEXED BY records_by_parent
 WHERE r.project_key = ? AND r.parent = ? AND r.state = 'OPEN' ORDER BY r.number`
 
-// NextStates are the states that a record may move to from one (seed, transition).
+// NextStates returns the states that a record may move to from a state (seed,
+// transition).
 func NextStates(from State) []State {
 	switch from {
 	case Open:
@@ -25,14 +26,14 @@ func NextStates(from State) []State {
 	return []State{}
 }
 
-// Transition moves an active record to another state (records §2, transition). It
-// costs a tick. The children of a record that is OPEN no more stay as they are;
-// the result names those that are OPEN.
+// Transition moves an active record to another state (records §2, transition). It costs a
+// tick. The children of a record that is no longer OPEN stay unchanged; the result lists
+// the OPEN ones.
 //
 // Errors: CodeInvalid for a missing reason or resolved_by, CodeNotFound, also for
-// resolved_by, CodeNotActivated, CodeInvalidTransition, also for the state that it
-// has, CodeConflict if another session has changed the state since this session
-// loaded the record: activating it again shows how it is now.
+// resolved_by, CodeNotActivated, CodeInvalidTransition, also for the present state,
+// CodeConflict if another session has changed the state since this session loaded the
+// record; activating it again loads the present state.
 func (b *Service) Transition(ctx context.Context, a TransitionArgs) (out Transitioned, err error) {
 	if err := checkState("to_state", a.ToState); err != nil {
 		return out, err
@@ -94,14 +95,14 @@ func anyOf(states []State) string {
 	return text.String()
 }
 
-func (s *callTx) checkTransition(ctx context.Context, m *member, r stored, base int, to State) error {
+func (s *callTx) checkTransition(ctx context.Context, m *sessionState, r stored, base int, to State) error {
 	by, err := s.stateChangedBy(ctx, m, r, base)
 	if err != nil {
 		return err
 	}
 	if by != "" {
 		return fail(fault.Conflict, CodeConflict, fmt.Sprintf("session %s has moved %s to %s since this session loaded it", by, r.ID, r.State),
-			"call activate with "+r.ID+" to see how it is now, or sync_session, and decide again", map[string]any{"from_state": r.State, "by_session": by})
+			"call activate with "+r.ID+" to see the present state, or sync_session, and decide again", map[string]any{"from_state": r.State, "by_session": by})
 	}
 	if list := NextStates(r.State); !slices.Contains(list, to) {
 		return fail(fault.Conflict, CodeInvalidTransition, fmt.Sprintf("%s cannot go from %s to %s", r.ID, r.State, to),
@@ -131,7 +132,7 @@ func (s *callTx) moveState(ctx context.Context, e *Entry, number int64, a *Trans
 			return err
 		}
 		if by == number {
-			return invalid("resolved_by", "a record does not resolve itself")
+			return invalid("resolved_by", "a record cannot resolve itself")
 		}
 		e.ResolvedBy = formatID(by)
 	}

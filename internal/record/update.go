@@ -12,20 +12,20 @@ import (
 
 const selectBase = `SELECT base_version FROM activations WHERE project_key = ? AND number = ? AND session_key = ?`
 
-// Update changes an active record (records §2, update_record). It costs a tick
-// and moves the session's base version. What is stored already is a success that
-// stores nothing. If another session has stored a version that this one has not
-// loaded, nothing is written and the result has a Conflict, unless Force is set:
-// then the other version stays in the history. Repeating it is safe.
+// Update changes an active record (records §2, update_record). It costs a tick and moves
+// the session's base version. An update without a difference succeeds and stores nothing.
+// If another session has stored a version that this one has not loaded, nothing is
+// written and the result has a Conflict. With Force the update is stored, and the other
+// version stays in the history. It is idempotent.
 //
-// Errors: CodeInvalid, also where no field is given, CodeNotFound, also for
-// related ids, CodeNotActivated.
+// Errors: CodeInvalid, also if no field is given, CodeNotFound, also for related ids,
+// CodeNotActivated.
 func (b *Service) Update(ctx context.Context, a UpdateArgs) (out Updated, err error) {
 	metadata, err := a.check()
 	if err != nil {
 		return out, err
 	}
-	var origin *Record // of both sides of a conflict, if their bodies are to be merged
+	var origin *Record // common version of both sides of a conflict, if their bodies must be merged
 	err = b.write(ctx, a.Caller, func(ctx context.Context, s *callTx) error {
 		origin = nil
 		r, m, base, err := s.active(ctx, a.Caller, a.ID)
@@ -64,7 +64,7 @@ func (b *Service) Update(ctx context.Context, a UpdateArgs) (out Updated, err er
 		out.Record = next
 		return s.entry(ctx, m, &Entry{Record: next, Event: RecordUpdated, Forced: forced, Base: next.Version})
 	})
-	if err == nil && origin != nil { // which may take seconds, so that no writer waits for it
+	if err == nil && origin != nil { // may take seconds, so it runs outside the transaction
 		if merged, ok := linediff.Merge(origin.Body, out.Record.Body, out.Conflict.YourVersion.Body); ok {
 			out.Conflict.MergedBody = &merged
 		}
@@ -96,9 +96,8 @@ func (a *UpdateArgs) check() (metadata map[string]any, err error) {
 	return checkMetadata(a.Metadata)
 }
 
-// active is a record that the caller's session has loaded, with the version that
-// it knows.
-func (s *callTx) active(ctx context.Context, c Caller, id string) (r stored, m *member, base int, err error) {
+// active returns a record that the caller's session has loaded, with its base version.
+func (s *callTx) active(ctx context.Context, c Caller, id string) (r stored, m *sessionState, base int, err error) {
 	if r, err = s.mustFind(ctx, id); err != nil {
 		return r, nil, 0, err
 	}
@@ -115,7 +114,7 @@ func (s *callTx) active(ctx context.Context, c Caller, id string) (r stored, m *
 	return r, m, base, err
 }
 
-// changed is the record as an update would have it.
+// changed returns the record after an update.
 func (s *callTx) changed(ctx context.Context, r stored, a *UpdateArgs, metadata map[string]any) (next Record, err error) {
 	next = r.Record
 	if a.Title != nil {
@@ -152,9 +151,9 @@ func sameText(a, b *Record) bool {
 		slices.Equal(a.Related, b.Related) && string(a.Metadata) == string(b.Metadata)
 }
 
-// conflict notes and describes, but for merged bodies, that another session stored
-// a version above base.
-func (s *callTx) conflict(ctx context.Context, m *member, r stored, mine Record, base int) (*Conflict, error) {
+// conflict logs and describes the conflict with a version above base that another session
+// stored. It does not merge bodies.
+func (s *callTx) conflict(ctx context.Context, m *sessionState, r stored, mine Record, base int) (*Conflict, error) {
 	by, err := s.versionAbove(ctx, r.ID, base)
 	if err != nil {
 		return nil, err

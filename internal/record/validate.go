@@ -31,7 +31,7 @@ func checkState(field string, s State) error {
 	if slices.Contains(states(), s) {
 		return nil
 	}
-	return invalid(field, fmt.Sprintf("%.40q is no state; there are OPEN, LATER, RESOLVED and DISCARDED", s))
+	return invalid(field, fmt.Sprintf("%.40q is not a state; valid states are OPEN, LATER, RESOLVED and DISCARDED", s))
 }
 
 func checkStates(field string, list []State) error {
@@ -43,13 +43,13 @@ func checkStates(field string, list []State) error {
 	return nil
 }
 
-// checkText refuses what cannot be stored as text, and what is too long.
+// checkText returns an error for invalid or too long text.
 func checkText(field, text string, limit int) error {
 	switch {
 	case !utf8.ValidString(text):
 		return invalid(field, field+" is not valid UTF-8")
 	case strings.ContainsRune(text, 0):
-		return invalid(field, field+" holds a NUL character")
+		return invalid(field, field+" contains a NUL character")
 	case utf8.RuneCountInString(text) > limit:
 		return invalid(field, fmt.Sprintf("%s has at most %d characters", field, limit))
 	}
@@ -89,10 +89,10 @@ func checkBody(text string) error {
 	return checkText("body", text, maxBody)
 }
 
-// reasonKey is where the reason of the last transition stands in the metadata.
+// reasonKey is the metadata key of the reason of the last transition.
 const reasonKey = "state_reason"
 
-// checkMetadata returns the members of a metadata object; nil for none.
+// checkMetadata returns the members of a metadata object, or nil if there is none.
 func checkMetadata(data json.RawMessage) (map[string]any, error) {
 	if data == nil {
 		return nil, nil
@@ -107,15 +107,15 @@ func checkMetadata(data json.RawMessage) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	if err := d.Decode(&object); err != nil || object == nil || d.More() {
-		return nil, invalid("metadata", "metadata is a JSON object")
+		return nil, invalid("metadata", "metadata must be a JSON object")
 	}
 	if len(bytes.TrimSpace(data[d.InputOffset():])) > 0 {
-		return nil, invalid("metadata", "metadata is one JSON object")
+		return nil, invalid("metadata", "metadata must be one JSON object")
 	}
 	return object, nil
 }
 
-// text takes secrets out.
+// text redacts a text.
 func (b *Service) text(s string) string {
 	if b.config.Filter == nil {
 		return s
@@ -124,7 +124,7 @@ func (b *Service) text(s string) string {
 	return s
 }
 
-// line takes secrets out of a text that must stay within a limit and on a line.
+// line redacts a text that must stay within a limit and on one line.
 func (b *Service) line(s string, limit int) string {
 	s = b.text(s)
 	n := 0
@@ -136,14 +136,14 @@ func (b *Service) line(s string, limit int) string {
 	return s
 }
 
-// metadata takes secrets out of an object and puts the reason of the last
-// transition into it, "" for none. An empty object is nil.
+// metadata redacts an object and adds the reason of the last transition, "" for none. It
+// returns nil for an empty object.
 func (b *Service) metadata(object map[string]any, reason any) (json.RawMessage, error) {
 	if b.config.Filter != nil && object != nil {
 		v, _ := b.config.Filter.Value(object)
 		clean, ok := v.(map[string]any)
 		if !ok {
-			return nil, invalid("metadata", "metadata is a JSON object")
+			return nil, invalid("metadata", "metadata must be a JSON object")
 		}
 		object = clean
 	}
@@ -161,8 +161,8 @@ func (b *Service) metadata(object map[string]any, reason any) (json.RawMessage, 
 	return plainJSON(object)
 }
 
-// plainJSON spells a value as rows have it, and as agents wrote it: unlike the log
-// it does not escape what HTML would take for markup.
+// plainJSON encodes a value in the spelling of rows and of agents: unlike the log, it
+// does not escape HTML characters.
 func plainJSON(v any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -173,7 +173,8 @@ func plainJSON(v any) (json.RawMessage, error) {
 	return bytes.TrimSpace(out.Bytes()), nil
 }
 
-// canonical is a JSON text in the one spelling of rows; as it is where it is none.
+// canonical returns a JSON text in the spelling of rows. Invalid JSON is returned
+// unchanged.
 func canonical(text json.RawMessage) json.RawMessage {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -188,8 +189,8 @@ func canonical(text json.RawMessage) json.RawMessage {
 	return out
 }
 
-// withReason is stored metadata with another reason, nil for none. What is stored
-// holds no secret any more.
+// withReason returns stored metadata with another reason, nil for none. Stored metadata
+// is already redacted.
 func withReason(data json.RawMessage, reason any) (json.RawMessage, error) {
 	object, err := decodeObject(data)
 	if err != nil {
@@ -224,7 +225,7 @@ func (s *callTx) checkRelated(ctx context.Context, ids []string, own int64) ([]s
 		}
 		switch {
 		case number == own && own != 0:
-			return nil, invalid("related", "a record is not related to itself")
+			return nil, invalid("related", "a record cannot be related to itself")
 		case !ok:
 			missing = append(missing, id)
 		case !slices.Contains(related, formatID(number)):
@@ -237,7 +238,7 @@ func (s *callTx) checkRelated(ctx context.Context, ids []string, own int64) ([]s
 	return related, nil
 }
 
-// clamp keeps a limit within 1 to 500; 0 stands for usual.
+// clamp limits a number to 1 to 500; 0 means usual.
 func clamp(limit, usual int) int {
 	if limit == 0 {
 		limit = usual

@@ -1,9 +1,9 @@
 package redact
 
-// bigrams[26*a+b] tells how unlike language it is that letter b follows letter
-// a: 'K' is what a random letter would be, every letter of the alphabet above it
-// half a bit rarer in words, every one below half a bit more frequent.
-// Made by bigrams_gen.go from the Go distribution's sources.
+// bigrams[26*a+b] measures how unlikely it is in language that letter b follows letter a:
+// 'K' is what a random letter would be, every letter of the alphabet above it half a bit
+// rarer in words, every one below half a bit more frequent. Made by bigrams_gen.go from
+// the Go distribution's sources.
 const bigrams = "" +
 	"QLJIRMKSMSMGJHSLSHIGLNROPS" +
 	"IMKNHMRSIKSHQSINSJKQHSSQGS" +

@@ -35,10 +35,10 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Print("package redact\n\n" +
-		"// bigrams[26*a+b] tells how unlike language it is that letter b follows letter\n" +
-		"// a: 'K' is what a random letter would be, every letter of the alphabet above it\n" +
-		"// half a bit rarer in words, every one below half a bit more frequent.\n" +
-		"// Made by bigrams_gen.go from the Go distribution's sources.\n" +
+		"// bigrams[26*a+b] measures how unlikely it is in language that letter b follows letter a:\n" +
+		"// 'K' is what a random letter would be, every letter of the alphabet above it half a bit\n" +
+		"// rarer in words, every one below half a bit more frequent. Made by bigrams_gen.go from\n" +
+		"// the Go distribution's sources.\n" +
 		"const bigrams = \"\" +\n")
 	for a, row := range count {
 		total := 0.0

@@ -8,7 +8,7 @@ const (
 	ruleKeyBlock = "key_block"
 )
 
-// blocks takes out private sections and key blocks.
+// blocks redacts private sections and key blocks.
 func (s *scan) blocks() {
 	f := blockFinder{text: s.text}
 	for {
@@ -20,9 +20,9 @@ func (s *scan) blocks() {
 	}
 }
 
-// openBlock returns the mark of the block that text[at] lies inside, and where
-// that block ends; "" and at if there is none. It reads the whole text, but only
-// for the few literals that open and close blocks.
+// openBlock returns the mark of the block around text[at] and the end of the block, or ""
+// and at if there is none. It reads the whole text, but only for the few literals that
+// open and close blocks.
 func (f *Filter) openBlock(text string, at int) (mark string, end int) {
 	s := scan{f: f, text: text}
 	s.blocks()
@@ -69,8 +69,8 @@ const (
 	privateClose = "</private>"
 )
 
-// indexTag returns where tag next stands at or after from, in any case, or the
-// length of text.
+// indexTag returns the next position of tag at or after from, in any case, or the length
+// of text.
 func indexTag(text string, from int, tag string) int {
 	for i := from; i < len(text); i++ {
 		j := strings.IndexByte(text[i:], '<')

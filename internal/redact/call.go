@@ -30,8 +30,8 @@ func (n *naming) findCall(i int) bool {
 	return true
 }
 
-// storesSecret reports whether a function of that name takes the secret it is
-// named after, and does not look it up or ask for it.
+// storesSecret reports whether a function of that name has the secret as an argument, and
+// does not read it or prompt for it.
 func storesSecret(name string) bool {
 	name = name[strings.LastIndexByte(name, '.')+1:]
 	for _, word := range [...]string{
@@ -81,17 +81,17 @@ func (n *naming) isCallSecret(from, to int, quoted bool) bool {
 	return letters > 0 && digits > 0 && looksChosen(v) && strangest(v).halfBits >= 6
 }
 
-// keyWord looks at a word such as "access" or "auth" at text[start:end].
+// keyWord handles a word such as "access" or "auth" at text[start:end].
 func (s *scan) keyWord(start, end int) {
 	if end-start != len("auth") || !s.basicAuth(start, end) {
 		s.randomNamed(start, end)
 	}
 }
 
-// basicAuth looks at a function of basic authentication whose name ends with
-// "auth" at text[start:end], and at a pair that is assigned to "auth": its second
-// string is a password. SetBasicAuth("bob", "v"), auth=("bob", "v"). It reports
-// whether it is such a function or pair.
+// basicAuth handles a function of basic authentication whose name ends with "auth" at
+// text[start:end], and a pair that is assigned to "auth": its second string is a
+// password. SetBasicAuth("bob", "v"), auth=("bob", "v"). It reports whether it is such a
+// function or pair.
 func (s *scan) basicAuth(start, end int) bool {
 	t := s.text
 	if endsFold(t[:start], "basic") || endsFold(t[:start], "basic_") {
@@ -100,7 +100,7 @@ func (s *scan) basicAuth(start, end int) bool {
 	return wordStart(t, start) && end < len(t) && t[end] == '=' && s.userAndPassword(end+1)
 }
 
-// userAndPassword takes the second of two quoted strings in brackets that open at
+// userAndPassword redacts the second of two quoted strings in brackets that open at
 // text[i]. It reports whether they are there.
 func (s *scan) userAndPassword(i int) bool {
 	t := s.text

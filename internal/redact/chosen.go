@@ -2,10 +2,10 @@ package redact
 
 import "strings"
 
-// looksChosen reports whether v looks like a password that a person or a program
-// has chosen, and not like a word, a number with its unit, an algorithm, a path,
-// an address or code. v holds no blanks. It decides where a name or a sentence
-// alone proves too little.
+// looksChosen reports whether v looks like a password that a person or a program has
+// chosen, and not like a word, a number with its unit, an algorithm, a path, an address
+// or code. v contains no blanks. It decides if a name or a sentence is not enough
+// evidence.
 func looksChosen(v string) bool {
 	const shortest = 4
 	v = strings.Trim(v, "*_~`")
@@ -50,7 +50,7 @@ func isAddress(v string) bool {
 	return ok && name != "" && strings.Contains(host, ".") && strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == ""
 }
 
-// isFileName reports whether v ends in the suffix of a file that holds keys or
+// isFileName reports whether v ends in the suffix of a file that contains keys or
 // settings.
 func isFileName(v string) bool {
 	switch v[strings.LastIndexByte(v, '.')+1:] {

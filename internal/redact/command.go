@@ -41,8 +41,8 @@ func (s *scan) command(row, start, end int) {
 	s.commandEnd[row] = last
 }
 
-// argument takes the password from the argument text[arg:argEnd], or from the next
-// one, if it is the program's flag.
+// argument redacts the password in the argument text[arg:argEnd], or in the next one, if
+// it is the program's flag.
 func (s *scan) argument(p *program, arg, argEnd, last int) {
 	t := s.text
 	value := arg + len(p.flag)
@@ -87,7 +87,7 @@ func commandEnd(t string, i int, readOn bool) int {
 	return i
 }
 
-// continued reports whether a backslash stands before the line end t[i].
+// continued reports whether a backslash is before the line end t[i].
 func continued(t string, i int) bool {
 	return strings.HasSuffix(strings.TrimSuffix(t[:i], "\r"), "\\")
 }
@@ -114,8 +114,8 @@ func argumentEnd(t string, i, last int) int {
 	return last
 }
 
-// password takes out text[start:end], less its quotes, unless it only stands for
-// a password.
+// password redacts text[start:end], less its quotes, unless it only represents a
+// password.
 func (s *scan) password(start, end int) {
 	start, end = unquote(s.text, start, end)
 	if start >= end {
@@ -139,9 +139,10 @@ func unquote(t string, start, end int) (int, int) {
 	return start + 1, end - 1
 }
 
-// positionalPassword takes the password of htpasswd -b, which follows a file and
-// a user's name, or the name alone if -n is given; that of ConvertTo-SecureString;
-// and that of other programs, which follows a name. It returns how far it has read.
+// positionalPassword redacts the password of htpasswd -b, which follows a file and a
+// user's name, or the name alone if -n is given; that of ConvertTo-SecureString; and that
+// of other programs, which follows a name. It returns the offset after the text that it
+// has read.
 func (s *scan) positionalPassword(p *program, i, last int) int {
 	t := s.text
 	htpasswd := p.name == "htpasswd"
@@ -179,8 +180,8 @@ func (s *scan) positionalPassword(p *program, i, last int) int {
 	return last
 }
 
-// percentPassword takes the password from user%password, which text[start:end]
-// holds, or the next argument if start is end.
+// percentPassword redacts the password in user%password, which text[start:end] contains,
+// or the next argument if start is end.
 func (s *scan) percentPassword(start, end, last int) {
 	t := s.text
 	if start == end {

@@ -18,9 +18,9 @@ func (s *scan) curl(i, last int) {
 	}
 }
 
-// curlArgument looks at one argument of curl: -u user:password and -H "X-Key: v".
-// If it is not sure to be one of curl's, user:password must not be two words, as
-// user:group is.
+// curlArgument handles one argument of curl: -u user:password and -H "X-Key: v". If the
+// argument may belong to another command, user:password must not be two words, like
+// user:group.
 func (s *scan) curlArgument(arg, argEnd, last int, sure bool) {
 	t := s.text
 	value, valueEnd := argEnd, argEnd
@@ -54,8 +54,8 @@ func (s *scan) curlArgument(arg, argEnd, last int, sure bool) {
 	}
 }
 
-// curlCookies takes the values of the cookies in text[start:end]; without "=" it
-// is the name of a file.
+// curlCookies redacts the values of the cookies in text[start:end]; without "=" it is the
+// name of a file.
 func (s *scan) curlCookies(start, end int) {
 	start, end = unquote(s.text, start, end)
 	for i := start; i >= 0 && i < end; {
@@ -73,7 +73,7 @@ func areNames(v string) bool {
 	return plain == len(v) && strangest(v).halfBits < 6
 }
 
-// curlUser takes the password from user:password, or the user from "user:".
+// curlUser redacts the password in user:password, or the user in "user:".
 func (s *scan) curlUser(start, end int) {
 	t := s.text
 	start, end = unquote(t, start, end)
@@ -91,8 +91,8 @@ func (s *scan) curlUser(start, end int) {
 	s.password(colon+1, end)
 }
 
-// curlHeader takes the value of a header whose name ends in Key or Token, or of
-// an Authorization header without a scheme.
+// curlHeader redacts the value of a header whose name ends in Key or Token, or of an
+// Authorization header without a scheme.
 func (s *scan) curlHeader(start, end int) {
 	const shortest = 8
 	t := s.text

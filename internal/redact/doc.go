@@ -1,16 +1,16 @@
-// Package redact takes secrets out of text before it is stored, logged or sent
+// Package redact removes secrets out of text before it is stored, logged or sent
 // (contract observations §7).
 //
-// A Filter is made once from Options and then used from any number of
-// goroutines. What it finds becomes "[REDACTED]" (Mark), what a user fenced off
-// as private becomes "[PRIVATE]" (PrivateMark); the name, user or host around a
-// secret stays. A text without secrets comes back as the very same string.
+// A Filter is created from Options and can be used by any number of goroutines. It
+// replaces secrets with "[REDACTED]" (Mark) and sections that a user marked as private
+// with "[PRIVATE]" (PrivateMark). The name, user or host around a secret stays. A text
+// without secrets is returned as the very same string.
 //
-// How a text is judged, in one pass each:
+// A text is checked in these passes:
 //
 //   - blocks.go: private sections and key blocks, which may span lines;
 //   - literals.go: one walk over the text looks up every three bytes in a small
-//     hash table of literals; only where a literal stands does a rule look
+//     hash table of literals; only at a literal does a rule look
 //     closer: known shapes (shape_table.go), vendors' named keys
 //     (vendor_table.go), named values (named.go), headers, URLs, commands,
 //     calls (call.go), sentences (prose.go), what is piped in (stdin.go);
@@ -19,10 +19,10 @@
 //     public (public.go); rows of short words are compared with the list of seed
 //     phrases (seed.go).
 //
-// The rules are plain Go data and hand-written scanners; nothing is compiled and
-// nothing is initialised when the program starts. The shapes cover the default
-// rule set of gitleaks v8.30.1 (MIT licence), which the nested module in oracle/
-// checks against gitleaks itself.
+// The rules are plain Go data and hand-written scanners; nothing is compiled or
+// initialised when the program starts. The shapes cover the default rule set of gitleaks
+// v8.30.1 (MIT licence), which the nested module in oracle/ checks against gitleaks
+// itself.
 //
-// Work is linear in the length of the text whatever it holds.
+// The time is linear in the length of the text, whatever it contains.
 package redact

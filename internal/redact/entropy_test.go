@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestRandomWordsAreTakenOut counts, as what is random may by chance look like a
+// TestRandomWordsAreRedacted counts, as what is random may by chance look like a
 // name; the counts are those of fixed seeds.
-func TestRandomWordsAreTakenOut(t *testing.T) {
+func TestRandomWordsAreRedacted(t *testing.T) {
 	t.Parallel()
 	f := mustFilter(t, Options{})
 	for name, c := range map[string]struct {
@@ -41,7 +41,7 @@ func TestRandomWordsAreTakenOut(t *testing.T) {
 	}
 }
 
-func TestOnlyTheRandomPartIsTakenOut(t *testing.T) {
+func TestOnlyTheRandomPartIsRedacted(t *testing.T) {
 	t.Parallel()
 	r := letters(11, alnum, 32)
 	redactions{
@@ -69,7 +69,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-func TestWhatLooksRandomAndIsPublicStays(t *testing.T) {
+func TestRandomButPublicTextStays(t *testing.T) {
 	t.Parallel()
 	for _, level := range []Level{Standard, Strict} {
 		untouched{

@@ -37,7 +37,7 @@ func commandFamilies() []family {
 	}
 }
 
-// publicFamilies are random texts that must stay, and secrets beside or like them.
+// publicFamilies are random texts that must stay, and secrets next to or like them.
 func publicFamilies() []family {
 	const google = "1BxiMVs0XRA5nFMdKvBdBZjgmUUqptlbs74OgvE2upms"
 	id := func(n uint64) string { return letters(n, base64u, 20) }

@@ -15,9 +15,8 @@ type family struct {
 	stays  []string
 }
 
-// TestFamilies counts for each family how many secrets stay and how many texts
-// without a secret are changed. It reads every text as it is and as a string in
-// JSON.
+// TestFamilies counts for each family how many secrets stay and how many texts without a
+// secret are changed. Every text is read unchanged and as a string in JSON.
 func TestFamilies(t *testing.T) {
 	t.Parallel()
 	f := mustFilter(t, Options{})
@@ -51,7 +50,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// goes reports whether the secret in text, and nothing else, is replaced.
+// goes reports whether only the secret in text is replaced.
 func goes(t *testing.T, f *Filter, fam family, text, secret string) bool {
 	t.Helper()
 	whole, want := strings.ReplaceAll(text, "§", secret), strings.ReplaceAll(text, "§", Mark)
@@ -77,7 +76,7 @@ func goes(t *testing.T, f *Filter, fam family, text, secret string) bool {
 	return true
 }
 
-// comesBack reports whether text comes back byte for byte.
+// comesBack reports whether text is returned byte for byte.
 func comesBack(t *testing.T, f *Filter, fam family, text string) bool {
 	t.Helper()
 	for _, s := range []string{text, escaped(text)} {
@@ -89,7 +88,7 @@ func comesBack(t *testing.T, f *Filter, fam family, text string) bool {
 	return true
 }
 
-// escaped returns s as it stands within the quotes of a JSON string.
+// escaped returns s as it appears inside a JSON string.
 func escaped(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -98,7 +97,7 @@ func escaped(s string) string {
 	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(b[1 : len(b)-1]))
 }
 
-// chosenPassword is a password as people choose them: a word, a sign, a number.
+// chosenPassword returns a password as people choose them: a word, a sign, a number.
 func chosenPassword(seed uint64) string {
 	word := letters(seed, smalls, 6)
 	return strings.ToUpper(word[:1]) + word[1:] + letters(seed, digits, 3)

@@ -18,8 +18,8 @@ func addSeeds(f *testing.F) {
 	}
 }
 
-// FuzzText: no text breaks the filter, what was redacted stays as it is, valid
-// UTF-8 stays valid, and a secret put anywhere between two blanks is gone.
+// FuzzText: no text breaks the filter, what was redacted stays unchanged, valid UTF-8
+// stays valid, and a secret put anywhere between two blanks is gone.
 func FuzzText(f *testing.F) {
 	addSeeds(f)
 	filters := []*Filter{mustFilter(f, Options{}), mustFilter(f, Options{Level: Strict, ExtraPatterns: []string{`[A-Z]{4,}`, `x*`}}), mustFilter(f, Options{Level: Relaxed, Allow: []string{"a", "secret"}})}

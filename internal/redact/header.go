@@ -8,8 +8,8 @@ const (
 	ruleCookie        = "cookie_header"
 )
 
-// authorization looks at "Authorization" at text[start:end], as a header, in
-// JSON, in code or with "=".
+// authorization handles "Authorization" at text[start:end], as a header, in JSON, in code
+// or with "=".
 func (s *scan) authorization(start, end int) {
 	t := s.text
 	i := headerValue(t, end)
@@ -24,8 +24,8 @@ func (s *scan) authorization(start, end int) {
 			s.credential(blank)
 		}
 	case wordStart(t, start) && (blank == word || blank == len(t) || isQuote(t[blank])): // no scheme
-		last := skip(t, i, longestJudged, func(c byte) bool { return !isBreak(c) })
-		if last-i == longestJudged || !isName(t[i:last]) {
+		last := skip(t, i, longestChecked, func(c byte) bool { return !isBreak(c) })
+		if last-i == longestChecked || !isName(t[i:last]) {
 			s.credential(i)
 		}
 	}
@@ -58,8 +58,7 @@ func isScheme(w string) bool {
 	return false
 }
 
-// credential takes the value at i for what a header proves the caller's identity
-// with.
+// credential redacts the value at i as the credential in a header.
 func (s *scan) credential(i int) {
 	const shortest = 4
 	n := naming{text: s.text, sign: signColon, shortest: shortest, start: i}
@@ -68,7 +67,7 @@ func (s *scan) credential(i int) {
 		return
 	}
 	v := s.text[i:end]
-	if isSchemeWord(v) || allLetters(v) && len(v) < 16 && n.goesOn(end) {
+	if isSchemeWord(v) || allLetters(v) && len(v) < 16 && n.continuesSentence(end) {
 		return
 	}
 	if n.isSecret(i, end, true) {
@@ -77,8 +76,7 @@ func (s *scan) credential(i int) {
 	}
 }
 
-// isSchemeWord reports whether v, behind "Basic" or "Bearer", speaks about the
-// scheme.
+// isSchemeWord reports whether v, after "Basic" or "Bearer", is a word about the scheme.
 func isSchemeWord(v string) bool {
 	switch strings.ToLower(strings.TrimRight(v, ".,:;")) {
 	case "token", "secret", "key", "auth", "authentication", "authorization", "tokens", "scheme", "header", "headers", "credentials", "credential", "prefix", "format", "string":
@@ -87,8 +85,8 @@ func isSchemeWord(v string) bool {
 	return false
 }
 
-// bearer looks at "Bearer" outside an Authorization header: only what cannot be
-// a word counts.
+// bearer handles "Bearer" outside an Authorization header: only what cannot be a word
+// counts.
 func (s *scan) bearer(start, end int) {
 	const shortest = 16
 	if !wordStart(s.text, start) {
@@ -104,13 +102,13 @@ func (s *scan) bearer(start, end int) {
 	}
 	v := s.text[i:last]
 	if len(v) >= shortest && strings.ContainsAny(v[:min(len(v), earlyDigit)], "0123456789") &&
-		strangest(v[:min(len(v), longestJudged)]).halfBits >= 12 {
+		strangest(v[:min(len(v), longestChecked)]).halfBits >= 12 {
 		s.add("bearer_token", i, last)
 	}
 }
 
-// cookie looks at "Cookie:" and "Set-Cookie:" and takes the values, of the latter
-// only the first, for what follows are attributes.
+// cookie handles "Cookie:" and "Set-Cookie:" and redacts the values; of the latter only
+// the first, because attributes follow.
 func (s *scan) cookie(start, end int) {
 	t := s.text
 	i := -1
@@ -133,8 +131,8 @@ func (s *scan) cookie(start, end int) {
 	}
 }
 
-// cookiePair takes the value of name=value at i and returns where it ends, -1 if
-// there is no such pair.
+// cookiePair redacts the value of name=value at i and returns where it ends, -1 if there
+// is no such pair.
 func (s *scan) cookiePair(i int) int {
 	const longest = 256 // bytes of name
 	t := s.text

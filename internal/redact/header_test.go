@@ -30,7 +30,7 @@ func TestHeaders(t *testing.T) {
 	}.run(t, mustFilter(t, Options{}))
 }
 
-func TestWhatIsNoHeader(t *testing.T) {
+func TestTextsThatAreNotHeaders(t *testing.T) {
 	t.Parallel()
 	untouched{
 		"Authorization: Bearer <token>", "Authorization: Bearer $TOKEN", "Authorization: Bearer ${TOKEN}", `"Authorization": f"Bearer {token}"`, "Authorization: Bearer YOUR_TOKEN",

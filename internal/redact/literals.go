@@ -1,6 +1,6 @@
 package redact
 
-// action says which scanner looks closer at a literal found in a text.
+// action is the scanner for a literal found in a text.
 type action uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	actCommand                     // row of programs
 )
 
-// anchor is a literal that is no row of one of the tables.
+// anchor is a literal that is not in one of the tables.
 type anchor struct {
 	literal string // lower case: found in any case
 	act     action
@@ -86,7 +86,7 @@ func (x *literalIndex) insert(e entry) {
 	x.heads[h] = uint16(len(x.entries))
 }
 
-// key3 is the same for upper and lower case letters.
+// key3 returns the same for upper and lower case letters.
 func key3(a, b, c byte) uint32 {
 	return uint32(a|0x20) | uint32(b|0x20)<<8 | uint32(c|0x20)<<16
 }
@@ -107,7 +107,7 @@ func (e *entry) matches(key uint32, s string) bool {
 	return len(s) >= len(e.literal) && s[:len(e.literal)] == e.literal
 }
 
-// literals walks over the text once and hands every literal to its scanner.
+// literals reads the text once and passes every literal to its scanner.
 func (s *scan) literals() {
 	t, x := s.text, s.f.index
 	if len(t) < 3 {
@@ -119,14 +119,14 @@ func (s *scan) literals() {
 		for e := x.heads[hash(key)]; e != 0; {
 			entry := &x.entries[e-1]
 			if entry.matches(key, t[i:]) {
-				s.look(entry, i, i+len(entry.literal))
+				s.scanAt(entry, i, i+len(entry.literal))
 			}
 			e = entry.next
 		}
 	}
 }
 
-// hasLiteral reports whether any literal stands in s.
+// hasLiteral reports whether s contains a literal.
 func (x *literalIndex) hasLiteral(s string) bool {
 	for i := 0; i+2 < len(s); i++ {
 		key := key3(s[i], s[i+1], s[i+2])
@@ -139,8 +139,8 @@ func (x *literalIndex) hasLiteral(s string) bool {
 	return false
 }
 
-// look hands the literal text[start:end] to the scanner of its rule.
-func (s *scan) look(e *entry, start, end int) {
+// scanAt passes the literal text[start:end] to the scanner of its rule.
+func (s *scan) scanAt(e *entry, start, end int) {
 	switch e.act {
 	case actShape:
 		s.shape(&shapes[e.row], start, end)

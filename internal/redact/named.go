@@ -2,7 +2,7 @@ package redact
 
 import "strings"
 
-// ruleNamed is the rule of values that stand behind a secret's name.
+// ruleNamed is the rule of values after a secret's name.
 const ruleNamed = "named_value"
 
 // The shortest values that count, in bytes, by the word a name ends with.
@@ -11,8 +11,8 @@ const (
 	shortestToken    = 8
 )
 
-// longestReference is the longest value that is looked at for being a reference
-// or a placeholder; anything longer is taken for what its name says.
+// longestReference is the maximum length of a reference or a placeholder; a longer value
+// is treated as a secret.
 const longestReference = 256
 
 // naming is a secret's name found in a text and what is assigned to it.
@@ -22,12 +22,12 @@ type naming struct {
 	shortest   int // value, in bytes
 	quotedName bool
 	spaced     bool // blanks around the sign
-	weak       bool // the name alone proves nothing: the value must look chosen
+	weak       bool // the name alone is not evidence: the value must look chosen
 	sign       sign
 	value      int // where the value begins, its quote included
 }
 
-// named looks at a word such as "password" or "token" at text[start:end].
+// named handles a word such as "password" or "token" at text[start:end].
 func (s *scan) named(start, end int) {
 	if start < s.namedEnd || s.covered(start, end) {
 		return
@@ -54,8 +54,8 @@ func (s *scan) named(start, end int) {
 	s.namedEnd = to
 }
 
-// notNamed looks for a value that looks random behind the word text[start:end],
-// which has no value by its name, unless the word has a meaning beside secrets.
+// notNamed searches for a random-looking value after the word text[start:end], which is
+// not a secret's name, unless the word is common next to secrets.
 func (s *scan) notNamed(start, end int) {
 	word := s.text[start:end]
 	if word[0] != '_' && len(word) != len("pass") && (len(word) != len("psk") || lower(word[1]) != 's') {
@@ -63,8 +63,8 @@ func (s *scan) notNamed(start, end int) {
 	}
 }
 
-// takesUser reports whether the name is that of a function that takes a user's name
-// before the password.
+// takesUser reports whether the name is that of a function with a user's name before the
+// password.
 func (n *naming) takesUser() bool {
 	if n.end == len(n.text) || n.text[n.end] != '(' {
 		return false
@@ -127,8 +127,8 @@ func shortestOf(t string, start, end int) int {
 	return shortestPassword // password, passwd, passphrase, secret
 }
 
-// keyOpens reports whether a name that begins with before and goes on with "key"
-// is that of a key that opens something.
+// keyOpens reports whether a name that begins with before and continues with "key" is
+// that of a secret key.
 func keyOpens(before string) bool {
 	if before == "" {
 		return false
@@ -163,9 +163,9 @@ func separated(t string, start int) bool {
 	return start == 0 || !isAlnum(t[start-1])
 }
 
-// longerWord returns the end of the secret's word text[start:end] with what
-// belongs to it: "credentials" for "credential", "secret_key_base" for
-// "secret_key". It marks words that prove little as weak.
+// longerWord returns the end of the secret's word text[start:end] with what belongs to
+// it: "credentials" for "credential", "secret_key_base" for "secret_key". It marks words
+// with little evidence as weak.
 func (n *naming) longerWord(start, end int) int {
 	t := n.text
 	switch lower(t[start]) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// redactions is a table of texts and what becomes of them.
+// redactions is a table of texts and their redacted forms.
 type redactions []struct{ text, want string }
 
 func (r redactions) run(t *testing.T, f *Filter) {
@@ -21,7 +21,7 @@ func (r redactions) run(t *testing.T, f *Filter) {
 	}
 }
 
-// untouched is a list of texts that must come back as they are.
+// untouched is a list of texts that must be returned unchanged.
 type untouched []string
 
 func (u untouched) run(t *testing.T, f *Filter) {
@@ -127,7 +127,7 @@ func TestNamedValues(t *testing.T) {
 	}.run(t, mustFilter(t, Options{}))
 }
 
-func TestWhatIsNoNamedValue(t *testing.T) {
+func TestTextsThatAreNotNamedValues(t *testing.T) {
 	t.Parallel()
 	untouched{
 		"password_validator", "password_validator=strict", "passwords=4", "passwordHash: abcdef", "max_tokens=4096", "max_tokens: 4096", "token_count=150000",

@@ -2,16 +2,15 @@ package redact
 
 import "strings"
 
-// passOpens reports whether "pass" at t[start:end] ends the name of a password:
-// DB_PASS, smtp_pass, userPass, --pass, -storepass. It is false for first_pass,
-// bypass and the result of a test. A name that is "pass" alone counts only beside
-// a user's name.
+// passOpens reports whether "pass" at t[start:end] ends the name of a password: DB_PASS,
+// smtp_pass, userPass, --pass, -storepass. It is false for first_pass, bypass and the
+// result of a test. A name that is "pass" alone counts only next to a user's name.
 func passOpens(t string, start, end int) bool {
 	if end < len(t) && isLetter(t[end]) {
 		return false
 	}
 	if start == 0 {
-		return besideUser(t, start, end)
+		return nextToUser(t, start, end)
 	}
 	switch before := t[start-1]; {
 	case before == '-' && !wordBefore(t, start-1):
@@ -23,7 +22,7 @@ func passOpens(t string, start, end int) bool {
 	case isLetter(before):
 		return isKeytoolFlag(t[:start])
 	}
-	return besideUser(t, start, end)
+	return nextToUser(t, start, end)
 }
 
 // wordBefore reports whether a word ends at text[:i].
@@ -53,10 +52,9 @@ func isAccountName(t string) bool {
 	return isAccountWord(strings.ToLower(t[word:])) || hasFold(t[back(t, word, longest, isWord):], "ansible_")
 }
 
-// besideUser reports whether the name "pass" at t[start:end] is a field with a
-// quoted value that follows a field with a user's name:
-// { user: "bob", pass: "v" }.
-func besideUser(t string, start, end int) bool {
+// nextToUser reports whether the name "pass" at t[start:end] is a field with a quoted
+// value that follows a field with a user's name: { user: "bob", pass: "v" }.
+func nextToUser(t string, start, end int) bool {
 	const reach = 100 // bytes before the name
 	i := skip(t, end, 2, func(c byte) bool { return isQuote(c) || c == '\\' })
 	if i == len(t) || t[i] != ':' && t[i] != '=' {

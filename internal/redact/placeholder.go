@@ -2,12 +2,12 @@ package redact
 
 import "strings"
 
-// isPlaceholder reports whether v, quoted or not, only stands for a secret.
+// isPlaceholder reports whether v, quoted or not, only represents a secret.
 func isPlaceholder(v string) bool {
 	return isMasked(v) || isVariable(v) || isTemplate(v) || isNull(v)
 }
 
-// isMasked reports whether v is one sign over and over: ****, xxxx, ....
+// isMasked reports whether v is one repeated character: ****, xxxx, ....
 func isMasked(v string) bool {
 	if len(v) > 2 && strings.TrimLeft(v, v[:1]) == "" {
 		return !isAlnum(v[0]) || v[0]|0x20 == 'x'
@@ -33,8 +33,8 @@ func isVariable(v string) bool {
 	return false
 }
 
-// isShellVariable reports whether v, behind a dollar sign, is a variable's name
-// or an expansion, and not the rest of a password with a dollar sign in it.
+// isShellVariable reports whether v, after a dollar sign, is a variable's name or an
+// expansion, and not the rest of a password with a dollar sign in it.
 func isShellVariable(v string) bool {
 	if strings.IndexByte("{($@", v[0]) >= 0 || hasFold(v, "env:") || isDigit(v[0]) && len(v) == 1 {
 		return true
@@ -58,8 +58,8 @@ func isConstant(v string) bool {
 	return v != ""
 }
 
-// isTemplate reports whether v is to be filled in: <token>, {token}, {{ .Token }},
-// #{token}, [token], @token@, or a link to a secret store.
+// isTemplate reports whether v is a placeholder to fill in: <token>, {token}, {{ .Token
+// }}, #{token}, [token], @token@, or a link to a secret store.
 func isTemplate(v string) bool {
 	last := v[len(v)-1]
 	switch v[0] {
@@ -99,7 +99,7 @@ func namesReader(v string) bool {
 	return false
 }
 
-// isNull reports whether v is a word that says that there is no secret here.
+// isNull reports whether v is a word for a missing secret.
 func isNull(v string) bool {
 	switch strings.ToLower(v) {
 	case "null", "none", "undefined", "true", "false", "string", "redacted", "unset":
@@ -118,7 +118,7 @@ func isTypeWord(v string) bool {
 	return false
 }
 
-// isStateWord reports whether v, behind a colon, tells the state of a secret.
+// isStateWord reports whether v, after a colon, is the state of a secret.
 func isStateWord(v string) bool {
 	switch strings.ToLower(v) {
 	case "required", "missing", "invalid", "expired", "incorrect", "wrong", "mismatch", "rejected", "unauthorized",
@@ -128,7 +128,7 @@ func isStateWord(v string) bool {
 	return false
 }
 
-// isFlagWord reports whether v, behind "--token", only speaks about the flag.
+// isFlagWord reports whether v, after "--token", is only a word about the flag.
 func isFlagWord(v string) bool {
 	switch strings.ToLower(v) {
 	case "flag", "flags", "option", "options", "argument", "arguments", "parameter", "switch", "name", "file", "path", "value", "instead":
@@ -137,8 +137,7 @@ func isFlagWord(v string) bool {
 	return isSmallWord(v)
 }
 
-// isSmallWord reports whether v is one of the words that hold English sentences
-// together.
+// isSmallWord reports whether v is a function word of English sentences.
 func isSmallWord(v string) bool {
 	switch strings.ToLower(v) {
 	case "is", "are", "was", "were", "be", "to", "for", "and", "or", "the", "a", "an", "in", "of", "on", "with", "from", "that",

@@ -52,8 +52,8 @@ func statedValue(t string, i int) int {
 	return -1
 }
 
-// isPhraseWord reports whether w continues the phrase that says whose password
-// it is, without the end of a clause.
+// isPhraseWord reports whether w continues the phrase about the owner of the password,
+// without the end of a clause.
 func isPhraseWord(w string) bool {
 	last := w[len(w)-1]
 	return isAlnum(last) || isQuote(last)
@@ -72,8 +72,8 @@ func (n *naming) followsWith() bool {
 	return endsFold(before, "with") || endsFold(before, "using")
 }
 
-// isProseSecret reports whether text[from:to] is a secret that a sentence states.
-// A word, quoted or not, is none: "the password is required".
+// isProseSecret reports whether text[from:to] is a secret in a sentence. A plain word,
+// quoted or not, is not: "the password is required".
 func (n *naming) isProseSecret(from, to int, quoted bool) bool {
 	v := n.text[from:to]
 	if strings.ContainsAny(v, " \t") {
@@ -89,13 +89,12 @@ func (n *naming) isProseSecret(from, to int, quoted bool) bool {
 	if n.shortest == shortestToken && (letters == 0 || signs == 0 && strangest(v).halfBits < 6) {
 		return false
 	}
-	return quoted || letters > 0 || !n.goesOn(to)
+	return quoted || letters > 0 || !n.continuesSentence(to)
 }
 
-// phraseEnd returns where a passphrase of several words ends that begins at
-// text[i:]: with the line, or with the quote that closes it. It returns i unless
-// at least four words follow one another, all in small letters and none of them
-// a word that sentences are made of.
+// phraseEnd returns the end of a passphrase of several words at text[i:]: the end of the
+// line or the closing quote. It returns i unless at least four words follow one another,
+// all in lower case and none of them a function word.
 func (n *naming) phraseEnd(i int) int {
 	const fewest, most = 4, 24
 	t := n.text

@@ -2,8 +2,8 @@ package redact
 
 import "strings"
 
-// public returns how many bytes at the start of w, where a run of letters and
-// digits begins, are random by nature and no secret; 0 for none.
+// public returns the length of a random but public text at the start of w, where a run of
+// letters and digits begins, or 0.
 func public(w string) int {
 	for _, length := range [...]func(string) int{uuidLength, ulid, digest, sshPublicKey, nodeID, podSuffix, vendorID, macTemporary, nixStore} {
 		if n := length(w); n > 0 {
@@ -13,7 +13,7 @@ func public(w string) int {
 	return 0
 }
 
-// publicAt is public for what begins at w[i:], and knows what stands before it.
+// publicAt is public at w[i:], considering the text before it.
 func publicAt(w string, i int) int {
 	if n := public(w[i:]); n > 0 || i > 0 && (w[i-1] == '+' || w[i-1] == '/') {
 		return n
@@ -43,16 +43,16 @@ func sshPublicKey(w string) int {
 	return 0
 }
 
-// kubernetesLetters holds true for the letters and digits of random parts of names
-// that Kubernetes and its tools make: no vowels, nothing that looks like another.
+// kubernetesLetters is true for the letters and digits in the random parts of names that
+// Kubernetes and its tools generate: no vowels, no look-alikes.
 var kubernetesLetters = [256]bool{
 	'b': true, 'c': true, 'd': true, 'f': true, 'g': true, 'h': true, 'j': true, 'k': true, 'l': true, 'm': true, 'n': true, 'p': true,
 	'q': true, 'r': true, 's': true, 't': true, 'v': true, 'w': true, 'x': true, 'z': true,
 	'2': true, '4': true, '5': true, '6': true, '7': true, '8': true, '9': true,
 }
 
-// isKubernetesLetter reports whether c belongs to such a part. Hashes may have
-// the digits that are left out elsewhere.
+// isKubernetesLetter reports whether c belongs to such a part. Hashes may have the digits
+// that are omitted elsewhere.
 func isKubernetesLetter(c byte) bool {
 	return kubernetesLetters[c] || c == '0' || c == '1' || c == '3'
 }
@@ -72,9 +72,9 @@ func podSuffix(w string) int {
 	return end
 }
 
-// nameSuffix returns the length of the hash that ends the name of a Kubernetes
-// object, such as x7k2p or 9tg5m2kbhc, at the start of w; 0 if it does not begin
-// with that. A hyphen stands before w.
+// nameSuffix returns the length of the hash that ends the name of a Kubernetes object,
+// such as x7k2p or 9tg5m2kbhc, at the start of w; 0 if it does not begin with that. A
+// hyphen is before w.
 func nameSuffix(w string) int {
 	const shortest, longest = 5, 10
 	end := skip(w, 0, longest+1, isKubernetesLetter)
@@ -224,8 +224,8 @@ func buildID(w string) int {
 	}
 }
 
-// documents are the hosts, with the beginning of the path, under which a public
-// id of a document follows.
+// documents contains hosts with the beginning of the path that a document's public id
+// follows.
 var documents = [...]string{
 	"drive.google.com/open?id=", "docs.google.com/open?id=", "docs.google.com/", "drive.google.com/", "sheets.google.com/", "slides.google.com/", "colab.research.google.com/", "www.google.com/maps/",
 	"www.figma.com/", "figma.com/", "www.notion.so/", "notion.so/", "miro.com/", "airtable.com/", "trello.com/", "linear.app/",
@@ -234,9 +234,8 @@ var documents = [...]string{
 	"play.rust-lang.org/", "www.typescriptlang.org/play", "gist.github.com/", "imgur.com/", "medium.com/", "arxiv.org/", "claude.ai/", "chatgpt.com/",
 }
 
-// documentEnd returns where the path of a URL ends in word if its host is one
-// under which ids of documents are public, 0 for other words. What follows the
-// path is a query or a fragment.
+// documentEnd returns the end of the path of a URL in word if ids of documents are public
+// on its host, 0 for other words. What follows the path is a query or a fragment.
 func documentEnd(word string) int {
 	i := strings.Index(word, "://")
 	if i < 0 {

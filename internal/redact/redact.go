@@ -8,32 +8,32 @@ import (
 	"cairn/internal/fault"
 )
 
-// What stands in a text where something was taken out.
+// The replacements for redacted text.
 const (
 	Mark        = "[REDACTED]" // a secret
-	PrivateMark = "[PRIVATE]"  // a section the user fenced off with <private>
+	PrivateMark = "[PRIVATE]"  // a section that the user marked with <private>
 )
 
-// Level says how eagerly words without a known shape or name are judged by
-// their entropy. The empty level is Standard.
+// Level is the sensitivity to the entropy of words without a known shape or name. The
+// empty level is Standard.
 type Level string
 
-// The levels, from eager to reluctant. Every other rule is the same in all three.
+// The levels, from most to least sensitive. All other rules are the same in all three.
 const (
 	Strict   Level = "strict"   // words of 16 bytes and more with 3.5 bits per byte
 	Standard Level = "standard" // words of 20 bytes and more with 4.0 bits per byte
-	Relaxed  Level = "relaxed"  // no judgement by entropy
+	Relaxed  Level = "relaxed"  // no check of entropy
 )
 
-// Options are the settings under [observations.filter].
+// Options contains the settings under [observations.filter].
 type Options struct {
 	Level         Level    // "" means Standard
-	ExtraPatterns []string // RE2 expressions; what they match is a secret too
+	ExtraPatterns []string // RE2 expressions; their matches are secrets too
 	Allow         []string // exact strings that are never redacted
 }
 
-// Filter finds and replaces secrets. It is immutable and safe for concurrent
-// use; New makes it.
+// Filter finds and replaces secrets. It is immutable and safe for concurrent use. Use New
+// to create one.
 type Filter struct {
 	index   *literalIndex
 	entropy entropyLimits
@@ -41,11 +41,11 @@ type Filter struct {
 	allow   []string
 }
 
-// New makes a Filter. It fails with a fault of kind Invalid and the code
-// "invalid_pattern" if an extra pattern does not compile (the message gives its
-// number, counted from 1, never its text), or "invalid_level" for an unknown
-// level; a caller must then store nothing. Built-in rules are not compiled, so
-// New is cheap without extra patterns.
+// New returns a Filter. It fails with a fault of kind Invalid and the code
+// "invalid_pattern" if an extra pattern does not compile (the message gives its number,
+// counted from 1, never its text), or "invalid_level" for an unknown level; a caller must
+// then store nothing. Built-in rules are not compiled, so New is cheap without extra
+// patterns.
 func New(o Options) (*Filter, error) {
 	f := &Filter{index: newLiteralIndex()}
 	switch o.Level {
@@ -56,7 +56,7 @@ func New(o Options) (*Filter, error) {
 	case Relaxed:
 		f.entropy = entropyLimits{off: true}
 	default:
-		return nil, fault.New(fault.Invalid, "invalid_level", "the filter level is not one of standard, strict, relaxed")
+		return nil, fault.New(fault.Invalid, "invalid_level", "the filter level must be standard, strict or relaxed")
 	}
 	for i, p := range o.ExtraPatterns {
 		re, err := regexp.Compile(p)
@@ -73,22 +73,21 @@ func New(o Options) (*Filter, error) {
 	return f, nil
 }
 
-// maxPasses bounds how often a text is gone over again because a replacement
-// changed what stands around it; two passes are the rule.
+// maxPasses is the maximum number of passes over a text. Another pass is needed if a
+// replacement changes the surroundings; two passes are usual.
 const maxPasses = 8
 
-// Text returns s without its secrets and whether anything was replaced. A text
-// without secrets comes back as it is, without a copy; one that was redacted
-// before comes back unchanged: Text(Text(s)) is Text(s). Invalid UTF-8 is kept
-// as it is where no secret covers it; valid UTF-8 stays valid.
+// Text returns s without its secrets and whether anything was replaced. A text without
+// secrets is returned without a copy. Text is idempotent: Text(Text(s)) is Text(s).
+// Invalid UTF-8 is kept unchanged where no secret covers it; valid UTF-8 stays valid.
 func (f *Filter) Text(s string) (string, bool) {
 	return f.text(s, nil)
 }
 
-// Counts returns how many replacements Text makes in s by rule name, for the
-// report of a rescan; it is empty, not nil, for a text without secrets. Rules of
-// the configuration are named "extra_pattern_N". Where two rules cover the same
-// bytes the one that begins first counts.
+// Counts returns how many replacements Text makes in s by rule name, for the report of a
+// rescan; it is empty, not nil, for a text without secrets. Rules of the configuration
+// are named "extra_pattern_N". If two rules cover the same bytes, the one that begins
+// first counts.
 func (f *Filter) Counts(s string) map[string]int {
 	counts := map[string]int{}
 	f.text(s, counts)
@@ -108,7 +107,7 @@ func (f *Filter) text(s string, counts map[string]int) (string, bool) {
 		}
 		s = replace(s, spans)
 	}
-	return Mark, true // cannot settle: keep nothing
+	return Mark, true // does not converge: redact everything
 }
 
 func replace(s string, spans []span) string {

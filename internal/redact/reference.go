@@ -24,18 +24,18 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	case signEqual:
 		return strings.ContainsAny(v, "0123456789")
 	}
-	return !n.isObject(v) && (quoted || !isReference(v) && n.standsAlone(v, to))
+	return !n.isObject(v) && (quoted || !isReference(v) && n.isUnquotedValue(v, to))
 }
 
-// isObject reports whether v is the name of a Kubernetes object, such as the one
-// that holds a secret or token. A password has no such name.
+// isObject reports whether v is the name of a Kubernetes object, such as the one that
+// contains a secret or token. A password has no such name.
 func (n *naming) isObject(v string) bool {
 	return (n.shortest == shortestToken || endsFold(n.text[:n.end], "secret")) && isKubernetesName(v)
 }
 
-// standsAlone decides whether v, unquoted up to text[:to], is a value: not a word
-// of a sentence, a type, a state or a variable in code.
-func (n *naming) standsAlone(v string, to int) bool {
+// isUnquotedValue decides whether v, unquoted up to text[:to], is a value: not a word of
+// a sentence, a type, a state or a variable in code.
+func (n *naming) isUnquotedValue(v string, to int) bool {
 	other := false
 	switch n.sign {
 	case signColon:
@@ -51,21 +51,21 @@ func (n *naming) standsAlone(v string, to int) bool {
 // isAboutFlag reports whether v, which follows a flag, belongs to a text about the
 // flag: a sentence or a list of options.
 func (n *naming) isAboutFlag(v string, to int) bool {
-	return isFlagWord(v) || n.isMetavar(v, to) || allLetters(v) && n.goesOnAsSentence(to)
+	return isFlagWord(v) || n.isMetavar(v, to) || allLetters(v) && n.continuesWithFunctionWord(to)
 }
 
-// isProse reports whether v, behind a colon, is a word of a sentence that goes on,
-// or of one that speaks of a token: "unexpected token: identifier".
+// isProse reports whether v, after a colon, is a word of a sentence that continues, or of
+// one about a token: "unexpected token: identifier".
 func (n *naming) isProse(v string, to int) bool {
 	bare := allLetters(v)
-	if bare && n.spaced && n.leadsOn(to) {
+	if bare && n.spaced && n.arrowFollows(to) {
 		return true
 	}
-	return (bare || isCompound(v)) && n.goesOn(to) || bare && n.shortest == shortestToken && n.inSentence()
+	return (bare || isCompound(v)) && n.continuesSentence(to) || bare && n.shortest == shortestToken && n.inSentence()
 }
 
-// isVariableInCode reports whether v, up to text[:to], is what code calls a
-// variable that holds a secret: the text around it must be code.
+// isVariableInCode reports whether v, up to text[:to], is a variable for a secret in
+// code; the text around it must be code.
 func (n *naming) isVariableInCode(v string, to int) bool {
 	if isConstant(v) && strings.Contains(v, "_") && namesSecret(v) {
 		return true
@@ -77,8 +77,8 @@ func (n *naming) isVariableInCode(v string, to int) bool {
 	return isVariableName(v) || argument && (endsFold(v, "pass") || endsFold(v, "_psk")) || isIdentifier(v) && (n.sign != signColon || namesSecret(v))
 }
 
-// declares reports whether the value is assigned as only code does it: with ":=",
-// behind a keyword such as const, or to a field of this or self.
+// declares reports whether the value is assigned as in code: with ":=", after a keyword
+// such as const, or to a field of this or self.
 func (n *naming) declares() bool {
 	if n.sign != signAssign {
 		return false
@@ -94,8 +94,8 @@ func (n *naming) declares() bool {
 		strings.HasSuffix(strings.TrimRight(n.text[n.end:n.value], " \t"), ":=")
 }
 
-// isVariableName reports whether v is what a variable is called that holds a
-// secret for a line or two.
+// isVariableName reports whether v is a typical name of a short-lived variable for a
+// secret.
 func isVariableName(v string) bool {
 	switch v {
 	case "pass", "password", "passwd", "passphrase", "pwd", "secret", "token", "key", "apikey", "apiKey", "api_key",
@@ -119,9 +119,9 @@ func (n *naming) isPlace(v string) bool {
 	return n.sign == signColon && !n.spaced && isDigit(v[0]) && strings.ContainsAny(v, ".:") && strings.Trim(v, "0123456789.:") == ""
 }
 
-// goesOn reports whether a sentence goes on behind text[:i], that is whether a
-// word follows that is not another name with a value.
-func (n *naming) goesOn(i int) bool {
+// continuesSentence reports whether a sentence continues after text[:i], that is whether
+// a word follows that is not another name with a value.
+func (n *naming) continuesSentence(i int) bool {
 	const longest = 40
 	t := n.text
 	i = skip(t, i, 1, func(c byte) bool { return c == ',' || c == '.' || c == ':' || c == ';' })
@@ -133,19 +133,19 @@ func (n *naming) goesOn(i int) bool {
 	return end == len(t) || t[end] != ':' && t[end] != '='
 }
 
-// looksCredential reports whether v, behind a name that proves little, is a secret.
+// looksCredential reports whether v, after a name with little evidence, is a secret.
 func looksCredential(v string) bool { return looksChosen(v) && !isTypeOfCredentials(v) }
 
-// isTypeOfCredentials reports whether v is what code calls a type of credentials
-// or an object with some: OAuth2Credentials.
+// isTypeOfCredentials reports whether v is the name of a type of credentials in code:
+// OAuth2Credentials.
 func isTypeOfCredentials(v string) bool {
 	v = strings.TrimRight(v, "s")
 	return endsFold(v, "credential") && skip(v, 0, len(v), func(c byte) bool { return isWord(c) || c == '.' }) == len(v)
 }
 
-// leadsOn reports whether an arrow follows text[:i], as in the steps through a
-// menu: "Settings > Secrets".
-func (n *naming) leadsOn(i int) bool {
+// arrowFollows reports whether an arrow follows text[:i], as in the steps through a menu:
+// "Settings > Secrets".
+func (n *naming) arrowFollows(i int) bool {
 	t := n.text
 	j := skip(t, i, 2, isBlank)
 	for _, arrow := range [...]string{">", "->", "=>", "→", "»", "›", "&gt;"} {
@@ -156,16 +156,15 @@ func (n *naming) leadsOn(i int) bool {
 	return false
 }
 
-// goesOnAsSentence reports whether one of the small words of English follows.
-func (n *naming) goesOnAsSentence(i int) bool {
+// continuesWithFunctionWord reports whether an English function word follows.
+func (n *naming) continuesWithFunctionWord(i int) bool {
 	t := n.text
 	j := skip(t, i, 4, isBlank)
 	end := skip(t, j, 12, isLetter)
 	return j > i && end > j && isSmallWord(t[j:end])
 }
 
-// inSentence reports whether the name stands behind another word: "unexpected
-// token: identifier".
+// inSentence reports whether a word precedes the name: "unexpected token: identifier".
 func (n *naming) inSentence() bool {
 	return n.start >= 2 && n.text[n.start-1] == ' ' && isLetter(n.text[n.start-2])
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// span is a stretch of text to be replaced and the rule that asked for it.
+// span is a part of a text to replace, and the rule that found it.
 type span struct {
 	start, end int // bytes
 	rule       string
@@ -20,15 +20,15 @@ func (sp span) mark() string {
 	return Mark
 }
 
-// scan is one pass over one text. The fields after spans remember how far a
-// scanner has already looked, so that repeated anchors cost nothing.
+// scan is one pass over one text. The fields after spans store how far each scanner has
+// already read, so that repeated anchors cost nothing.
 type scan struct {
 	f     *Filter
 	text  string
 	spans []span
 
-	sorted   int // that many spans are sorted, those that words finds aside
-	nextSpan int // of these the first one that does not end before the word
+	sorted   int // number of sorted spans, without those that words finds
+	nextSpan int // the first of these that does not end before the word
 
 	runs       runCache
 	namedEnd   int // named values up to here are already taken
@@ -42,8 +42,8 @@ type scan struct {
 	commandEnd [len(programs)]int // shell commands up to here have been read, by program
 }
 
-// find returns the stretches of text to replace, in order, apart from one
-// another, none of them inside a mark of an earlier redaction.
+// find returns the parts of a text to replace, in order and disjoint. None of them is
+// inside a mark of an earlier redaction.
 func (f *Filter) find(text string) []span {
 	s := scan{f: f, text: text}
 	s.blocks()
@@ -57,17 +57,17 @@ func (f *Filter) find(text string) []span {
 	if len(s.spans) == 0 {
 		return nil
 	}
-	return settle(text, s.spans)
+	return mergeSpans(text, s.spans)
 }
 
-// add notes that text[start:end] is a secret, unless the user allows it.
+// add records text[start:end] as a secret, unless the user allows it.
 func (s *scan) add(rule string, start, end int) {
 	if start < end && !s.allowed(start, end) {
 		s.spans = append(s.spans, span{start, end, rule})
 	}
 }
 
-// allowed reports whether text[start:end] is, or lies inside, an allowed string.
+// allowed reports whether text[start:end] is, or is inside, an allowed string.
 func (s *scan) allowed(start, end int) bool {
 	for _, a := range s.f.allow {
 		from, to := max(0, end-len(a)), min(len(s.text), start+len(a))
@@ -82,9 +82,9 @@ func (s *scan) allowed(start, end int) bool {
 	return false
 }
 
-// settle sorts spans, joins those that overlap, widens each over the marks it
-// touches from inside, and drops those that hold nothing but marks.
-func settle(text string, spans []span) []span {
+// mergeSpans sorts spans, joins overlapping ones, widens each over marks that it cuts,
+// and drops those that contain only marks.
+func mergeSpans(text string, spans []span) []span {
 	sortSpans(spans)
 	kept := spans[:0]
 	for _, sp := range spans {

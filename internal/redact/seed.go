@@ -71,9 +71,9 @@ func seedPhraseStart(t string, start int) int {
 	return start
 }
 
-// varied reports whether words, the last one first, are no list of few values such
-// as "true, false, true": five of them differ, or the last one alone does, as in
-// the phrases of examples.
+// varied reports whether the words, the last one first, are more than a list of few
+// values such as "true, false, true": five of them differ, or only the last one does, as
+// in example phrases.
 func varied(words [seedPhraseWords]string) bool {
 	differ := 0
 	for i, w := range words {

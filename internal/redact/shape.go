@@ -91,8 +91,8 @@ func (r *runCache) match(text string, i int, parts string) (int, bool) {
 	return i, true
 }
 
-// runCache remembers per class the run that was counted last, so that a run that
-// holds many beginnings is counted once. A nil cache remembers nothing.
+// runCache caches the last counted run of each class, so that a run with many possible
+// starts is counted once. A nil cache stores nothing.
 type runCache [len(classes)]struct{ start, end int }
 
 func (r *runCache) count(text string, i, limit int, class byte) int {
@@ -185,7 +185,7 @@ func inClass(class, c byte) bool {
 	return isAlnum(c) || strings.IndexByte(classSigns(class), c) >= 0
 }
 
-// classSigns returns what a class holds beside letters and digits.
+// classSigns returns the characters of a class besides letters and digits.
 func classSigns(class byte) string {
 	switch class {
 	case 'w':
@@ -212,14 +212,14 @@ func classSigns(class byte) string {
 	return ""
 }
 
-// apiKey looks at "sk-", by which the keys of several model vendors begin, and
-// so do names of things: a key has a long stretch that is not made of words.
+// apiKey handles "sk-", the prefix of several model vendors' keys. Other names begin with
+// it too, so a key needs a long part that is not made of words.
 func (s *scan) apiKey(start, end int) {
 	if start < s.apiKeyEnd || !wordStart(s.text, start) {
 		return
 	}
 	last := end + s.runs.count(s.text, end, unbounded, 'b')
-	s.apiKeyEnd = min(last, end+longestJudged)
+	s.apiKeyEnd = min(last, end+longestChecked)
 	body := s.text[end:s.apiKeyEnd]
 	const (
 		shortest    = 20
@@ -239,7 +239,7 @@ func (s *scan) apiKey(start, end int) {
 	}
 }
 
-// isKeyKind reports whether body goes on behind "sk-" with a vendor's kind of key.
+// isKeyKind reports whether body, after "sk-", begins with a vendor's kind of key.
 func isKeyKind(body string) bool {
 	for _, kind := range [...]string{"ant-", "proj-", "svcacct-", "admin-", "or-v1-", "None-"} {
 		if strings.HasPrefix(body, kind) {
@@ -261,9 +261,8 @@ func hasLongRun(s string, n int) bool {
 	return false
 }
 
-// jwt looks at "eyJ", the first letters of a JSON object in base64, by which
-// every part of a JSON web token but the signature begins, and at ".ey" in the
-// middle of one.
+// jwt handles "eyJ", the start of a JSON object in base64, with which every part of a
+// JSON web token except the signature begins, and ".ey" in the middle of a token.
 func (s *scan) jwt(start, end int) {
 	if s.text[start] == '.' {
 		s.jwtMiddle(start)
@@ -291,8 +290,8 @@ func (s *scan) jwt(start, end int) {
 	}
 }
 
-// jwtMiddle looks at ".ey" between the header and the payload of a token whose
-// header does not begin in the usual way.
+// jwtMiddle handles ".ey" between the header and the payload of a token whose header does
+// not begin in the usual way.
 func (s *scan) jwtMiddle(dot int) {
 	if dot < s.notJWTEnd {
 		return

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestKnownShapesAreTakenOutWherever(t *testing.T) {
+func TestKnownShapesAreRedactedAnywhere(t *testing.T) {
 	t.Parallel()
 	f := mustFilter(t, Options{Level: Relaxed})
 	for _, k := range knownShapes() {
@@ -22,7 +22,7 @@ func TestKnownShapesAreTakenOutWherever(t *testing.T) {
 	}
 }
 
-// leaks reports whether eight letters of secret in a row are left in s.
+// leaks reports whether eight letters of secret in sequence are left in s.
 func leaks(s, secret string) bool {
 	const n = 8
 	for i := 0; i+n <= len(secret); i++ {
@@ -157,7 +157,7 @@ func TestEveryShapeOfTheTableMatchesItsOwnSample(t *testing.T) {
 	}
 }
 
-func TestVendorsKeysAreTakenOutBehindTheirName(t *testing.T) {
+func TestVendorsKeysAreRedactedAfterTheirName(t *testing.T) {
 	t.Parallel()
 	f := mustFilter(t, Options{Level: Relaxed})
 	for i, v := range vendors {

@@ -2,7 +2,7 @@ package redact
 
 import "strings"
 
-// sign is what stands between a name and its value.
+// sign is the operator between a name and its value.
 type sign uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	signElse         // name || value, the default of a variable
 	signProse        // the password is value
 	signCall         // setPassword("value")
-	signOther        // no sign after all
+	signOther        // not a sign
 )
 
 // signs are the signs and how they are written; longer ones come first.
@@ -40,7 +40,7 @@ func readSign(s string) (sign, int) {
 	return signNone, 0
 }
 
-// findSign reads the sign behind the name and finds where the value begins.
+// findSign reads the sign after the name and finds the start of the value.
 func (n *naming) findSign() bool {
 	t := n.text
 	i := skip(t, n.end, 4, func(c byte) bool { return isQuote(c) || c == '\\' || c == '*' || c == ']' })

@@ -2,8 +2,8 @@ package redact
 
 import "strings"
 
-// standardInput looks at a program that reads a password from its standard input,
-// as the flag or name at text[start:end] says, and takes what is piped into it:
+// standardInput handles a program that reads a password from its standard input,
+// according to the flag or name at text[start:end], and redacts the text piped into it:
 // echo v | docker login --password-stdin, or a here-string: <<< v.
 func (s *scan) standardInput(start, end int) {
 	const reach = 512 // bytes of the line before and after
@@ -48,8 +48,7 @@ func echoed(t string, line, pipe int) (from, to int) {
 	}
 }
 
-// piped takes the password text[from:to], or the part of it after the user's
-// name.
+// piped redacts the password text[from:to], or the part of it after the user's name.
 func (s *scan) piped(from, to int, pairs bool) {
 	from, to = unquote(s.text, from, to)
 	if pairs {

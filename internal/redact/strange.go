@@ -8,8 +8,8 @@ type stretch struct {
 	halfBits   int // evidence that it is random, in half bits; 0 for none
 }
 
-// longestJudged bounds how much of a word is read where only a verdict counts.
-const longestJudged = 512
+// longestChecked is the maximum part of a word that is read if only the decision matters.
+const longestChecked = 512
 
 // strange reports whether the stretch of word is a secret: most of the word with
 // some evidence, half of it with dense evidence, or a long part with much. The longer it is, the more
@@ -32,8 +32,8 @@ func (r stretch) strange(word string, some, much int) bool {
 	return n >= long && bits >= max(much, n)
 }
 
-// Evidence in half bits, beside that of bigrams: what random text has more often
-// than names and words do is positive.
+// Evidence in half bits, besides that of bigrams. It is positive for features that are
+// more frequent in random text than in names and words.
 const (
 	evidenceDigit     = 3  // a digit after a letter
 	evidenceAfter     = 4  // a letter after a digit
@@ -43,11 +43,10 @@ const (
 	evidenceSeparator = -4 // a dot, a hyphen, …
 )
 
-// strangest finds the stretch of word with the most evidence of randomness, that
-// is the one whose letters, digits and capitals follow one another least like
-// those of names and words (the greatest sum of consecutive terms). What is
-// random but public is passed over: UUIDs, runs of hexadecimal digits and what
-// public lists.
+// strangest finds the part of word with the most evidence of randomness: the part whose
+// letters, digits and capitals follow one another least like in names and words (the
+// greatest sum of consecutive terms). Random but public parts are skipped: UUIDs, runs of
+// hexadecimal digits and what public lists.
 func strangest(word string) stretch {
 	var best stretch
 	start, sum, run := 0, 0, 0
@@ -130,8 +129,8 @@ func hexRun(s string) bool {
 	return len(s) >= shortest && digit && !(small && capital)
 }
 
-// whole returns the bytes of word to take out for the stretch: a value without
-// its name, or the part of a path or URL that holds the stretch.
+// whole returns the bytes of word to redact for the stretch: a value without its name, or
+// the part of a path or URL that contains the stretch.
 func (r stretch) whole(word string) (int, int) {
 	start, end := 0, len(word)
 	if i := strings.IndexAny(word, "=:"); i > 0 && i <= r.start && i < len(word)-1 {

@@ -9,8 +9,8 @@ const (
 	ruleWebhook     = "webhook_url"
 )
 
-// webhooks are the hosts, with the beginning of the path, whose URLs are secrets
-// in themselves: what follows is taken out.
+// webhooks contains hosts with the beginning of the path whose URLs are secrets: the rest
+// of the URL is redacted.
 var webhooks = [...]string{
 	"hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/",
 	"discord.com/api/webhooks/", "discordapp.com/api/webhooks/",
@@ -27,7 +27,7 @@ func (s *scan) webhook(_, end int) {
 		return
 	}
 	last := urlEnd(s.text, end)
-	if last-end >= shortest && !isPlaceholder(s.text[end:min(last, end+longestJudged)]) {
+	if last-end >= shortest && !isPlaceholder(s.text[end:min(last, end+longestChecked)]) {
 		s.add(ruleWebhook, end, last)
 		s.urlEnd = last
 	}
@@ -46,14 +46,13 @@ func urlEnd(t string, i int) int {
 	return i
 }
 
-// urlRun is what is known about the stretch without white space around the last
-// "://".
+// urlRun describes the part without white space around the last "://".
 type urlRun struct {
 	end    int // 0 before the first
 	lastAt int // the last '@' in it, -1 for none
 }
 
-// urlPassword looks at the "://" at text[start:end] for user:password@.
+// urlPassword handles the "://" at text[start:end] for user:password@.
 func (s *scan) urlPassword(start, end int) {
 	if start == 0 || !isAlnum(s.text[start-1]) || start < s.urlEnd || s.lastAtFrom(end) < 0 {
 		return
@@ -74,8 +73,8 @@ func (s *scan) urlPassword(start, end int) {
 	}
 }
 
-// lastAtFrom returns where the last '@' stands in the run without white space and
-// quotes that text[i] is in, -1 if there is none from i on.
+// lastAtFrom returns the last '@' in the run around text[i] without white space and
+// quotes, or -1 if there is none from i on.
 func (s *scan) lastAtFrom(i int) int {
 	if s.run.end == 0 || i > s.run.end {
 		end := skip(s.text, i, len(s.text), func(c byte) bool { return !isSpace(c) && !isQuote(c) && c != '<' && c != '>' })
@@ -87,8 +86,8 @@ func (s *scan) lastAtFrom(i int) int {
 	return s.run.lastAt
 }
 
-// isURLPassword reports whether v, between a colon and an '@', does not only stand
-// for a password.
+// isURLPassword reports whether v, between a colon and an '@', is a password and not a
+// placeholder.
 func isURLPassword(v string) bool {
 	return len(v) > longestReference || !onlyMarks(v) && !isMasked(v) && !isVariable(v) && !isURLTemplate(v)
 }
@@ -128,9 +127,9 @@ func isURLToken(v string) bool {
 	return halfBits >= min(max(len(v)-6, 8), 20)
 }
 
-// passwordEnd returns the '@' that ends a password beginning at i: the first that
-// a host follows, as passwords may hold '@' and '/' although they should not. It
-// returns -1 if this is a port and a path instead.
+// passwordEnd returns the '@' that ends a password beginning at i: the first that a host
+// follows, as passwords may contain '@' and '/' although they should not. It returns -1
+// if this is a port and a path instead.
 func (s *scan) passwordEnd(i int) int {
 	t, lastAt := s.text, s.lastAtFrom(i)
 	port := skip(t, i, 6, isDigit)
@@ -153,19 +152,19 @@ func (s *scan) passwordEnd(i int) int {
 	return lastAt
 }
 
-// isHostByte reports whether c may stand in a host with its port, or in a
-// variable for one.
+// isHostByte reports whether c may occur in a host with its port, or in a variable for
+// one.
 func isHostByte(c byte) bool {
 	return isWord(c) || strings.IndexByte(".-:[]${}*", c) >= 0
 }
 
-// looksLikeHost reports whether h can be told to be a host: with a dot or a port,
-// or the local one.
+// looksLikeHost reports whether h is recognisable as a host: with a dot or a port, or the
+// local one.
 func looksLikeHost(h string) bool {
 	return strings.ContainsAny(h, ".:") || h == "localhost"
 }
 
-// query looks at "sig=" and its like; only behind a sign that begins a parameter
+// query handles "sig=" and similar names, only after a character that begins a parameter
 // of a URL.
 func (s *scan) query(start, end int) {
 	const shortest = 4

@@ -27,8 +27,8 @@ func (n *naming) isMetavar(v string, to int) bool {
 	return false
 }
 
-// isMetaWord reports whether v, in capitals, ends with a word that usage texts put
-// for a value: PATH_TO_KEY, PASS, VALUE.
+// isMetaWord reports whether v, in capitals, ends with a word that usage texts use for a
+// value: PATH_TO_KEY, PASS, VALUE.
 func isMetaWord(v string) bool {
 	switch v[strings.LastIndexByte(v, '_')+1:] {
 	case "PASS", "PW", "PWD", "PASSWD", "PASSWORD", "PASSPHRASE", "SECRET", "TOKEN", "KEY", "KEYID", "STRING", "TEXT", "VALUE", "VAL",
@@ -38,8 +38,7 @@ func isMetaWord(v string) bool {
 	return false
 }
 
-// inUsage reports whether the line of the name says before it that it is a usage
-// text.
+// inUsage reports whether the line of the name begins like a usage text.
 func (n *naming) inUsage() bool {
 	const reach = 200
 	line := back(n.text, n.start, reach, func(c byte) bool { return c != '\n' })

@@ -8,18 +8,17 @@ import (
 	"strconv"
 )
 
-// deepest is how many levels of a value are gone into. JSON that the product
-// accepts has at most 1,000 (contract observations §13); what lies deeper is
-// replaced as a whole.
+// deepest is the maximum number of levels of a value that are examined. JSON that cairn
+// accepts has at most 1,000 (contract observations §13). Deeper levels are replaced as a
+// whole.
 const deepest = 1_024
 
-// Value redacts a JSON-like value: strings, and in map[string]any and []any keys
-// and values at any depth. A value whose key names a secret is replaced as a
-// whole, whatever it is, unless it is null, a truth value, empty, too short to be
-// one, or a reference. Numbers, truth values and types that JSON does not have
-// come back as they are. What it returns is a new value where something was
-// replaced and v itself where not; v is never changed. The bool reports whether
-// anything was replaced.
+// Value redacts a JSON-like value: strings, and in map[string]any and []any keys and
+// values at any depth. A value whose key names a secret is replaced as a whole, whatever
+// it is, unless it is null, a truth value, empty, too short to be one, or a reference.
+// Numbers, truth values and types that JSON does not have are returned unchanged. What it
+// returns is a new value where something was replaced and v itself where not; v is never
+// changed. The bool reports whether anything was replaced.
 func (f *Filter) Value(v any) (any, bool) {
 	return f.value(v, 0)
 }
@@ -150,8 +149,7 @@ func secretWhole(e any, n int) (any, bool) {
 	return Mark, true
 }
 
-// secretText replaces a string under a secret's name unless it only stands for
-// one.
+// secretText replaces a string under a secret's name unless it is a placeholder.
 func (f *Filter) secretText(v string, shortest int) (any, bool) {
 	n := naming{text: v, sign: signAssign, shortest: shortest}
 	s := scan{f: f, text: v}
@@ -172,8 +170,8 @@ func (f *Filter) secretNumber(v any, digits string, shortest int) (any, bool) {
 	return Mark, true
 }
 
-// underKey redacts a string as it would be read behind its key, so that headers
-// and vendors' names in keys count, and as it reads by itself.
+// underKey redacts a string both as a value after its key, so that headers and vendors'
+// names in keys count, and separately.
 func (f *Filter) underKey(k, v string) (any, bool) {
 	prefix := k + ": "
 	for pass := range maxPasses {
@@ -191,7 +189,7 @@ func (f *Filter) underKey(k, v string) (any, bool) {
 	return Mark, true
 }
 
-// isPlainName reports whether k is a name without signs of its own.
+// isPlainName reports whether k is a name without punctuation.
 func isPlainName(k string) bool {
 	const longest = 64
 	return len(k) <= longest && skip(k, 0, longest, func(c byte) bool { return isWord(c) || c == '-' || c == '.' }) == len(k)

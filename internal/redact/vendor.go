@@ -2,22 +2,22 @@ package redact
 
 import "strings"
 
-// vendor is a secret that only its vendor's name tells from other text.
+// vendor is a secret that only its vendor's name distinguishes from other text.
 type vendor struct {
 	name    string
 	keyword string // in lower case; found in any case, also inside a name
 	parts   string // the value, see match
 }
 
-// vendor looks for a value of the vendor's shape behind its name, which ends at
-// i. A bare run of letters that reads like a word is not one.
+// vendor searches for a value of the vendor's shape after its name, which ends at i. A
+// run of letters that reads like a word is not a value.
 func (s *scan) vendor(r *vendor, i int) {
 	const reach = 36 // bytes of name between the keyword and the sign
 	value, ok := valueAfter(s.text, i, reach)
 	if !ok {
 		return
 	}
-	// The alphabet of some values holds "=", which valueAfter takes for a sign.
+	// The alphabet of some values contains "=", which valueAfter treats as a sign.
 	for back := 0; back <= 2; back++ {
 		start := value - back
 		if back > 0 && s.text[start] != '=' {
@@ -52,8 +52,8 @@ func valueAfter(t string, i, reach int) (int, bool) {
 	return skip(t, sign, 6, func(c byte) bool { return isSpace(c) || isQuote(c) || c == '=' || c == '\\' }), true
 }
 
-// randomNamed looks for a value that looks random behind a name with a word such
-// as "auth" or "key" in it.
+// randomNamed looks for a value that looks random after a name with a word such as "auth"
+// or "key" in it.
 func (s *scan) randomNamed(_, end int) {
 	const (
 		reach    = 20
@@ -74,9 +74,9 @@ func (s *scan) randomNamed(_, end int) {
 	}
 }
 
-// looksRandom reports whether v, with between standing between a keyword and it,
-// is more than a name, a path, a version or a date. 32 hexadecimal digits count,
-// 40 and 64, which are hashes, do not.
+// looksRandom reports whether v is more than a name, a path, a version or a date. between
+// is the text between a keyword and v. 32 hexadecimal digits count, 40 and 64, which are
+// hashes, do not.
 func looksRandom(v, between string) bool {
 	const bits = 3.5
 	switch {
@@ -100,8 +100,8 @@ func looksRandom(v, between string) bool {
 	return strangest(v).halfBits >= needed
 }
 
-// sameName reports whether between, what stands between a keyword and the value,
-// holds no second name: "key = " and "_id: ", but not "service trace_id=".
+// sameName reports whether between, the text between a keyword and the value, contains no
+// second name: "key = " and "_id: ", but not "service trace_id=".
 func sameName(between string) bool {
 	blank := false
 	for i := range len(between) {
@@ -114,7 +114,7 @@ func sameName(between string) bool {
 }
 
 // isDigest reports whether v is a UUID or as long as a Git or SHA-256 hash in
-// hexadecimal: more often a key of a map than a key to a door.
+// hexadecimal. Such values are more often identifiers than secrets.
 func isDigest(v string) bool {
 	return isUUID(v) || (len(v) == 40 || len(v) == 64) && allHex(v) && (v == strings.ToLower(v) || v == strings.ToUpper(v))
 }

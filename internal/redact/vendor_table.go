@@ -1,8 +1,7 @@
 package redact
 
-// vendors holds one line per key that looks like nothing in particular and is
-// known by its vendor's name in front: name, sign, value. After the rules of
-// gitleaks v8.30.1.
+// vendors contains one line per key without a characteristic shape, which is recognised
+// by its vendor's name: name, sign, value. After the rules of gitleaks v8.30.1.
 var vendors = [...]vendor{
 	{"adafruit_key", "adafruit", "b32"},
 	{"adobe_client_id", "adobe", "X32"},

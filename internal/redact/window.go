@@ -5,18 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of the work on a field that is stored cut (contract observations §7).
+// Limits of the work on a field that is stored truncated (contract observations §7).
 const (
-	// beyond is how many characters past the limit are read, so that a secret
-	// that begins before the limit is seen whole.
+	// beyond is the number of characters read past the limit, so that a secret that
+	// begins before the limit is read completely.
 	beyond = 65_536
-	// blurred is how many characters at the far end of what was read are never
-	// kept: a secret cut there cannot be told.
+	// blurred is the number of characters at the far end of the read text that are never
+	// kept, because a secret cut there is not recognisable.
 	blurred = 16_384
 )
 
-// Gap stands between the two ends of a field that HeadTail has shortened. It
-// adds three characters to the sum of head and tail.
+// Gap is between the two ends of a field that HeadTail has shortened. It adds three
+// characters to the sum of head and tail.
 const Gap = " … "
 
 // Head redacts s and then cuts it to its first limit characters (Unicode code
@@ -35,12 +35,11 @@ func (f *Filter) Head(s string, limit int) (string, bool) {
 	return cutHead(cutTailOff(out, blurred), limit), changed
 }
 
-// HeadTail redacts s and, if more than head+tail characters are left, keeps the
-// first head and the last tail of them with Gap in between; the result has at
-// most head+tail+3 characters. Like Head it reads at most 65,536 characters
-// beyond what is kept, from either end, and gives the same promise for both: a
-// private section or key block that begins anywhere before the tail is known
-// even if nothing of its beginning is near. Negative lengths count as 0.
+// HeadTail redacts s and, if more than head+tail characters are left, keeps the first
+// head and the last tail of them with Gap in between; the result has at most head+tail+3
+// characters. Like Head it reads at most 65,536 characters beyond the kept parts, from
+// either end, with the same guarantees. It also detects a private section or key block
+// that begins anywhere before the tail. Negative lengths count as 0.
 func (f *Filter) HeadTail(s string, head, tail int) (string, bool) {
 	head, tail = bounded(head), bounded(tail)
 	if headEnd(s, head+tail+2*beyond) == len(s) {
@@ -66,8 +65,8 @@ func (f *Filter) lastPart(s string, tail int) (string, bool) {
 	return cutTail(cutHeadOff(out, blurred), tail), changed
 }
 
-// bounded keeps a length within what sums of it can hold. It is no matter of the
-// text's own length: redacting may lengthen it.
+// bounded limits a length so that sums of it do not overflow. It does not depend on the
+// text's length, because redaction may lengthen the text.
 func bounded(n int) int { return min(max(n, 0), 1<<29) }
 
 func join(head, tail string) string {
@@ -110,11 +109,11 @@ func tailStart(s string, n int) int {
 	return i
 }
 
-// asciiStep is how many bytes isASCII looks at.
+// asciiStep is the number of bytes that isASCII examines.
 const asciiStep = 8
 
 // isASCII reports whether the first asciiStep bytes of s are ASCII. The compiler reads
-// them at once.
+// them with one load.
 func isASCII(s string) bool {
 	_ = s[asciiStep-1]
 	all := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |

@@ -120,9 +120,9 @@ func TestHeadFillsUpToTheLimitAfterRedaction(t *testing.T) {
 	}
 }
 
-// TestSecretsAtTheEdgeOfWhatIsRead puts secrets where the part of a long text that
-// is read begins or ends, behind blocks so large that little else is left.
-func TestSecretsAtTheEdgeOfWhatIsRead(t *testing.T) {
+// TestSecretsAtTheEdgeOfTheReadText puts secrets where the part of a long text that is
+// read begins or ends, after blocks so large that little else is left.
+func TestSecretsAtTheEdgeOfTheReadText(t *testing.T) {
 	t.Parallel()
 	f := mustFilter(t, Options{})
 	secret := fakeGitHub()

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// entropyLimits say from which length and entropy per byte on a word may be a
-// secret for that alone.
+// entropyLimits contains the minimum length and entropy per byte of a word to count as a
+// secret for that reason alone.
 type entropyLimits struct {
 	length int
 	bits   float64
 	off    bool
 }
 
-// breaks holds true for the bytes that end a word: white space, quotes, brackets,
-// comma and semicolon.
+// breaks is true for the bytes that end a word: white space, quotes, brackets, comma and
+// semicolon.
 var breaks = [256]bool{
 	0: true, 1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true, 10: true, 11: true, 12: true, 13: true,
 	14: true, 15: true, 16: true, 17: true, 18: true, 19: true, 20: true, 21: true, 22: true, 23: true, 24: true, 25: true, 26: true,
@@ -33,7 +33,7 @@ func (s *scan) words() {
 	s.sorted = len(s.spans)
 	sortSpans(s.spans)
 	start := 0
-	short := 0 // words in a row that are as long as those of seed phrases
+	short := 0 // number of consecutive words as long as those of seed phrases
 	for i := 0; i <= len(t); i++ {
 		if i < len(t) && !breaks[t[i]] {
 			continue
@@ -75,9 +75,8 @@ func (s *scan) longWord(start, end int) {
 	s.add("entropy", s.afterName(start+from, start+to), start+to)
 }
 
-// afterName returns where a secret begins within the random text[start:end]: at
-// start, or at a secret that another rule has found there if what stands before
-// is its name or the host of a URL.
+// afterName returns the start of a secret in the random text[start:end]: start, or a
+// secret that another rule has found there if its name or the host of a URL precedes it.
 func (s *scan) afterName(start, end int) int {
 	for s.nextSpan < s.sorted && s.spans[s.nextSpan].end <= start {
 		s.nextSpan++
@@ -92,8 +91,8 @@ func (s *scan) afterName(start, end int) int {
 	return first
 }
 
-// spread reports whether s holds enough different bytes to reach an entropy of
-// b bits per byte; a quick no for most words.
+// spread reports whether s contains enough different bytes to reach an entropy of b bits
+// per byte; a quick no for most words.
 func spread(s string, b float64) bool {
 	var seen [4]uint64
 	for i := range len(s) {
@@ -121,8 +120,8 @@ func shannon(s string) float64 {
 	return sum
 }
 
-// rareShapes looks into a long word for the secrets whose shape has no literal
-// of three bytes to begin with.
+// rareShapes searches a long word for secrets whose shape does not begin with a literal
+// of three bytes.
 func (s *scan) rareShapes(start, end int) {
 	t := s.text
 	for i := start; i+1 < end; i++ {
@@ -146,7 +145,7 @@ func (s *scan) rareShapes(start, end int) {
 	}
 }
 
-// vaultToken looks at "s." before 24 letters and digits.
+// vaultToken handles "s." before 24 letters and digits.
 func (s *scan) vaultToken(i int) {
 	if s.text[i+1] != '.' || !wordStart(s.text, i) {
 		return
@@ -156,7 +155,7 @@ func (s *scan) vaultToken(i int) {
 	}
 }
 
-// twilioKey looks at "SK" before 32 hexadecimal digits.
+// twilioKey handles "SK" before 32 hexadecimal digits.
 func (s *scan) twilioKey(i int) {
 	if s.text[i+1] != 'K' {
 		return
@@ -166,8 +165,8 @@ func (s *scan) twilioKey(i int) {
 	}
 }
 
-// azureSecret looks at "Q~" behind three letters and a digit in the word that
-// begins at start.
+// azureSecret handles "Q~" after three letters and a digit in the word that begins at
+// start.
 func (s *scan) azureSecret(start, i int) {
 	const shortest, longest = 31, 40
 	if s.text[i+1] != '~' || i < start+4 || !isDigit(s.text[i-1]) {
@@ -179,7 +178,7 @@ func (s *scan) azureSecret(start, i int) {
 	}
 }
 
-// telegram looks at a colon within digits and a bot's 35 letters.
+// telegram handles a colon within digits and a bot's 35 letters.
 func (s *scan) telegram(colon int) {
 	first := back(s.text, colon, 17, isDigit)
 	n := colon - first
@@ -192,7 +191,7 @@ func (s *scan) telegram(colon int) {
 	}
 }
 
-// facebook looks at the bar between an application's number and its secret.
+// facebook handles the bar between an application's number and its secret.
 func (s *scan) facebook(bar int) {
 	first, ok := matchBack(s.text, bar, "d15")
 	if !ok {
@@ -203,8 +202,8 @@ func (s *scan) facebook(bar int) {
 	}
 }
 
-// asana looks at a colon between the numbers of an Asana token, 1/n: or 2/n/n:,
-// in the word that begins at start, and its 32 hexadecimal digits.
+// asana handles a colon between the numbers of an Asana token, 1/n: or 2/n/n:, in the
+// word that begins at start, and its 32 hexadecimal digits.
 func (s *scan) asana(start, colon int) {
 	const fewest = 10 // digits of a number
 	if colon == start || !isDigit(s.text[colon-1]) {
@@ -228,7 +227,7 @@ func (s *scan) asana(start, colon int) {
 	}
 }
 
-// oldAsana looks at "0/" before 32 hexadecimal digits.
+// oldAsana handles "0/" before 32 hexadecimal digits.
 func (s *scan) oldAsana(slash int) {
 	t := s.text
 	if slash == 0 || t[slash-1] != '0' || slash > 1 && (isWord(t[slash-2]) || strings.IndexByte("/-.\\", t[slash-2]) >= 0) {
@@ -239,7 +238,7 @@ func (s *scan) oldAsana(slash int) {
 	}
 }
 
-// mailgun looks at the first hyphen of 32, 8 and 8 hexadecimal digits.
+// mailgun handles the first hyphen of 32, 8 and 8 hexadecimal digits.
 func (s *scan) mailgun(hyphen int) {
 	t := s.text
 	if hyphen < 32 || len(t) < hyphen+18 || t[hyphen+9] != '-' || !isHex(t[hyphen-1]) {

@@ -1,6 +1,6 @@
-// Package oracle holds a test that asks gitleaks what a secret is: everything
-// its default rules report in generated texts must be gone after redaction. It
-// is a module of its own, so that gitleaks is no dependency of the product.
+// Package oracle contains a test with gitleaks as the oracle: everything that its default
+// rules report in generated texts must be redacted. It is a separate module, so that the
+// product does not depend on gitleaks.
 package oracle
 
 import (
@@ -19,17 +19,17 @@ import (
 	"cairn/internal/redact"
 )
 
-// exempt are the rules of which some findings may stay, with the reason.
+// exempt contains the rules of which some findings may stay, with the reason.
 var exempt = map[string]func(report.Finding) (reason string, ok bool){
-	// The rule takes any 40 hexadecimal digits for a token as soon as the word
-	// "sourcegraph" stands anywhere in the text; such digits are Git hashes, which
-	// the contract leaves alone. Tokens with their prefix, or behind a name, go.
+	// The rule treats any 40 hexadecimal digits as a token if the word "sourcegraph" is
+	// anywhere in the text. Such digits are Git hashes, which the contract excludes.
+	// Tokens with their prefix or after a name are redacted.
 	"sourcegraph-access-token": func(f report.Finding) (string, bool) {
 		return "bare 40 hexadecimal digits", len(f.Secret) == 40 && strings.Trim(strings.ToLower(f.Secret), "0123456789abcdef") == ""
 	},
-	// The rule takes any short quoted text behind a name with "password" in it,
-	// password_policy too, and behind a comma or a ">"; the contract counts
-	// names that end with the word, and what is assigned to them.
+	// The rule treats as a password any short quoted text after a name with "password" in
+	// it, password_policy too, and after a comma or a ">"; the contract counts names that
+	// end with the word, and what is assigned to them.
 	"hashicorp-tf-password": func(f report.Finding) (string, bool) {
 		_, after, _ := strings.Cut(strings.ToLower(f.Match), "password")
 		after = strings.TrimLeft(after, "'\" ")
@@ -37,7 +37,8 @@ var exempt = map[string]func(report.Finding) (reason string, ok bool){
 	},
 }
 
-// samplesPerRule secrets are made from every rule, each put into every context.
+// samplesPerRule is the number of secrets generated for every rule. Each is put into
+// every context.
 const samplesPerRule = 8
 
 // contexts are the texts a secret is put into: %[1]s is a word of the rule's
@@ -52,7 +53,7 @@ var contexts = []string{
 	"const %[1]sToken = '%[2]s';\n",
 }
 
-func TestWhatGitleaksFindsIsGone(t *testing.T) {
+func TestEverySecretThatGitleaksFindsIsRedacted(t *testing.T) {
 	t.Parallel()
 	zerolog.SetGlobalLevel(zerolog.Disabled)
 	detector, err := detect.NewDetectorDefaultConfig()
@@ -131,8 +132,7 @@ func pathOf(id string) string {
 	return ""
 }
 
-// textsOf makes a text that matches the rule, and the secret in it put into every
-// context.
+// textsOf generates a text that matches the rule, and puts its secret into every context.
 func textsOf(t *testing.T, rule config.Rule, random *rand.Rand) []string {
 	t.Helper()
 	tree, err := syntax.Parse(rule.Regex.String(), syntax.Perl)
