@@ -115,7 +115,7 @@ func initFiles(output string) string {
 func (e *examiner) untrusted() {
 	s := e.session("Say hello again.", mode{untrusted: true}, model.Say("Hello there."))
 	e.note("hooks that are not trusted", "%d hooks ran", len(s.hooks))
-	if r := e.run("import"); r.Code != 0 { // so that the store knows the session all the same
+	if r := e.run("import"); r.Code != 0 { // so that the store knows the session anyway
 		e.line("import of a session without hooks", Fail, "exit %d: %s", r.Code, r.Output)
 	}
 	var about []string
@@ -239,7 +239,7 @@ func copies(r model.Request) int {
 	return n
 }
 
-// hints returns what hooks said during a session, besides the context.
+// hints returns what hooks said during a session, in addition to the context.
 func hints(s session) string {
 	var said []string
 	for _, h := range s.hooks {

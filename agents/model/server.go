@@ -157,7 +157,7 @@ func protocolOf(path string) string {
 	return ""
 }
 
-// serveOther answers the small requests beside the conversation.
+// serveOther answers the small requests next to the conversation.
 func serveOther(w http.ResponseWriter, method, path string, size int) {
 	switch {
 	case strings.HasSuffix(path, "/models"):

@@ -1,5 +1,5 @@
-// Command cairn-hook is what agent programs call at their events. It does what
-// `cairn record` does and links only what that needs, so that it starts faster.
+// Command cairn-hook records one event of an agent program. It does the same as
+// `cairn record`, but links only the packages for that, so it starts faster.
 package main
 
 import (

@@ -201,7 +201,7 @@ func TestReconcileSpeaksTheShapesOfTheContract(t *testing.T) {
 	}
 	p.wantAgreement()
 
-	if out := p.cairn("archive", "verify"); !strings.Contains(out, "sound") {
+	if out := p.cairn("archive", "verify"); !strings.Contains(out, "intact") {
 		t.Errorf("verify says %s", out)
 	}
 	packs := filepath.Join(p.archive(), ".git", "objects", "pack")

@@ -234,7 +234,7 @@ WHERE o.tool_use_id = 't20' AND p.content = 'what about the refund'`, "1")
 	h.wantRows(`SELECT count(*) FROM (SELECT id FROM observations GROUP BY id HAVING count(*) > 1)`, "0")
 	h.check()
 	d, _ := h.diagnosed("--deep")
-	wants(t, d, "content", "ok", "sound")
+	wants(t, d, "content", "ok", "intact")
 }
 
 // TestEventThatFoundTheStoreLockedIsRestoredByAnImport of the session's

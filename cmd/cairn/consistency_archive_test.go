@@ -26,7 +26,7 @@ type archiveFault struct {
 	unnoticed    bool   // the follower works on
 	keeps        string // a file of a person, which stays
 	whole        bool   // no project can be archived meanwhile
-	withheld     bool   // it is no error but a matter of settings
+	withheld     bool   // it is not an error but a matter of settings
 }
 
 // TestWritesSucceedWhateverBecomesOfTheArchive holds the second half of mail §1's

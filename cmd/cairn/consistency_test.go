@@ -174,7 +174,7 @@ func (w *town) refuseCommits() (gone func()) {
 	}, []string{"DROP TRIGGER orphan", "DROP TABLE orphans", "DROP TABLE parents"})
 }
 
-// corrupt overwrites the first page of a table or an index, beside the running server.
+// corrupt overwrites the first page of a table or an index, next to the running server.
 func (w *town) corrupt(name string) (gone func()) {
 	db := w.raw()
 	var page int64

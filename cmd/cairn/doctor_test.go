@@ -127,7 +127,7 @@ func TestDoctorIsAllGreenAfterInitAndAnEvent(t *testing.T) {
 	}
 	h.cairn("init")
 	d, _ = h.diagnosed()
-	wants(t, d, "claude.entries", doctor.OK, "wired")
+	wants(t, d, "claude.entries", doctor.OK, "connected")
 	wants(t, d, "claude.events", doctor.Unknown, "new session")
 	h.worked()
 	d, code = h.diagnosed("--deep")
@@ -172,7 +172,7 @@ func TestDoctorLooksWithoutTouchingALogThatAKilledProcessLeft(t *testing.T) {
 	}
 	for _, args := range [][]string{nil, {"--deep"}} {
 		d, _ := h.diagnosed(args...)
-		wants(t, d, "content", doctor.OK, "sound")
+		wants(t, d, "content", doctor.OK, "intact")
 	}
 	left, err := os.ReadDir(h.vars["TMPDIR"])
 	if err != nil || len(left) > 0 {
@@ -322,7 +322,7 @@ func TestDoctorFindsWhatIsWrongWithWiring(t *testing.T) {
 	gone := filepath.Join(h.dir, "gone", "cairn")
 	write(strings.ReplaceAll(string(text), h.program, gone))
 	d, _ = h.diagnosed()
-	wants(t, d, "claude.program", doctor.Problem, gone, "not there")
+	wants(t, d, "claude.program", doctor.Problem, gone, "does not exist")
 	if runtime.GOOS != "windows" {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(gone), 0o700), os.WriteFile(gone, []byte("#!/bin/sh\necho no >&2\nexit 3\n"), 0o700)); err != nil {
 			t.Fatal(err)

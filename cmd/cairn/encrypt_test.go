@@ -80,11 +80,11 @@ func TestDoctorOfAnEncryptedStoreIsGreenWithItsKeyAndNamesThePlacesWithoutIt(t *
 		}
 		wants(t, d, "key", doctor.OK, key, "fits")
 		wants(t, d, "schema", doctor.OK, "schema ")
-		wants(t, d, "content", doctor.OK, "sound")
+		wants(t, d, "content", doctor.OK, "intact")
 		wants(t, d, "claude.events", doctor.OK, "last event")
 	}
 	green()
-	c := h.connect("", nil) // beside it, readers share its memory of the log
+	c := h.connect("", nil) // next to it, readers share its memory of the log
 	h.recorded(h.shell("1", "bake marzipan"))
 	if said := h.cairn("doctor"); !strings.HasSuffix(said, "\nall is well\n") {
 		t.Errorf("beside a server: %s", said)

@@ -94,7 +94,7 @@ func TestDoctorSaysWhatIsWithTheKeyOnceAndChangesNothing(t *testing.T) {
 	for _, deep := range [][]string{nil, {"--deep"}} {
 		d, _ := h.diagnosed(deep...)
 		wants(t, d, "key", doctor.OK, "encrypted", keyFile, "fits")
-		wants(t, d, "content", doctor.OK, "sound")
+		wants(t, d, "content", doctor.OK, "intact")
 		wants(t, d, "schema", doctor.OK, "schema")
 		wants(t, d, "leftovers", doctor.OK)
 	}
@@ -189,7 +189,7 @@ func TestDoctorReportsAnInterruptedEncryption(t *testing.T) {
 		}
 		d, code := h.diagnosed("--deep")
 		wants(t, d, "encryption", doctor.Problem, "cairn status")
-		wants(t, d, "content", doctor.OK, "sound")
+		wants(t, d, "content", doctor.OK, "intact")
 		if code != 1 {
 			t.Errorf("%s: exit %d", name, code)
 		}

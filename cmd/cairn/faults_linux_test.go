@@ -28,7 +28,7 @@ func (h *home) tmpfs(size string) {
 	h.vars["CAIRN_HOME"] = dir
 }
 
-// fill uses up the space in the data directory but for some bytes.
+// fill uses up the space in the data directory except for some bytes.
 func (h *home) fill(leave int64) (free func()) {
 	h.t.Helper()
 	var st syscall.Statfs_t

@@ -395,11 +395,11 @@ func TestOfTwoContextsOverTheSameOneTheLoserIsKeptAndReported(t *testing.T) {
 			t.Errorf("%s: the context is %q, and it says %q", name, e.stdout, e.stderr)
 		}
 		history := d.cairn("memory", "get-context", "--history")
-		if !strings.Contains(history, "current") || !strings.Contains(history, "lost against another device's, not merged  session") ||
+		if !strings.Contains(history, "current") || !strings.Contains(history, "lost a conflict with another device, not merged  session") ||
 			!strings.Contains(history, "from the desk") || !strings.Contains(history, "from the laptop, 1") || strings.Count(history, "lost") != 1 {
 			t.Errorf("%s: the history is\n%s", name, history)
 		}
-		d.reports("lost against another device's: `cairn memory get-context", "warning ", "consistent")
+		d.reports("lost a conflict with another device: `cairn memory get-context", "warning ", "consistent")
 	}
 	other.writes("both")
 	other.cairn("replication", "drain")

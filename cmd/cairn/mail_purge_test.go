@@ -171,7 +171,7 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 		t.Errorf("the dry run as JSON: %s", said)
 	}
 	h.fails("an unknown message", h.run(h.command("purge", "--message", number, "--message", "999", "--confirm"), nil), 1, "message 999 not found", "nothing was purged")
-	h.fails("mixed", h.run(h.command("purge", "--message", number, "--type", "user_prompt"), nil), 2, "--type is about observations")
+	h.fails("mixed", h.run(h.command("purge", "--message", number, "--type", "user_prompt"), nil), 2, "--type selects observations")
 	h.fails("no project", h.run(h.command("purge", "--mail"), nil), 2, "--mail requires --project")
 	if len(tipHolds(t, folder, []string{"QIBUVEKO"})) == 0 {
 		t.Fatal("a refused purge has purged")
@@ -182,7 +182,7 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := h.cairn("purge", "--message", number, "--project", h.repo, "--confirm")
-	for _, want := range []string{"purged 1 message\n", "also deleted: 1 attachment\n", "also deleted: 1 automatic backup\n", folder, "Git history keeps them", "cairn reconcile --rebuild"} {
+	for _, want := range []string{"purged 1 message\n", "also deleted: 1 attachment\n", "also deleted: 1 automatic backup\n", folder, "Git history contains them", "cairn reconcile --rebuild"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q: %s", want, said)
 		}

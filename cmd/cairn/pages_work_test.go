@@ -380,7 +380,7 @@ func TestOpenSignsInByALinkThatWorksOnce(t *testing.T) {
 	}
 	v.cookie, _, _ = strings.Cut(r.header.Get("Set-Cookie"), ";")
 	v.page(v.get("/"), http.StatusOK, "Today")
-	if again := v.get(link.RequestURI()); again.status != http.StatusUnauthorized || !strings.Contains(again.body, "was used already") {
+	if again := v.get(link.RequestURI()); again.status != http.StatusUnauthorized || !strings.Contains(again.body, "was already used") {
 		t.Errorf("the link a second time: %d", again.status)
 	}
 	changed := link.Query()

@@ -269,7 +269,7 @@ type purgeHome struct {
 	transcripts     string
 }
 
-// inventedWords are settings with which words that mean nothing are no secrets.
+// inventedWords are settings with which words that mean nothing are not secrets.
 const inventedWords = "[observations.filter]\nlevel = 'relaxed'\n"
 
 // settle writes the settings.
@@ -431,7 +431,7 @@ func TestPurgeSaysWhenAReaderHoldsTheBytes(t *testing.T) {
 	})
 	p.wantRows(`SELECT count(*) FROM observations WHERE session_id = 'gone'`, "0")
 	d, _ := p.diagnosed()
-	wants(t, d, "forgetting", doctor.Problem, "still in its files", "cairn sweep")
+	wants(t, d, "forgetting", doctor.Problem, "still in the store's files", "cairn sweep")
 	p.cairn("sweep")
 	d, _ = p.diagnosed()
 	wants(t, d, "forgetting", doctor.OK)

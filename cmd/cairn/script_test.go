@@ -210,7 +210,7 @@ func filler(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // fill puts into files what is only known when a script runs: fill FILE...
-// @WORK@ becomes the work folder as it stands in a JSON string, @NAME@ that
+// @WORK@ becomes the work folder in its current form in a JSON string, @NAME@ that
 // variable, @N@ the time N seconds after the newest observation, or now if there is
 // none.
 func fill(ts *testscript.TestScript, _ bool, args []string) {

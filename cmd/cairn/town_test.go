@@ -182,7 +182,7 @@ func gitIn(dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// archived is the archive as it stands: what main is, and every file of the working
+// archived is the archive in its current form: what main is, and every file of the working
 // trees with a hash of what it says.
 func (w *town) archived() string {
 	w.t.Helper()

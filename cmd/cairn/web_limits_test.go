@@ -371,15 +371,15 @@ func TestAnAddressThatCannotBeServedIsExplained(t *testing.T) {
 		want string
 	}{
 		{[]string{"--http", taken}, "cairn: serve: " + taken + " is in use ("},
-		{[]string{"--http", "8765"}, `cairn: serve: "8765" is no address to listen on (give HOST:PORT`},
+		{[]string{"--http", "8765"}, `cairn: serve: "8765" is not an address to listen on (give HOST:PORT`},
 		{[]string{"--http", ""}, "cairn: serve: --http is blank"},
 		{[]string{"--http", "127.0.0.1:99999"}, "cairn: serve: cannot listen on 127.0.0.1:99999: "},
 		{[]string{"--http", "0.0.0.0:0"}, "cairn: serve: 0.0.0.0 can be reached from other machines (add --allow-remote"},
 		{[]string{"--http", "[::]:0"}, "cairn: serve: :: can be reached from other machines"},
 		{[]string{"--http", "example.com:0"}, "cairn: serve: example.com can be reached from other machines"},
-		{[]string{"--http", ":0", "--allow-host", "a/b"}, `cairn: serve: "a/b" is no host`},
-		{[]string{"--http", ":0", "--allow-origin", "*"}, `cairn: serve: "*" is no origin`},
-		{[]string{"--http", ":0", "--allow-origin", "https://*.example"}, `cairn: serve: "https://*.example" is no origin`},
+		{[]string{"--http", ":0", "--allow-host", "a/b"}, `cairn: serve: "a/b" is not a host`},
+		{[]string{"--http", ":0", "--allow-origin", "*"}, `cairn: serve: "*" is not an origin`},
+		{[]string{"--http", ":0", "--allow-origin", "https://*.example"}, `cairn: serve: "https://*.example" is not an origin`},
 		{[]string{"--allow-host", "a"}, "cairn: serve: --allow-host requires --http"},
 		{[]string{"--allow-remote"}, "cairn: serve: --allow-remote requires --http"},
 	} {

@@ -186,7 +186,7 @@ func TestTheMirrorListsItsRoutes(t *testing.T) {
 		if !slices.Contains(l.Methods, "POST") || reads && !slices.Contains(l.Methods, "GET") || !json.Valid(l.Schema) {
 			t.Errorf("%+v", l)
 		}
-		unused := l.Toolset == "memories" && !strings.Contains(string(l.Schema), `"memory_id"`) // its project is taken all the same
+		unused := l.Toolset == "memories" && !strings.Contains(string(l.Schema), `"memory_id"`) // its project is taken anyway
 		if l.ProjectArgument != "" && !unused && !strings.Contains(string(l.Schema), `"`+l.ProjectArgument+`"`) {
 			t.Errorf("%s has no argument %s", l.Name, l.ProjectArgument)
 		}

@@ -136,7 +136,7 @@ use cairn reconcile --check.`,
 			if bad = bad || !v.OK; asJSON {
 				continue
 			}
-			says := "sound"
+			says := "intact"
 			if !v.OK {
 				says = printable(v.Says)
 			}

@@ -77,7 +77,7 @@ func printReplication(w io.Writer, s cairn.ReplicationStatus) error {
 		fmt.Fprintln(w, "  do: remove the reason and run `cairn replication retry`, or run `cairn replication discard`")
 	}
 	for _, x := range s.Conflicts {
-		fmt.Fprintf(w, "  a context of memory %s lost against another device's: `cairn memory get-context --memory %s --history` shows both\n", x.MemoryID, x.MemoryID)
+		fmt.Fprintf(w, "  a context of memory %s lost a conflict with another device: `cairn memory get-context --memory %s --history` shows both\n", x.MemoryID, x.MemoryID)
 	}
 	return nil
 }

@@ -26,11 +26,11 @@ import (
 	"cairn/internal/wiring"
 )
 
-// State is how a check came out.
+// State is the result of a check.
 type State string
 
-// The states. A warning is of something that harms nothing, but is hardly meant.
-// What cannot be found out is no problem.
+// The states. A warning is harmless, but probably a mistake. Unknown, a check that could
+// not be made, is not a problem.
 const (
 	OK      State = "ok"
 	Warning State = "warning"
@@ -38,7 +38,7 @@ const (
 	Unknown State = "unknown"
 )
 
-// Check is one thing that doctor looked at.
+// Check is one check with its result.
 type Check struct {
 	Area  string `json:"area"` // store or host
 	Name  string `json:"name"` // stable, for programs
@@ -46,92 +46,91 @@ type Check struct {
 	What  string `json:"what"`            // what was found
 	Why   string `json:"why,omitempty"`   // why it matters
 	Do    string `json:"do,omitempty"`    // what to do about it
-	Fixed bool   `json:"fixed,omitempty"` // it was a problem, which What names, and has been repaired
+	Fixed bool   `json:"fixed,omitempty"` // the problem in What has been repaired
 }
 
-// Args say what to look at.
+// Args are the options of a diagnosis.
 type Args struct {
-	Fix     bool         // repair what can be repaired without losing anything: rights
+	Fix     bool         // repair what is safe to repair: rights of files
 	Deep    bool         // compare every index, hash and document, not only pages
 	Place   wiring.Paths // where the harnesses are
-	Program string       // the running program, asked for its tools where no harness names one
+	Program string       // the running program, checked if no harness names one
 
-	Progress func(what string) // if set, is told what is being looked at
+	Progress func(what string) // if set, called with the current check
 }
 
-// Diagnosis is what doctor found. OK says that no check has found a problem.
+// Diagnosis is the result of doctor. OK is set if no check has found a problem.
 type Diagnosis struct {
 	OK      bool            `json:"ok"`
 	Checks  []Check         `json:"checks"`
 	Harness []wiring.Report `json:"harnesses"`
 }
 
-// Key is what is known of the key of a store.
+// Key is the state of a store's key.
 type Key struct {
-	Bytes []byte // nil without a store that is encrypted, or a key that fits
+	Bytes []byte // nil if the store is not encrypted or no key matches
 	Why   string // why an encrypted store cannot be read; "" if it can
-	Place string // of the key that was found
-	Wide  bool   // others may read the key's file
+	Place string // where the key was found
+	Wide  bool   // other users can read the key's file
 }
 
-// Hub is how a hub of a user does.
+// Hub is the state of a user's hub.
 type Hub struct{ State, Why, Hint string }
 
-// Subject is what doctor looks at, as far as the settings could be read. Its store is not
-// open. All functions are called one at a time; those over a store get the one that doctor
+// Subject is what doctor checks, as far as the settings are readable. Its store must not be
+// open. The functions are called one at a time. Those with a store get the one that doctor
 // has opened.
 type Subject struct {
 	DB, Dir string // the database file, the data directory
 	Wait    time.Duration
 	Clock   func() time.Time
 
-	Settings  error                                 // why the settings cannot be used, nil if they can
-	Unknown   func() ([]tomlfile.UnknownKey, error) // the keys of config.toml that nothing reads
+	Settings  error                                 // the error of the settings, nil if they are valid
+	Unknown   func() ([]tomlfile.UnknownKey, error) // the unknown keys of config.toml
 	Key       func() (Key, error)
-	Restores  func() ([]string, error) // folders of restores that were interrupted
+	Restores  func() ([]string, error) // folders of interrupted restores
 	Hooks     func(ctx context.Context, root string) (dir string, hooks []githook.HookStatus, err error)
 	Followers func(ctx context.Context, s *store.Store) (followers.Account, error)
 	Device    func(ctx context.Context, s *store.Store) (note string, err error)
-	Hub       func(ctx context.Context, b *memory.Service, u memory.User) (Hub, error) // asks it, for three seconds at most
+	Hub       func(ctx context.Context, b *memory.Service, u memory.User) (Hub, error) // asks the hub, for three seconds at most
 }
 
-// diagnosing is one run of Diagnose.
-type diagnosing struct {
+// doctorRun is one run of Diagnose.
+type doctorRun struct {
 	Diagnosis
-	subject Subject
-	args    Args
-	area    string
-	journal *observation.Service // over no store if there is none or it cannot be read
-	key     []byte               // of an encrypted store, if there is one that fits
-	keyAt   string               // the key's file if its rights were looked at
-	older   bool                 // the store has an older schema
-	unread  bool                 // there is a store, and it cannot be read
+	subject         Subject
+	args            Args
+	area            string
+	journal         *observation.Service // without a store if it is missing or unreadable
+	key             []byte               // of an encrypted store, if a key matches
+	keyAt           string               // the key's file if its rights were checked
+	older           bool                 // the store has an older schema
+	storeUnreadable bool                 // the store exists and cannot be read
 }
 
-// Diagnose looks at the store and at the harnesses. Without Fix it changes
-// nothing, not even by looking, and it works where the settings are broken or
-// the store is damaged, which are among the things it reports (observations §15).
-// It starts the wired program once, away from the store.
+// Diagnose checks the store and the harnesses. Without Fix it changes nothing, not even by
+// reading. It also works with invalid settings and a damaged store, and reports them
+// (observations §15). It starts the connected program once, without the user's store.
 func Diagnose(ctx context.Context, of Subject, a Args) (Diagnosis, error) {
 	if a.Progress == nil {
 		a.Progress = func(string) {}
 	}
-	d := &diagnosing{subject: of, args: a, journal: observation.New(nil, observation.Config{}), Diagnosis: Diagnosis{Checks: []Check{}, Harness: []wiring.Report{}}}
+	d := &doctorRun{subject: of, args: a, journal: observation.New(nil, observation.Config{}), Diagnosis: Diagnosis{Checks: []Check{}, Harness: []wiring.Report{}}}
 	err := d.run(ctx)
 	d.OK = !slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == Problem && !c.Fixed })
 	return d.Diagnosis, err
 }
 
-func (d *diagnosing) run(ctx context.Context) (err error) {
+func (d *doctorRun) run(ctx context.Context) (err error) {
 	d.area = "store"
 	d.settings()
-	d.keyed()
+	d.checkKey()
 	d.unknownKeys()
 	d.encryption()
 	d.rights()
 	d.volume()
 	var s *store.Store
-	if !d.unread {
+	if !d.storeUnreadable {
 		s, err = store.Examine(ctx, store.Config{Path: d.subject.DB, Key: d.key, Wait: d.subject.Wait, Clock: d.subject.Clock})
 		if s != nil {
 			defer func() { err = errors.Join(err, s.Close()) }()
@@ -142,14 +141,14 @@ func (d *diagnosing) run(ctx context.Context) (err error) {
 	}
 	d.log()
 	d.leftovers()
-	if s != nil && !d.unread {
+	if s != nil && !d.storeUnreadable {
 		d.forgetting(ctx)
 		d.followers(ctx, s)
 		d.replication(ctx, s)
 		d.device(ctx, s)
 	}
 	d.area = "host"
-	if s != nil && !d.unread && !d.older {
+	if s != nil && !d.storeUnreadable && !d.older {
 		d.undecidedProjects(ctx, s)
 		d.guards(ctx, s)
 	}
@@ -157,7 +156,7 @@ func (d *diagnosing) run(ctx context.Context) (err error) {
 	return ctx.Err()
 }
 
-func (d *diagnosing) add(name string, state State, what, why, do string) {
+func (d *doctorRun) add(name string, state State, what, why, do string) {
 	if state == OK {
 		why, do = "", ""
 	}
@@ -165,29 +164,29 @@ func (d *diagnosing) add(name string, state State, what, why, do string) {
 }
 
 // unknown notes that a check could not be made.
-func (d *diagnosing) unknown(name string, err error) {
-	d.add(name, Unknown, messageOf(err), "this could not be looked at", hintOf(err))
+func (d *doctorRun) unknown(name string, err error) {
+	d.add(name, Unknown, messageOf(err), "this could not be checked", hintOf(err))
 }
 
 func messageOf(err error) string { return fault.As(err).Message }
 
 func hintOf(err error) string { return fault.As(err).Hint }
 
-// tooOpen is a file or folder whose rights are wider than they should be.
+// tooOpen is a file or folder with too many rights.
 type tooOpen struct {
 	path string
 	mode fs.FileMode
 	want fs.FileMode
 }
 
-func (d *diagnosing) rights() {
+func (d *doctorRun) rights() {
 	if runtime.GOOS == "windows" {
-		d.add("rights", Unknown, "rights are not looked at on Windows", "", "files in your profile are yours by default")
+		d.add("rights", Unknown, "rights are not checked on Windows", "", "files in your profile are private by default")
 		return
 	}
 	if closed := store.Unwritable(d.subject.DB); len(closed) > 0 {
 		d.add("rights", Problem, "this user cannot write "+strings.Join(closed, ", "), "nothing is recorded",
-			"give yourself the right to write there, or set CAIRN_HOME to a folder of your own")
+			"make it writable for this user, or set CAIRN_HOME to another folder")
 		return
 	}
 	wide, err := d.tooOpen()
@@ -196,7 +195,7 @@ func (d *diagnosing) rights() {
 		return
 	}
 	if len(wide) == 0 {
-		d.add("rights", OK, "data directory and files are their owner's alone", "", "")
+		d.add("rights", OK, "only their owner can read the data directory and its files", "", "")
 		return
 	}
 	var names []string
@@ -210,7 +209,7 @@ func (d *diagnosing) rights() {
 	}
 }
 
-func (d *diagnosing) fixRights(wide []tooOpen) {
+func (d *doctorRun) fixRights(wide []tooOpen) {
 	var err error
 	for _, w := range wide {
 		err = errors.Join(err, os.Chmod(w.path, w.want))
@@ -223,11 +222,11 @@ func (d *diagnosing) fixRights(wide []tooOpen) {
 	last.Fixed, last.Why, last.Do = true, "", ""
 }
 
-// tooOpen lists what has other rights than observations §1 wants.
-func (d *diagnosing) tooOpen() (wide []tooOpen, err error) {
+// tooOpen lists the files and folders with other rights than observations §1 requires.
+func (d *doctorRun) tooOpen() (wide []tooOpen, err error) {
 	look := func(path string, want fs.FileMode) error {
 		if path == d.keyAt {
-			return nil // said already
+			return nil // already reported
 		}
 		info, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -265,10 +264,10 @@ func (d *diagnosing) tooOpen() (wide []tooOpen, err error) {
 	return wide, err
 }
 
-// littleSpace is how few free bytes make a disk a problem.
+// littleSpace is the number of free bytes below which a disk is a problem.
 const littleSpace = 100 << 20
 
-func (d *diagnosing) volume() {
+func (d *doctorRun) volume() {
 	dir := filepath.Dir(d.subject.DB)
 	for !isThere(dir) && filepath.Dir(dir) != dir {
 		dir = filepath.Dir(dir)
@@ -282,15 +281,15 @@ func (d *diagnosing) volume() {
 	if v.Free < littleSpace {
 		state = Problem
 	}
-	d.add("disk", state, megabytes(v.Free)+" free", "when the disk is full nothing more is recorded",
+	d.add("disk", state, megabytes(v.Free)+" free", "when the disk is full, nothing is recorded",
 		"free some space on the volume of "+dir)
 	switch {
 	case v.Network:
-		d.add("volume", Problem, dir+" lies on a network file system ("+v.Kind+")",
-			"file locks cannot be relied on there, and writers of two machines can damage the store",
+		d.add("volume", Problem, dir+" is on a network file system ("+v.Kind+")",
+			"file locks are not reliable there, and writers on two machines can damage the store",
 			"set CAIRN_HOME to a folder on a local disk and move the files while no agent runs")
 	case v.Kind == "fuse":
-		d.add("volume", Unknown, dir+" lies on a FUSE file system", "if it is another machine's, file locks cannot be relied on",
+		d.add("volume", Unknown, dir+" is on a FUSE file system", "if it is on another machine, file locks are not reliable",
 			"make sure that it is local")
 	default:
 		d.add("volume", OK, "the volume is local", "", "")
@@ -304,57 +303,56 @@ func isThere(path string) bool {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// schema reports the number of the store's schema; opened is why the store could not be
-// opened.
-func (d *diagnosing) schema(opened error) {
+// schema reports the version of the store's schema. opened is the error of opening the store.
+func (d *doctorRun) schema(opened error) {
 	found, known, err := store.Schema(d.subject.DB, d.key)
 	d.older = found < known
 	switch {
 	case err != nil:
 		d.unknown("schema", err)
-	case fault.HasCode(opened, store.CodeCorrupt): // the number may be what is damaged: see content
+	case fault.HasCode(opened, store.CodeCorrupt): // the version may be damaged: see content
 	case found > known:
-		d.add("schema", Problem, fmt.Sprintf("the store has schema %d, this cairn knows %d", found, known),
-			"it is refused, for reading too", "upgrade cairn")
+		d.add("schema", Problem, fmt.Sprintf("the store has schema %d, this cairn supports %d", found, known),
+			"it can be neither read nor written", "upgrade cairn")
 	case found > 0 && found < known:
-		d.add("schema", OK, fmt.Sprintf("schema %d, which the next event brings to %d", found, known), "", "")
+		d.add("schema", OK, fmt.Sprintf("schema %d; the next event upgrades it to %d", found, known), "", "")
 	case found > 0:
 		d.add("schema", OK, fmt.Sprintf("schema %d", found), "", "")
 	}
 }
 
-// content checks what the store holds; err is why it could not be opened.
-func (d *diagnosing) content(ctx context.Context, s *store.Store, err error) {
+// content checks the content of the store. err is the error of opening it.
+func (d *doctorRun) content(ctx context.Context, s *store.Store, err error) {
 	if fault.HasCode(err, store.CodeMissing) {
-		d.add("content", OK, "there is no store yet; the first event makes it", "", "")
+		d.add("content", OK, "there is no store yet; the first event creates it", "", "")
 		return
 	}
 	if fault.HasCode(err, store.CodeNewer) {
-		d.unread = true
-		return // said already
+		d.storeUnreadable = true
+		return // already reported
 	}
 	found := []string(nil)
 	if err == nil {
 		d.args.Progress("checking the store")
 		found, err = d.check(ctx, s)
 	}
-	d.unread = err != nil
-	const why, do = "what stands on a damaged page cannot be read, and nothing more is recorded", "run `cairn doctor --salvage`"
+	d.storeUnreadable = err != nil
+	const why, do = "data on a damaged page cannot be read, and nothing is recorded", "run `cairn doctor --salvage`"
 	switch {
 	case err != nil && fault.KindOf(err) == fault.Internal:
 		d.add("content", Problem, messageOf(err), why, do)
 	case err != nil:
-		d.add("content", Problem, "the store cannot be read: "+messageOf(err), "its memory is not available", hintOf(err))
+		d.add("content", Problem, "the store cannot be read: "+messageOf(err), "agents get no memory", hintOf(err))
 	case len(found) > 0:
 		d.add("content", Problem, repair.Summary(found), why, do)
 	case d.args.Deep:
-		d.add("content", OK, "pages, indexes, references and the change log are sound", "", "")
+		d.add("content", OK, "pages, indexes, references and the change log are intact", "", "")
 	default:
-		d.add("content", OK, "pages are sound", "", "")
+		d.add("content", OK, "pages are intact", "", "")
 	}
 }
 
-func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error) {
+func (d *doctorRun) check(ctx context.Context, s *store.Store) ([]string, error) {
 	if !d.args.Deep {
 		return s.QuickCheck(ctx)
 	}
@@ -365,17 +363,17 @@ func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error
 	return repair.CheckContent(ctx, s)
 }
 
-// longLog is the size of a write-ahead log that no checkpoint shortens.
+// longLog is the size from which a write-ahead log is a sign of missing checkpoints.
 const longLog = 128 << 20
 
-func (d *diagnosing) log() {
+func (d *doctorRun) log() {
 	found, err := store.LogDamage(d.subject.DB, d.key)
 	if err != nil {
 		d.unknown("log", err)
 		return
 	}
 	if len(found) > 0 {
-		d.add("log", Problem, repair.Summary(found), "what was recorded last is missing, and the next write overwrites it", "end the agents' sessions, then run `cairn doctor --salvage`")
+		d.add("log", Problem, repair.Summary(found), "the latest records are missing, and the next write overwrites them", "end the agents' sessions, then run `cairn doctor --salvage`")
 		return
 	}
 	info, err := os.Stat(d.subject.DB + "-wal")
@@ -386,12 +384,12 @@ func (d *diagnosing) log() {
 		d.add("log", OK, "the write-ahead log has "+megabytes(info.Size()), "", "")
 	default:
 		d.add("log", Problem, "the write-ahead log has "+megabytes(info.Size()),
-			"some process reads an old state and keeps it from being folded in; reads get slower", "end agents' sessions that hang")
+			"a process reads an old state and prevents checkpoints; reads get slower", "end agents' sessions that hang")
 	}
 }
 
-// leftovers are files that an interrupted operation has left.
-func (d *diagnosing) leftovers() {
+// leftovers reports files of interrupted operations.
+func (d *doctorRun) leftovers() {
 	files, err := store.Copies(d.subject.DB)
 	if err != nil {
 		d.unknown("leftovers", err)
@@ -405,12 +403,12 @@ func (d *diagnosing) leftovers() {
 			kept = append(kept, f.Path)
 		}
 	}
-	const why = "they take space and hold copies of what was recorded"
+	const why = "they need space and contain copies of recorded data"
 	for _, pattern := range []string{"cairn-dry-run-*", "cairn-examine-*", "cairn-backup-*", "cairn-restore-*"} {
 		dirs, err := filepath.Glob(filepath.Join(os.TempDir(), pattern))
 		for _, dir := range dirs {
 			info, serr := os.Stat(dir)
-			_, rerr := os.ReadDir(dir) // another user's folders do not concern us
+			_, rerr := os.ReadDir(dir) // folders of other users do not matter
 			if err == nil && serr == nil && rerr == nil && time.Since(info.ModTime()) > time.Hour {
 				abandoned = append(abandoned, dir)
 			}
@@ -424,27 +422,27 @@ func (d *diagnosing) leftovers() {
 	abandoned = append(abandoned, coming...)
 	switch {
 	case len(abandoned) > 0:
-		d.add("leftovers", Problem, "left by interrupted operations: "+strings.Join(abandoned, ", "), why, "remove them; `cairn backup` completes a restore that was killed")
+		d.add("leftovers", Problem, "files of interrupted operations: "+strings.Join(abandoned, ", "), why, "remove them; `cairn backup` completes an interrupted restore")
 	case len(kept) > 0:
 		d.add("leftovers", OK, "kept copies of the store: "+strings.Join(kept, ", "), "", "")
 	default:
-		d.add("leftovers", OK, "no interrupted operation has left anything", "", "")
+		d.add("leftovers", OK, "there are no files of interrupted operations", "", "")
 	}
 }
 
-// forgetting reports a purge or a rescan that could not clear the files.
-func (d *diagnosing) forgetting(ctx context.Context) {
+// forgetting reports a purge or rescan that could not clear its bytes from the files.
+func (d *doctorRun) forgetting(ctx context.Context) {
 	if d.older {
-		return // nothing of the kind was known
+		return // an older schema has no purges
 	}
 	pending, err := forget.IsUnfinished(ctx, d.journal)
 	switch {
 	case err != nil:
 		d.unknown("forgetting", err)
 	case pending:
-		d.add("forgetting", Problem, "what was purged or redacted is out of the store, and bytes of it are still in its files",
-			"whoever reads the files can find them", "end the processes that have the store open, then run `cairn sweep`")
+		d.add("forgetting", Problem, "purged or redacted data is deleted, but bytes of it are still in the store's files",
+			"programs that read the files can find them", "end the processes that have the store open, then run `cairn sweep`")
 	default:
-		d.add("forgetting", OK, "nothing that was purged is left in the files", "", "")
+		d.add("forgetting", OK, "the files contain no purged data", "", "")
 	}
 }

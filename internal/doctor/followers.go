@@ -10,18 +10,18 @@ import (
 	"cairn/internal/store"
 )
 
-// stalled is how long something may wait for a follower.
-const stalled = 24 * time.Hour
+// maxLag is the maximum time that a change may wait for a follower.
+const maxLag = 24 * time.Hour
 
-// fewTries is how often a follower may fail in a row: what was away for a moment is no
-// finding.
-const fewTries = 3
+// maxFailures is the number of failures in a row that is not reported. A short outage is
+// not a problem.
+const maxFailures = 3
 
-// followers judges all followers of the change log but the replication, of which
-// replication tells more.
-func (d *diagnosing) followers(ctx context.Context, s *store.Store) {
+// followers checks all followers of the change log except the replication, which
+// replication checks.
+func (d *doctorRun) followers(ctx context.Context, s *store.Store) {
 	if d.older {
-		return // its account is of another form
+		return // an older schema stores this differently
 	}
 	all, err := d.subject.Followers(ctx, s)
 	if err != nil {
@@ -33,9 +33,9 @@ func (d *diagnosing) followers(ctx context.Context, s *store.Store) {
 	for _, f := range all.Followers {
 		switch {
 		case f.Follower == followers.Replication:
-		case f.Error != "" && f.Attempts >= fewTries:
+		case f.Error != "" && f.Attempts >= maxFailures:
 			wrong = append(wrong, fmt.Sprintf("%s fails since %s, %d times: %s", f.Name(), f.Since.Format(time.RFC3339), f.Attempts, f.Error))
-		case f.Behind > 0 && d.subject.Clock().Sub(f.Oldest) > stalled:
+		case f.Behind > 0 && d.subject.Clock().Sub(f.Oldest) > maxLag:
 			wrong = append(wrong, fmt.Sprintf("%s is %d changes behind", f.Name(), f.Behind))
 		default:
 			sound++
@@ -47,8 +47,8 @@ func (d *diagnosing) followers(ctx context.Context, s *store.Store) {
 		}
 	}
 	if len(wrong) > 0 {
-		d.add("followers", Problem, repair.Summary(wrong), "an archive, an index or another device does not have what this store has",
-			"keep `cairn serve` running, or run `cairn archive sync`; look at `cairn status`, remove the reason and run `cairn retry`")
+		d.add("followers", Problem, repair.Summary(wrong), "an archive, an index or another device lacks data of this store",
+			"keep `cairn serve` running, or run `cairn archive sync`; `cairn status` shows the reason; remove it and run `cairn retry`")
 		return
 	}
 	d.add("followers", OK, fmt.Sprintf("%d followers, none stalled", sound), "", "")

@@ -14,9 +14,8 @@ import (
 	"cairn/internal/store"
 )
 
-// guards looks at the hooks of the repositories that the store knows and that are
-// still there.
-func (d *diagnosing) guards(ctx context.Context, s *store.Store) {
+// guards checks the hooks of all known repositories that still exist.
+func (d *doctorRun) guards(ctx context.Context, s *store.Store) {
 	var known []project.Summary
 	err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		known, err = project.List(ctx, tx)
@@ -31,10 +30,10 @@ func (d *diagnosing) guards(ctx context.Context, s *store.Store) {
 		if p.Root == "" || !isThere(p.Root) || ctx.Err() != nil {
 			continue
 		}
-		d.args.Progress("looking at the hooks of " + p.Root)
+		d.args.Progress("checking the hooks of " + p.Root)
 		dir, hooks, err := d.subject.Hooks(ctx, p.Root)
 		switch {
-		case fault.HasCode(err, mail.CodeInvalid), fault.HasCode(err, gitread.CodeFailed): // no repository, or not for git
+		case fault.HasCode(err, mail.CodeInvalid), fault.HasCode(err, gitread.CodeFailed): // not a repository, or git cannot read it
 			continue
 		case fault.HasCode(err, gitread.CodeNoGit):
 			d.unknown("guards", err)
@@ -51,42 +50,41 @@ func (d *diagnosing) guards(ctx context.Context, s *store.Store) {
 		}
 	}
 	if guarded > 0 {
-		d.add("guards", OK, fmt.Sprintf("%d hooks ask the guard", guarded), "", "")
+		d.add("guards", OK, fmt.Sprintf("%d hooks call the guard", guarded), "", "")
 	}
 }
 
-// guard reports what is wrong with the guard at one hook, and counts it if it is
-// asked.
-func (d *diagnosing) guard(l githook.HookStatus) (asked int) {
-	const why = "commits and pushes go past what others have reserved"
+// guard reports problems of the guard in one hook, and returns 1 if the hook calls it.
+func (d *doctorRun) guard(l githook.HookStatus) (asked int) {
+	const why = "commits and pushes are not checked for reserved files"
 	const again = "run `cairn guard install` in that repository"
 	switch l.State {
 	case githook.None, githook.Foreign:
 		return 0
 	case githook.Replaced:
-		d.add("guards", Problem, l.Path+" was replaced, and the guard is not asked", why, again)
+		d.add("guards", Problem, l.Path+" was replaced and does not call the guard", why, again)
 		return 0
 	case githook.Broken:
-		d.add("guards", Problem, "the guard of "+l.Path+" is not there any more", why, again)
+		d.add("guards", Problem, "the guard of "+l.Path+" no longer exists", why, again)
 		return 0
 	case githook.Changed:
-		d.add("guards", Warning, l.Path+" was changed by hand", "whether it still asks the guard is not known",
-			"look at the file; to have it written anew, move it away and "+again)
+		d.add("guards", Warning, l.Path+" was edited", "it may no longer call the guard",
+			"check the file; to restore it, move it away and "+again)
 	case githook.Guarded:
 		asked = 1
 	}
 	if l.Edited {
-		d.add("guards", Warning, "the guard of "+l.Path+" was changed by hand", "whether it still asks cairn is not known",
-			"look at the files in "+strings.TrimSuffix(l.Path, l.Hook)+"hooks.d; to have it written anew, move it away and "+again)
+		d.add("guards", Warning, "the guard of "+l.Path+" was edited", "it may no longer call cairn",
+			"check the files in "+strings.TrimSuffix(l.Path, l.Hook)+"hooks.d; to restore the guard, move it away and "+again)
 		return 0
 	}
 	if _, err := exec.LookPath(l.Program); err != nil {
 		if _, other := exec.LookPath("cairn"); other != nil {
-			d.add("guards", Problem, fmt.Sprintf("the guard of %s calls %s, which is not there, and no cairn is in the PATH", l.Path, l.Program), why, again)
+			d.add("guards", Problem, fmt.Sprintf("the guard of %s calls %s, which does not exist, and no cairn is in the PATH", l.Path, l.Program), why, again)
 			return 0
 		}
-		d.add("guards", Warning, fmt.Sprintf("the guard of %s calls %s, which is not there; it takes the cairn in the PATH of git", l.Path, l.Program),
-			"git may be started without that PATH", again)
+		d.add("guards", Warning, fmt.Sprintf("the guard of %s calls %s, which does not exist; it uses the cairn in git's PATH", l.Path, l.Program),
+			"git may be started with another PATH", again)
 	}
 	return asked
 }

@@ -22,17 +22,17 @@ import (
 	"cairn/internal/wiring"
 )
 
-// host looks at the harnesses: what is wired, whether it works, and what they
-// are about to delete.
-func (d *diagnosing) host(ctx context.Context) {
+// host checks the harnesses: whether they are connected, whether that works, and which
+// transcripts they will delete soon.
+func (d *doctorRun) host(ctx context.Context) {
 	if d.args.Place.Home == "" {
-		d.add("harnesses", Unknown, "no home directory is known", "agents' settings lie there", "set HOME")
+		d.add("harnesses", Unknown, "the home directory is unknown", "it contains the agents' settings", "set HOME")
 		return
 	}
 	d.Harness = wiring.Inspect(d.args.Place)
 	live := map[string]int64{}
 	var err error
-	if !d.unread {
+	if !d.storeUnreadable {
 		live, err = browse.LastLive(ctx, d.journal)
 	}
 	wired, found := 0, 0
@@ -47,8 +47,8 @@ func (d *diagnosing) host(ctx context.Context) {
 			continue
 		}
 		wired++
-		if err != nil || d.unread {
-			d.add(r.Harness+".events", Unknown, "the store cannot be read", "the last event is the proof that hooks were loaded", "")
+		if err != nil || d.storeUnreadable {
+			d.add(r.Harness+".events", Unknown, "the store cannot be read", "only the last event proves that the hooks were loaded", "")
 			continue
 		}
 		d.events(r.Harness, live[r.Harness])
@@ -56,9 +56,9 @@ func (d *diagnosing) host(ctx context.Context) {
 	if found == 0 {
 		d.add("harnesses", Unknown, "no agent was found in "+d.args.Place.Home, "nothing is recorded", "install one, then run `cairn init`")
 	} else if wired == 0 {
-		d.add("harnesses", Problem, "no agent is wired", "nothing is recorded", "run `cairn init`")
+		d.add("harnesses", Problem, "no agent is connected", "nothing is recorded", "run `cairn init`")
 	}
-	d.serving(ctx)
+	d.checkServer(ctx)
 	for _, h := range harness.Harnesses() {
 		if h.KeptDays > 0 {
 			d.transcripts(ctx, h)
@@ -67,7 +67,7 @@ func (d *diagnosing) host(ctx context.Context) {
 }
 
 // entries reports on the settings of one harness.
-func (d *diagnosing) entries(r *wiring.Report) {
+func (d *doctorRun) entries(r *wiring.Report) {
 	name := r.Harness + ".entries"
 	title := wiring.Title(r.Harness)
 	again := "run `cairn init --" + r.Harness + "`"
@@ -89,48 +89,48 @@ func (d *diagnosing) entries(r *wiring.Report) {
 	case len(broken) > 0:
 		d.add(name, Problem, title+": "+repair.Summary(broken), "its hooks may not be loaded", "correct the file, then "+again)
 	case !r.Wired:
-		d.add(name, Unknown, title+" is there and not wired", "nothing that happens in it is recorded", again)
+		d.add(name, Unknown, title+" is installed but not connected", "none of its sessions are recorded", again)
 	case len(stale) > 0:
 		d.add(name, Problem, title+": "+repair.Summary(stale), "some events are not recorded", again)
 	default:
-		d.add(name, OK, title+" is wired", "", "")
+		d.add(name, OK, title+" is connected", "", "")
 	}
 	if n := len(r.Untrusted); n > 0 {
 		d.add(r.Harness+".trust", Problem, fmt.Sprintf("%s does not trust %d of the hooks of cairn: %s", title, n, strings.Join(r.Untrusted, ", ")),
-			"it runs no hook until you trust it, and none again that has changed; what they would record is missing",
+			"it runs new and changed hooks only after you trust them, and nothing is recorded until then",
 			"start "+title+" and trust them when it asks, or open /hooks there")
 	}
 	if len(units) > 0 {
-		d.add(r.Harness+".timeouts", Problem, title+": the timeout of "+strings.Join(units, ", ")+" is in another host's unit",
-			"the host ends hooks too early, or waits for them too long", again)
+		d.add(r.Harness+".timeouts", Problem, title+": the timeout of "+strings.Join(units, ", ")+" has the unit of another host",
+			"the host ends hooks too early or waits too long for them", again)
 	}
 	switch double := strings.Join(r.Double, "; "); {
 	case double == "":
 	case r.Perhaps:
-		d.add(r.Harness+".double", Unknown, double, "then each event is recorded twice", "leave that setting of "+title+" off")
+		d.add(r.Harness+".double", Unknown, double, "then each event is recorded twice", "keep that setting of "+title+" off")
 	default:
 		d.add(r.Harness+".double", Problem, title+": "+double, "each event arrives twice", again)
 	}
 	for _, b := range r.Binaries {
 		if !b.Exists {
-			d.add(r.Harness+".program", Problem, title+" calls "+b.Path+", which is not there", "every hook fails", again)
+			d.add(r.Harness+".program", Problem, title+" calls "+b.Path+", which does not exist", "every hook fails", again)
 		}
 	}
 }
 
-// events says when a harness's hooks were last heard of.
-func (d *diagnosing) events(harness string, at int64) {
+// events reports the time of a harness's last event.
+func (d *doctorRun) events(harness string, at int64) {
 	name, title := harness+".events", wiring.Title(harness)
 	if at == 0 {
-		d.add(name, Unknown, "no event of "+title+" has come yet", "the host loads hooks when it starts, and may ask you to trust them",
-			"start a new session in it and look again")
+		d.add(name, Unknown, "no event of "+title+" was recorded yet", "the host loads hooks when it starts, and may ask you to trust them",
+			"start a new session in it and run doctor again")
 		return
 	}
 	d.add(name, OK, fmt.Sprintf("last event of %s %s", title, time.Unix(at, 0).UTC().Format(time.RFC3339)), "", "")
 }
 
-// serving asks each wired program, or this one, for its tools.
-func (d *diagnosing) serving(ctx context.Context) {
+// checkServer lists the tools of each connected program, or of this one.
+func (d *doctorRun) checkServer(ctx context.Context) {
 	programs := map[string]bool{}
 	for _, r := range d.Harness {
 		for _, b := range r.Binaries {
@@ -148,37 +148,36 @@ func (d *diagnosing) serving(ctx context.Context) {
 		d.args.Progress("asking " + program + " for its tools")
 		n, err := askTools(ctx, program)
 		if err != nil {
-			d.add("serve", Problem, program+" serve: "+err.Error(), "agents cannot ask cairn anything",
-				"run `"+program+" serve` and look at what it says; `cairn init` wires another program")
+			d.add("serve", Problem, program+" serve: "+err.Error(), "agents cannot use cairn's tools",
+				"run `"+program+" serve` to see its messages; `cairn init` connects another program")
 			continue
 		}
-		d.add("serve", OK, fmt.Sprintf("%s serve answers with %d tools", program, n), "", "")
+		d.add("serve", OK, fmt.Sprintf("%s serve offers %d tools", program, n), "", "")
 	}
 }
 
-// sameVersion finds a program of another version that hooks call.
-func (d *diagnosing) sameVersion(ctx context.Context, program string) {
+// sameVersion reports a hook program of another version.
+func (d *doctorRun) sameVersion(ctx context.Context, program string) {
 	ours, err := wiring.VersionLine(ctx, d.args.Program)
 	if err != nil {
-		return // serve tells why it does not start
+		return // checkServer reports why it does not start
 	}
 	theirs, err := wiring.VersionLine(ctx, program)
 	_, ours, _ = strings.Cut(ours, " ")
 	_, version, _ := strings.Cut(theirs, " ")
 	switch {
 	case err != nil:
-		d.add("hook", Problem, program+" does not start: "+err.Error(), "hooks call it, so nothing is recorded", "install it again, then run `cairn init`")
+		d.add("hook", Problem, program+" does not start: "+err.Error(), "hooks call it, so nothing is recorded", "reinstall it, then run `cairn init`")
 	case version != ours:
 		d.add("hook", Problem, fmt.Sprintf("hooks call %s, which is %s; this is cairn %s", program, theirs, ours),
-			"an older program may refuse the store", "install both from one release, then run `cairn init`")
+			"an older program may not be able to open the store", "install both from one release, then run `cairn init`")
 	}
 }
 
-// answerTime is how long a server may take to list its tools.
+// answerTime is the time limit of a server for listing its tools.
 const answerTime = 10 * time.Second
 
-// askTools starts a program as an MCP server, away from the user's data, and
-// counts the tools that it lists.
+// askTools starts a program as an MCP server without the user's data, and counts its tools.
 func askTools(ctx context.Context, program string) (tools int, err error) {
 	dir, err := os.MkdirTemp("", "cairn-doctor-")
 	if err != nil {
@@ -219,8 +218,8 @@ func askTools(ctx context.Context, program string) (tools int, err error) {
 	return 0, errors.New("it listed no tools")
 }
 
-// transcripts looks for sessions that a harness will delete before cairn has them.
-func (d *diagnosing) transcripts(ctx context.Context, h harness.Harness) {
+// transcripts checks for sessions that are not imported and that a harness will delete.
+func (d *doctorRun) transcripts(ctx context.Context, h harness.Harness) {
 	place := harness.Homes{User: d.args.Place.Home, Getenv: d.args.Place.Getenv}
 	var files []string
 	for _, root := range h.Transcripts(place) {
@@ -228,7 +227,7 @@ func (d *diagnosing) transcripts(ctx context.Context, h harness.Harness) {
 		if fault.HasCode(err, "no_transcripts") {
 			continue
 		}
-		if err == nil && d.unread {
+		if err == nil && d.storeUnreadable {
 			err = errors.New("the store cannot be read")
 		}
 		if err != nil {
@@ -256,9 +255,9 @@ func (d *diagnosing) transcripts(ctx context.Context, h harness.Harness) {
 		fmt.Sprintf("%s deletes transcripts %.0f days after their last line", h.Title, kept.Hours()/24), "run `cairn import`")
 }
 
-// missing counts the transcripts of sessions that are neither known nor imported;
-// oldest is when the first of them was written last.
-func (d *diagnosing) missing(ctx context.Context, files []string, known map[string]bool) (n int, oldest time.Time) {
+// missing counts the transcripts of sessions that are neither recorded nor imported. oldest
+// is the time of the last write to the oldest of them.
+func (d *doctorRun) missing(ctx context.Context, files []string, known map[string]bool) (n int, oldest time.Time) {
 	for _, path := range files {
 		session := strings.TrimSuffix(filepath.Base(path), ".jsonl")
 		info, err := os.Stat(path)
@@ -276,7 +275,7 @@ func (d *diagnosing) missing(ctx context.Context, files []string, known map[stri
 	return n, oldest
 }
 
-// keptFor is how long the settings of a harness let transcripts live.
+// keptFor returns how long a harness keeps transcripts, by its settings.
 func keptFor(h harness.Harness, place harness.Homes) time.Duration {
 	days := float64(h.KeptDays)
 	var settings map[string]any

@@ -9,19 +9,19 @@ import (
 	"cairn/internal/store"
 )
 
-// keyed checks the key of an encrypted store. Without one that fits, nothing of
-// what the store holds is looked at.
-func (d *diagnosing) keyed() {
+// checkKey checks the key of an encrypted store. Without a matching key the content of the
+// store is not checked.
+func (d *doctorRun) checkKey() {
 	k, err := d.subject.Key()
 	if err != nil {
-		d.unread = true
+		d.storeUnreadable = true
 		d.unknown("key", err)
 		return
 	}
 	d.key = k.Bytes
 	switch {
 	case k.Why != "":
-		d.unread = true
+		d.storeUnreadable = true
 		d.add("key", Problem, k.Why, "the store is not damaged, but nothing can be read or recorded without its key", store.KeyPlaces)
 		return
 	case !k.Wide && k.Bytes != nil:
@@ -33,8 +33,8 @@ func (d *diagnosing) keyed() {
 	}
 }
 
-// wideKey reports a key that others may read.
-func (d *diagnosing) wideKey(place string) {
+// wideKey reports a key that other users can read.
+func (d *doctorRun) wideKey(place string) {
 	d.keyAt = place
 	info, err := os.Stat(place)
 	if err != nil {
@@ -48,9 +48,9 @@ func (d *diagnosing) wideKey(place string) {
 	}
 }
 
-// encryption says that one has not come to its end. It reads the store's file, so
-// the store must not be open yet.
-func (d *diagnosing) encryption() {
+// encryption reports an unfinished encryption. It reads the store's file, so the store must
+// not be open yet.
+func (d *doctorRun) encryption() {
 	files, ferr := store.Files(d.subject.DB)
 	encrypted, err := store.LooksEncrypted(d.subject.DB)
 	if err := errors.Join(ferr, err); err != nil {
@@ -60,8 +60,8 @@ func (d *diagnosing) encryption() {
 	if slices.ContainsFunc(files, func(f store.File) bool {
 		return f.Role == store.Encrypting || f.Role == store.KeyCheck && !encrypted
 	}) {
-		d.add("encryption", Problem, "an encryption of the store is under way, or was interrupted",
-			"until its end what is stored lies there in plain",
+		d.add("encryption", Problem, "an encryption of the store is running or was interrupted",
+			"until it is complete, the data is stored in plain text",
 			"if none is running, run any other command, for instance `cairn status`, which completes or undoes it")
 	}
 }

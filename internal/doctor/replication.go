@@ -11,11 +11,11 @@ import (
 	"cairn/internal/store"
 )
 
-// replication looks at how memories get to the hubs of this device's users, which are
-// asked for at most three seconds each.
-func (d *diagnosing) replication(ctx context.Context, s *store.Store) {
+// replication checks the exchange with the hubs of this device's users. It asks each hub
+// for at most three seconds.
+func (d *doctorRun) replication(ctx context.Context, s *store.Store) {
 	if d.older {
-		return // memories were not known
+		return // an older schema has no memories
 	}
 	b := memory.New(s, memory.Config{})
 	users, err := b.Users(ctx)
@@ -40,19 +40,19 @@ func (d *diagnosing) replication(ctx context.Context, s *store.Store) {
 	d.unlinked(ctx, b)
 }
 
-// unlinked reports the memories that repositories of one name shared.
-func (d *diagnosing) unlinked(ctx context.Context, b *memory.Service) {
+// unlinked reports the memories that repositories with the same name shared.
+func (d *doctorRun) unlinked(ctx context.Context, b *memory.Service) {
 	list, err := b.Unlinked(ctx)
 	if err != nil {
 		d.unknown("memories", err)
 	}
 	for _, u := range list {
-		d.add("memories", OK, fmt.Sprintf("memory %s (vault %s) was shared by name; project %s has its own default memory now, %d entries stay there",
+		d.add("memories", OK, fmt.Sprintf("memory %s (vault %s) was shared by name; project %s now has its own default memory, %d entries stay there",
 			u.MemoryID, u.Vault, u.Project, u.Entries), "", "")
 	}
 }
 
-func (d *diagnosing) replicationOf(ctx context.Context, b *memory.Service, u memory.User) error {
+func (d *doctorRun) replicationOf(ctx context.Context, b *memory.Service, u memory.User) error {
 	backlog, err := b.Backlog(ctx, u.UserID)
 	if err != nil {
 		return err
@@ -76,19 +76,19 @@ func (d *diagnosing) replicationOf(ctx context.Context, b *memory.Service, u mem
 	switch {
 	case backlog.Failed > 0:
 		f := failures[0]
-		what += fmt.Sprintf("; %d refused for good, the first %s: %d %s", backlog.Failed, f.LocalID, f.Status, f.Code)
-		d.add("replication", Problem, what, "other devices never get what was refused", "look at `cairn replication status`, then run `cairn replication retry` or `discard`")
+		what += fmt.Sprintf("; %d refused permanently, the first %s: %d %s", backlog.Failed, f.LocalID, f.Status, f.Code)
+		d.add("replication", Problem, what, "other devices never get refused changes", "see `cairn replication status`, then run `cairn replication retry` or `discard`")
 	case d.replicationStopped(u, now, backlog.Pending, what):
-	case backlog.Pending > 0 && d.subject.Clock().Sub(time.Unix(0, int64(backlog.OldestPending))) > stalled:
+	case backlog.Pending > 0 && d.subject.Clock().Sub(time.Unix(0, int64(backlog.OldestPending))) > maxLag:
 		what += ", the oldest since " + backlog.OldestPending.String()
-		d.add("replication", Problem, what, "other devices do not have what this store has", "keep `cairn serve` running, or run `cairn replication drain`")
+		d.add("replication", Problem, what, "other devices lack data of this store", "keep `cairn serve` running, or run `cairn replication drain`")
 	case now.State == replica.StatePaused:
-		d.add("replication", Warning, what, "nothing is sent to other devices or comes from them", "run `cairn replication resume`")
+		d.add("replication", Warning, what, "no data is exchanged with other devices", "run `cairn replication resume`")
 	case now.State != replica.StateRunning && now.State != replica.StateReadOnly:
-		d.add("replication", Warning, what, "until the hub answers, memories stay on this device", "see that the hub runs and can be reached")
+		d.add("replication", Warning, what, "until the hub responds, memories stay on this device", "make sure that the hub runs and can be reached")
 	case len(conflicts) > 0:
-		what += fmt.Sprintf("; %d contexts lost against another device's, the first of memory %s", len(conflicts), conflicts[0].MemoryID)
-		d.add("replication", Warning, what, "the current context lacks what the lost versions say",
+		what += fmt.Sprintf("; %d contexts lost a conflict with another device, the first of memory %s", len(conflicts), conflicts[0].MemoryID)
+		d.add("replication", Warning, what, "the current context lacks the content of these versions",
 			"read them with `cairn memory get-context --memory "+conflicts[0].MemoryID+" --history`, then write the merged context with `cairn memory update-context`")
 	default:
 		d.add("replication", OK, what, "", "")
@@ -96,13 +96,13 @@ func (d *diagnosing) replicationOf(ctx context.Context, b *memory.Service, u mem
 	return nil
 }
 
-// replicationStopped adds the finding of a state in which a person must act, and reports
-// whether it is one. A token that permits reading only is a problem if something waits.
-func (d *diagnosing) replicationStopped(u memory.User, now Hub, pending int, what string) bool {
-	const nothing = "nothing is sent to other devices or comes from them"
+// replicationStopped reports a state in which the user must act, and returns true for such
+// a state. A read-only token is a problem only if changes wait.
+func (d *doctorRun) replicationStopped(u memory.User, now Hub, pending int, what string) bool {
+	const nothing = "no data is exchanged with other devices"
 	switch now.State {
 	case replica.StateUnauthorized:
-		d.add("replication", Problem, what, nothing, "make a token with `cairn hub token create` at the hub and run `cairn hub join "+strings.TrimSpace(u.HubURL)+"`")
+		d.add("replication", Problem, what, nothing, "create a token with `cairn hub token create` at the hub and run `cairn hub join "+strings.TrimSpace(u.HubURL)+"`")
 	case replica.StateRestored:
 		d.add("replication", Problem, what, "the hub has lost changes; "+nothing, now.Hint)
 	case replica.StateTooOld:
@@ -111,15 +111,15 @@ func (d *diagnosing) replicationStopped(u memory.User, now Hub, pending int, wha
 		if now.State == replica.StateReadOnly && pending == 0 {
 			return false
 		}
-		d.add("replication", Problem, what, "nothing is sent to other devices; what they write still arrives", now.Hint)
+		d.add("replication", Problem, what, "nothing is sent to other devices; their changes still arrive", now.Hint)
 	default:
 		return false
 	}
 	return true
 }
 
-// device says under which name the store sends, if that is worth a word.
-func (d *diagnosing) device(ctx context.Context, s *store.Store) {
+// device reports a new device incarnation of the store.
+func (d *doctorRun) device(ctx context.Context, s *store.Store) {
 	note, err := d.subject.Device(ctx, s)
 	switch {
 	case err != nil:

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// settings says whether the settings can be used.
-func (d *diagnosing) settings() {
+// settings reports whether the settings are valid.
+func (d *doctorRun) settings() {
 	if err := d.subject.Settings; err != nil {
 		d.add("settings", Problem, messageOf(err),
-			"nothing is recorded until it can be read: it may hold patterns or exclusions", hintOf(err))
+			"nothing is recorded until it is valid: it may contain redaction patterns or exclusions", hintOf(err))
 		return
 	}
-	d.add("settings", OK, "settings can be used", "", "")
+	d.add("settings", OK, "settings are valid", "", "")
 }
 
-// unknownKeys names the keys of config.toml that nothing reads. Hooks say nothing of
-// them: a key of a later version is no reason to stop recording.
-func (d *diagnosing) unknownKeys() {
+// unknownKeys reports the unknown keys of config.toml. Hooks ignore them, because a key of a
+// later version must not stop recording.
+func (d *doctorRun) unknownKeys() {
 	path := filepath.Join(d.subject.Dir, "config.toml")
 	unknown, err := d.subject.Unknown()
 	if err != nil || len(unknown) == 0 {
-		return // an error is said already
+		return // the error is already reported
 	}
 	var found []string
 	for _, u := range unknown {
@@ -32,6 +32,6 @@ func (d *diagnosing) unknownKeys() {
 		}
 		found = append(found, one)
 	}
-	d.add("settings.keys", Warning, "config.toml: "+strings.Join(found, "; "), "what is asked for there does not happen",
+	d.add("settings.keys", Warning, "config.toml: "+strings.Join(found, "; "), "these settings have no effect",
 		"correct or remove it in "+path)
 }

@@ -46,8 +46,8 @@ func (t *agentTranscript) dated(value []byte) {
 	}
 }
 
-// homeless tells, and counts, that an event would lack what every one must have.
-func (t *agentTranscript) homeless() bool {
+// incomplete reports whether an event would lack a required field, and counts it.
+func (t *agentTranscript) incomplete() bool {
 	if strings.TrimSpace(t.session) != "" && t.cwd != "" && !t.at.IsZero() {
 		return false
 	}
@@ -55,8 +55,8 @@ func (t *agentTranscript) homeless() bool {
 	return true
 }
 
-// made is an event of this moment; lineID may be "".
-func (t *agentTranscript) made(kind observation.EventKind, source, lineID string) observation.Event {
+// newEvent returns an event of this moment; lineID may be "".
+func (t *agentTranscript) newEvent(kind observation.EventKind, source, lineID string) observation.Event {
 	return observation.Event{
 		Kind: kind, Source: source, Harness: t.harness, Session: t.session, Cwd: t.cwd, At: t.at,
 		AgentID: t.agent, LineID: lineID, Imported: true, Match: t.match,
@@ -65,7 +65,7 @@ func (t *agentTranscript) made(kind observation.EventKind, source, lineID string
 
 // says notes the latest words of the agent, which may end its turn.
 func (t *agentTranscript) says(said, lineID string) {
-	t.said, t.spoke, t.acted = said, t.made(observation.Message, onStop, lineID), false
+	t.said, t.spoke, t.acted = said, t.newEvent(observation.Message, onStop, lineID), false
 }
 
 // endTurn yields the message with which the agent ended its turn.
@@ -78,7 +78,7 @@ func (t *agentTranscript) endTurn() error {
 	return t.yield(lastWords(t.spoke, said))
 }
 
-// finish ends the reading with so many calls of which no outcome is told. A turn
+// finish ends the reading with the number of calls without a known outcome. A turn
 // that went on with a call is not over.
 func (t *agentTranscript) finish(open int) error {
 	if open > 0 {

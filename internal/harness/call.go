@@ -13,8 +13,8 @@ const (
 	maxArgBytes = 4 * (200 + 65_536)
 )
 
-// newCall describes a tool call by its input alone. What the input does not
-// tell, or tells in a wrong type, stays empty.
+// newCall describes a tool call by its input. Missing fields and fields of a wrong type
+// stay empty.
 func newCall(id, tool string, input []byte) observation.Call {
 	c := observation.Call{ID: id, Tool: tool, Action: actionOf(tool)}
 	f := pick(input, "file_path", "notebook_path")
@@ -117,10 +117,10 @@ func unwrapOwn(c *observation.Call) {
 // maxResult bounds what is looked at of the result of one of cairn's own tools.
 const maxResult = 256 << 10
 
-// finishOwn adds to a call of one of cairn's own tools what came of it. also are
+// finishOwn adds the result to a call of one of cairn's own tools. also are
 // further objects in which an error flag may stand.
 func finishOwn(c *observation.Call, response []byte, also ...[]byte) {
-	judge(c, response, also...)
+	decideFailure(c, response, also...)
 	switch {
 	case len(response) > maxResult:
 	case kindOf(response) == '{' && get(response, "content") == nil && get(response, "text") == nil:
@@ -151,7 +151,7 @@ func firstQuestion(input []byte) string {
 	return text(f[1])
 }
 
-// firstOf is the first value that is there.
+// firstOf returns the first value that is there.
 func firstOf(values ...[]byte) []byte {
 	for _, v := range values {
 		if v != nil {
@@ -179,13 +179,13 @@ func argument(value []byte) string {
 	return bounded(value[1 : len(value)-1])
 }
 
-// bounded is the start of the inside of a JSON string.
+// bounded returns the start of the inside of a JSON string.
 func bounded(in []byte) string {
 	out, _ := decode(in, maxArgBytes)
 	return string(out)
 }
 
-// readResponse adds what a tool's response tells of a call. Its shapes vary: an
+// readResponse adds the information of a tool's response to a call. Its shapes vary: an
 // object with fields of its own, a text, blocks of text, nothing.
 func readResponse(c *observation.Call, response []byte) {
 	switch c.Action {

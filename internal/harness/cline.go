@@ -13,12 +13,12 @@ import (
 	"cairn/internal/regular"
 )
 
-// isClineFile tells the names of Cline's conversations.
+// isClineFile reports whether a name is that of a conversation of Cline.
 func isClineFile(name string) bool { return strings.HasSuffix(name, clineSuffix) }
 
 const clineSuffix = ".messages.json"
 
-// looksLikeCline tells by its beginning whether a file is a conversation of Cline: one
+// looksLikeCline reports, by its beginning, whether a file is a conversation of Cline: one
 // JSON document.
 func looksLikeCline(head []byte) bool {
 	head = trimSpace(bytes.TrimPrefix(head, []byte(byteOrderMark)))
@@ -99,7 +99,7 @@ func (c *clineChat) message(raw []byte) error {
 	if ms, ok := integer(f[3]); ok && ms > 0 {
 		c.at = time.UnixMilli(ms)
 	}
-	if c.homeless() {
+	if c.incomplete() {
 		return nil
 	}
 	id := text(f[0])
@@ -140,7 +140,7 @@ func (c *clineChat) prompt(id, said string) error {
 	if err := c.endTurn(); err != nil {
 		return err
 	}
-	p := c.made(observation.Prompt, onPrompt, id)
+	p := c.newEvent(observation.Prompt, onPrompt, id)
 	p.Text, p.PromptID = words, id
 	return c.yield(p)
 }
@@ -174,7 +174,7 @@ func (c *clineChat) result(id string, content []byte, failed bool) error {
 	if failed {
 		source = onToolFailure
 	}
-	e := c.made(observation.Tool, source, "")
+	e := c.newEvent(observation.Tool, source, "")
 	e.Calls = calls
 	return c.yield(e)
 }
@@ -221,7 +221,7 @@ func finishCline(c *observation.Call, input, answer []byte, failed bool) {
 	if c.Failed {
 		c.Error, c.Output = firstNonBlank(complaint, said), ""
 	}
-	settleInterrupt(c)
+	markInterrupted(c)
 	if c.Failed {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"cairn/internal/regular"
 )
 
-// clineSource is the name that Claude Code has for an event of Cline.
+// clineSource returns the name that Claude Code has for an event of Cline.
 func clineSource(hook string) string {
 	switch hook {
 	case "tool_call":
@@ -25,7 +25,7 @@ func clineSource(hook string) string {
 	return hook
 }
 
-// clineEvent reads a payload of Cline. Its hooks tell no first prompt and no answers, so
+// clineEvent reads a payload of Cline. Its hooks send no first prompt and no answers, so
 // that the end of a turn names the conversation, which has them.
 func clineEvent(body []byte, home string) (observation.Event, error) {
 	f := pick(body, "sessionContext", "taskId", "workspaceRoots", "hookName", "agent_id", "parent_agent_id", "workspaceInfo")
@@ -58,7 +58,7 @@ func clineEvent(body []byte, home string) (observation.Event, error) {
 	return e, nil
 }
 
-// clineConversation is the file of a session's conversation, "" for one of a subagent.
+// clineConversation returns the file of a session's conversation, "" for one of a subagent.
 func clineConversation(home string, e observation.Event) string {
 	if home == "" || e.AgentID != "" || !filepath.IsLocal(e.Session) {
 		return ""
@@ -66,11 +66,11 @@ func clineConversation(home string, e observation.Event) string {
 	return filepath.Join(clineData(Homes{User: home}), "sessions", e.Session, e.Session+clineSuffix)
 }
 
-// settledCline reads what a conversation of Cline tells of the newest turn. The file is
+// readClineTurn reads the newest turn from a conversation of Cline. The file is
 // written behind the hook: at the end of a turn its answer is waited for, for a second at
 // most, which delays nobody, since Cline does not wait for this hook. A conversation that
 // is too long for a hook comes with the next import.
-func settledCline(ctx context.Context, path string, ends bool) (events []observation.Event, err error) {
+func readClineTurn(ctx context.Context, path string, ends bool) (events []observation.Event, err error) {
 	const patience, pause = time.Second, 100 * time.Millisecond // each try reads the whole file
 	for began := time.Now(); ; {
 		whole, err := regular.Read(path, maxSettled)

@@ -64,12 +64,12 @@ func webCall(c *observation.Call, input []byte) {
 	c.Action, c.Query = observation.WebSearch, text(f[0])
 }
 
-// codexResult is what the response of a tool tells, in any of its shapes: a
+// codexResult is the content of a tool's response, in any of its shapes: a
 // text, one with a head of facts above the output, an object with output and
 // metadata, also as JSON in a text, blocks of text.
 type codexResult struct {
 	stdout, stderr string
-	code           *int   // the exit code, nil if not told
+	code           *int   // the exit code, nil if unknown
 	failed         bool   // said otherwise than by the code
 	running        string // the number of the process that is still running
 	durationMS     int64
@@ -172,7 +172,7 @@ func (r *codexResult) fact(line string) bool {
 	return false
 }
 
-// milliseconds reads a number of seconds; 0 if it is none.
+// milliseconds reads a number of seconds; 0 if it is not one.
 func milliseconds(seconds string) int64 {
 	s, err := strconv.ParseFloat(seconds, 64)
 	if err != nil || !(s > 0) || s > 1e9 {
@@ -182,7 +182,7 @@ func milliseconds(seconds string) int64 {
 }
 
 // apply adds the result of a call to what was known of it. also is a payload in
-// which further facts may stand beside the response.
+// which further facts may stand next to the response.
 func (r codexResult) apply(calls []observation.Call, response, also []byte) {
 	for i := range calls {
 		c := &calls[i]
@@ -190,7 +190,7 @@ func (r codexResult) apply(calls []observation.Call, response, also []byte) {
 		if c.Action != observation.Shell && !r.isOfPatch(c) {
 			response := firstOf(insideText(response), response)
 			readResponse(c, response)
-			judge(c, response, also)
+			decideFailure(c, response, also)
 			continue
 		}
 		if c.Action == observation.Shell {
@@ -198,7 +198,7 @@ func (r codexResult) apply(calls []observation.Call, response, also []byte) {
 			if said, ok := exitCode(r.stdout); ok && r.code == nil {
 				c.ExitCode = &said
 			}
-			judgeCode(c, also)
+			readExitCode(c, also)
 		}
 		if r.failed || r.code != nil && *r.code != 0 || c.ExitCode != nil && *c.ExitCode != 0 {
 			c.Failed, c.Error, c.Output = true, firstNonBlank(r.stderr, r.stdout), ""
@@ -206,7 +206,7 @@ func (r codexResult) apply(calls []observation.Call, response, also []byte) {
 		if r.aborted() {
 			c.Failed, c.Interrupted = false, true
 		}
-		settleInterrupt(c)
+		markInterrupted(c)
 	}
 }
 
@@ -225,15 +225,15 @@ func (codexResult) isOfPatch(c *observation.Call) bool {
 	return c.Action == observation.Edit || c.Action == observation.Write || c.Tool == patchTool
 }
 
-// judgeCode looks for an exit code beside the response.
-func judgeCode(c *observation.Call, payload []byte) {
+// readExitCode looks for an exit code next to the response.
+func readExitCode(c *observation.Call, payload []byte) {
 	if n, ok := integer(firstOf(pick(payload, "exit_code", "exitCode")...)); ok && c.ExitCode == nil {
 		code := int(n)
 		c.ExitCode = &code
 	}
 }
 
-// codexRefusal tells why a call in a transcript never ran, neverRefused if it
+// codexRefusal returns the reason why a call in a transcript never ran, neverRefused if it
 // did (observations §12).
 func codexRefusal(r codexResult) string {
 	if r.code != nil {
@@ -271,7 +271,7 @@ func codexRefusal(r codexResult) string {
 // maxInside is how long an object in a text may be: it is decoded as a whole.
 const maxInside = 32 << 20
 
-// insideText is the JSON object that a JSON string holds as text, nil if it holds
+// insideText returns the JSON object that a JSON string holds as text, nil if it holds
 // none or a very long one. Function calls send their arguments so.
 func insideText(value []byte) []byte {
 	if kindOf(value) != '"' || len(value) < 4 || len(value) > maxInside {

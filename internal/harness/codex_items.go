@@ -7,9 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Codex tells since 0.169 of every message and call once it is over (item_completed).
+// Since 0.169 Codex reports every message and call when it is complete (item_completed).
 // Its default mode gives the model one tool that runs JavaScript, functions.exec: what a
-// script called, and how that ended, only the items tell.
+// script called, and the result, is only in the items.
 
 // isScript reports whether a call is one of the tool that runs scripts.
 func isScript(namespace, name string) bool {
@@ -29,7 +29,7 @@ func (t *codexTranscript) completed(item []byte, start int64) error {
 		r := readCodexItem(kind, item)
 		if c, ok := t.pending[id]; ok { // called without a script: its output follows
 			if status != "declined" {
-				c.told = &r
+				c.reported = &r
 			}
 			return nil
 		}
@@ -52,7 +52,7 @@ func (t *codexTranscript) scripted(id, kind string, item []byte, r codexResult) 
 		t.skip(ownTool)
 		return t.release(true)
 	}
-	c := &codexCall{tool: tool, calls: codexCalls(id, tool, input), turn: t.turn, settled: true}
+	c := &codexCall{tool: tool, calls: codexCalls(id, tool, input), turn: t.turn, final: true}
 	response := item
 	if kind == "McpToolCall" {
 		response = codexMCPResult(item)
@@ -87,7 +87,7 @@ func readCodexItem(kind string, item []byte) codexResult {
 	return r
 }
 
-// codexMCPResult is what an MCP server answered, in the form that hooks tell it; nil for
+// codexMCPResult returns the response of an MCP server in the form of hooks; nil for
 // nothing.
 func codexMCPResult(item []byte) []byte {
 	result := get(item, "result")
@@ -97,7 +97,7 @@ func codexMCPResult(item []byte) []byte {
 	return result
 }
 
-// codexItemCall is the tool of an item and its input, as hooks tell them.
+// codexItemCall returns the tool of an item and its input, as in hooks.
 func codexItemCall(kind string, item []byte) (tool string, input []byte) {
 	switch kind {
 	case "CommandExecution":
@@ -110,7 +110,7 @@ func codexItemCall(kind string, item []byte) (tool string, input []byte) {
 	}
 }
 
-// jsonText is a text in JSON.
+// jsonText returns a text in JSON.
 func jsonText(s string) []byte {
 	quoted, err := jsontext.AppendQuote(nil, strings.ToValidUTF8(s, "\uFFFD"))
 	if err != nil {
@@ -119,7 +119,7 @@ func jsonText(s string) []byte {
 	return quoted
 }
 
-// codexPatch is the patch that makes an item's changes of files.
+// codexPatch returns the patch that makes an item's changes of files.
 func codexPatch(changes []byte) string {
 	var b strings.Builder
 	b.WriteString(patchBegin + "\n")

@@ -8,7 +8,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// How many files of one patch are told: a call is stored in one transaction, but
+// The maximum number of files of one patch: a call is stored in one transaction, but
 // what is only announced is not.
 const (
 	maxPatchFiles     = 1000
@@ -21,7 +21,7 @@ const (
 	patchTool  = "apply_patch"
 )
 
-// patchCalls are the calls that a patch in Codex's own form stands for, one per
+// patchCalls returns the calls that a patch in Codex's own form stands for, one per
 // file in the order of the patch; a file that it moves makes two, the old path
 // and the new one. dir is the directory that relative paths start from, "" for
 // the working directory. Text without a file gives none.
@@ -126,7 +126,7 @@ func inFolder(dir, file string) string {
 	return path.Join(dir, file)
 }
 
-// patchText is the patch in the input of the apply_patch tool, "" if there is
+// patchText returns the patch in the input of the apply_patch tool, "" if there is
 // none: the input itself, or its command, input or patch, also as an array of the
 // program's name and the patch.
 func patchText(input []byte) string {
@@ -146,7 +146,7 @@ func patchText(input []byte) string {
 	return ""
 }
 
-// shellPatch is the patch that a command line hands to apply_patch, with the
+// shellPatch returns the patch that a command line hands to apply_patch, with the
 // directory that it changes to before; ok is false if it does anything else.
 func shellPatch(command string) (patch, dir string, ok bool) {
 	begin, end := strings.Index(command, patchBegin), strings.LastIndex(command, patchEnd)

@@ -5,7 +5,7 @@ import "strings"
 // maxWords is how many words of a command are looked at.
 const maxWords = 4096
 
-// shellLine is a command as one would type it. Codex sends a line or its words;
+// shellLine returns a command as one would type it. Codex sends a line or its words;
 // if they only hand a script to a shell, the script is what was meant.
 func shellLine(value []byte) string {
 	if kindOf(value) == '"' {
@@ -41,7 +41,7 @@ func shellLine(value []byte) string {
 	return whole.text()
 }
 
-// scriptOf is the script that the words of a command give to a shell, such as
+// scriptOf returns the script that the words of a command give to a shell, such as
 // bash -lc SCRIPT or pwsh -NoProfile -Command SCRIPT.
 func scriptOf(words []string) (string, bool) {
 	n := len(words)
@@ -69,7 +69,7 @@ func isShell(program string) bool {
 	return false
 }
 
-// quoted is a word as a POSIX shell reads it back.
+// quoted returns a word as a POSIX shell reads it back.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r > 0x7F || strings.ContainsRune("_-./:=@%+,", r)

@@ -89,7 +89,7 @@ func TestCodexPayloadsAreJudgedByTheirFields(t *testing.T) {
 	}
 }
 
-// oneCall is the call that a hook of Codex tells.
+// oneCall returns the call that a hook of Codex tells.
 func oneCall(t *testing.T, tool string, input, response any) observation.Call {
 	t.Helper()
 	e := codexHook(t, "PostToolUse", object{"tool_name": tool, "tool_use_id": "c", "tool_input": input, "tool_response": response})

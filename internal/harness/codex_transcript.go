@@ -46,17 +46,17 @@ type codexTranscript struct {
 
 	session   string
 	described bool   // by a session_meta line
-	id        string // as that line told it; a subagent's is not its session's
+	id        string // from that line; a subagent's differs from its session's
 	agent     string
 	own       bool // the session is one of the harness's own
 	cwd       string
-	branch    string // checked out when the session began, "" if not told
+	branch    string // checked out when the session began, "" if unknown
 	at        time.Time
 	copied    time.Time // lines up to then are copies
 
-	turn     string // the id of the turn that is going on, "" if not told
-	open     bool   // the turn was told to begin and not yet to end
-	prompted bool   // the turn's prompt was told by an event of its own
+	turn     string // the id of the current turn, "" if unknown
+	open     bool   // the turn has started and not ended
+	prompted bool   // the turn's prompt had its own event
 	held     []heldPrompt
 	said     string // the turn's latest words of the agent, "" if none
 	saidAt   time.Time
@@ -76,15 +76,15 @@ type heldPrompt struct {
 
 // codexCall is a call whose result has not come yet.
 type codexCall struct {
-	tool   string
-	calls  []observation.Call
-	own    bool         // of cairn itself
-	told   *codexResult // by an event, which says more than the output
-	number string       // of the running process; of input, the process it goes to
-	at     time.Time    // of the output that said so
-	turn   string
+	tool     string
+	calls    []observation.Call
+	own      bool         // of cairn itself
+	reported *codexResult // by an event, which says more than the output
+	number   string       // of the running process; of input, the process it goes to
+	at       time.Time    // of the output that said so
+	turn     string
 
-	settled bool // told by an item, which knows how it ended
+	final bool // an item reported the result
 }
 
 // readCodex reads a transcript of Codex CLI.
@@ -109,7 +109,7 @@ func readCodex(ctx context.Context, r io.Reader, o TranscriptOptions, yield func
 	return report, nil
 }
 
-// readHead reads what the beginning of a file tells of all its lines.
+// readHead reads the facts at the beginning of a file that apply to all its lines.
 func (t *codexTranscript) readHead(ctx context.Context, r io.Reader) error {
 	var ignored TranscriptReport
 	passed := map[string]int{} // lines that were counted when they were read
@@ -128,7 +128,7 @@ func (t *codexTranscript) readHead(ctx context.Context, r io.Reader) error {
 	})
 }
 
-// sessionOfRollout is the session that the name of a file tells, "" if none.
+// sessionOfRollout returns the session in the name of a file, "" if it has none.
 func sessionOfRollout(file string) string {
 	const uuid = 36
 	name, ok := strings.CutSuffix(filepath.Base(file), ".jsonl")
@@ -201,9 +201,9 @@ func (t *codexTranscript) use(kind string, payload []byte, bare bool, start int6
 		if t.agent != "" {
 			return nil
 		}
-		s := t.made(observation.SessionStart, onSessionStart)
+		s := t.newEvent(observation.SessionStart, onSessionStart)
 		s.Text = "compact"
-		return t.tell(s)
+		return t.emit(s)
 	case "state", "world_state", "inter_agent_communication", "token_usage_record":
 		t.skip(unusedLine)
 	default:
@@ -248,8 +248,8 @@ func (t *codexTranscript) meta(payload []byte) {
 	}
 }
 
-// cwdOfContext is the working directory in the context that the oldest files
-// give to the model, the only place where they tell it; "" if this is not it.
+// cwdOfContext returns the working directory in the context that the oldest files
+// give to the model, the only place where they contain it; "" if item is another one.
 func cwdOfContext(item []byte) string {
 	said := plain(get(item, "content"))
 	if !strings.HasPrefix(strings.TrimSpace(said), "<environment_context>") {
@@ -264,16 +264,16 @@ func cwdOfContext(item []byte) string {
 	return strings.TrimSpace(cwd)
 }
 
-// made is an event of this moment.
-func (t *codexTranscript) made(kind observation.EventKind, source string) observation.Event {
+// newEvent returns an event of this moment.
+func (t *codexTranscript) newEvent(kind observation.EventKind, source string) observation.Event {
 	return observation.Event{
 		Kind: kind, Source: source, Harness: codex, Session: t.session, Cwd: t.cwd, At: t.at,
 		PromptID: t.turn, AgentID: t.agent, Branch: t.branch, Imported: true,
 	}
 }
 
-// tell yields an event, the prompts that came before it first.
-func (t *codexTranscript) tell(e observation.Event) error {
+// emit yields an event, the prompts that came before it first.
+func (t *codexTranscript) emit(e observation.Event) error {
 	if err := t.release(true); err != nil {
 		return err
 	}

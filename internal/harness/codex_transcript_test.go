@@ -57,7 +57,7 @@ func (w *rollout) says(role, text string) *rollout {
 	return w.item("message", object{"role": role, "content": []object{{"type": "input_text", "text": text}}})
 }
 
-// prompt is a prompt as Codex writes it twice.
+// prompt returns a prompt as Codex writes it twice.
 func (w *rollout) prompt(text string) *rollout {
 	return w.says("user", text).event("user_message", object{"message": text})
 }

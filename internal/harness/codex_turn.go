@@ -63,7 +63,7 @@ func (t *codexTranscript) endTurn() error {
 	}
 	t.running = nil
 	said, at := t.said, t.saidAt
-	m := t.made(observation.Message, onStop)
+	m := t.newEvent(observation.Message, onStop)
 	t.said, t.acted, t.turn, t.open, t.prompted = "", false, "", false, false
 	if said == "" {
 		return nil
@@ -132,7 +132,7 @@ func (t *codexTranscript) item(p []byte, bare bool, start int64) error {
 	return nil
 }
 
-// callInput is the input of a call: an object, which functions get as JSON text,
+// callInput returns the input of a call: an object, which functions get as JSON text,
 // or the text of a tool with free input.
 func callInput(p []byte, kind string) []byte {
 	if kind == "custom_tool_call" {
@@ -145,7 +145,7 @@ func callInput(p []byte, kind string) []byte {
 	return arguments
 }
 
-// qualified is a tool's name as hooks tell it, with the server that it belongs to.
+// qualified returns a tool's name as in hooks, with the server that it belongs to.
 func qualified(namespace, name string) string {
 	if namespace == "" || strings.HasPrefix(name, namespace) {
 		return name
@@ -169,7 +169,7 @@ func (t *codexTranscript) message(role string, content []byte, bare bool, start 
 		t.skip(metaLine)
 		return nil
 	case t.prompted:
-		return nil // the event told it, or will
+		return nil // its event contains it
 	}
 	if !t.open && len(t.held) == 0 {
 		if err := t.beginTurn(start); err != nil {
@@ -206,14 +206,14 @@ func typedBlocks(content []byte) string {
 // hold keeps a prompt until it is clear which turn it belongs to.
 func (t *codexTranscript) hold(words string, sure bool) {
 	if t.agent != "" {
-		return // what an agent tells its subagent is no prompt
+		return // an agent's text to its subagent is not a prompt
 	}
-	p := t.made(observation.Prompt, onPrompt)
+	p := t.newEvent(observation.Prompt, onPrompt)
 	p.Text = words
 	t.held = append(t.held, heldPrompt{p, sure})
 }
 
-// event handles what Codex tells its user.
+// event handles an event that Codex shows to its user.
 func (t *codexTranscript) event(p []byte, start int64) error {
 	f := pick(p, "type", "message", "turn_id", "last_agent_message", "call_id")
 	switch text(f[0]) {
@@ -249,7 +249,7 @@ func (t *codexTranscript) event(p []byte, start int64) error {
 	return nil
 }
 
-// userMessage handles a prompt that its event tells. Messages to the model that
+// userMessage handles a prompt with its own event. Messages to the model that
 // came before it were the same, or the machine's. A turn's later prompts share
 // its id, which thus says nothing about them.
 func (t *codexTranscript) userMessage(said string, start int64) error {
@@ -293,7 +293,7 @@ func (t *codexTranscript) call(id, tool string, input []byte) error {
 	return t.release(true)
 }
 
-// ended takes what an event tells of the end of a call. The output that goes to
+// ended takes the end of a call from an event. The output that goes to
 // the model follows, but of a command that was left running.
 func (t *codexTranscript) ended(id string, p []byte) error {
 	r := readCodexResult(p)
@@ -306,7 +306,7 @@ func (t *codexTranscript) ended(id string, p []byte) error {
 		}
 	}
 	if c, ok := t.pending[id]; ok {
-		c.told = &r
+		c.reported = &r
 		return nil
 	}
 	for i, c := range t.running {
@@ -335,14 +335,14 @@ func (t *codexTranscript) output(id string, output []byte) error {
 	delete(t.pending, id)
 	r := readCodexResult(output)
 	why := codexRefusal(r)
-	if c.told != nil {
-		told := *c.told
-		if told.stdout == "" && told.stderr == "" {
-			told.stdout, told.stderr = r.stdout, r.stderr
+	if c.reported != nil {
+		reported := *c.reported
+		if reported.stdout == "" && reported.stderr == "" {
+			reported.stdout, reported.stderr = r.stdout, r.stderr
 		}
-		told.durationMS = max(told.durationMS, r.durationMS)
-		told.running = r.running
-		r = told
+		reported.durationMS = max(reported.durationMS, r.durationMS)
+		reported.running = r.running
+		r = reported
 	}
 	switch {
 	case c.tool == "write_stdin":
@@ -382,7 +382,7 @@ func (t *codexTranscript) goesOn(number string, r codexResult, output []byte) er
 
 // finish yields a call as of the time of its result, in the turn that made it.
 func (t *codexTranscript) finish(c *codexCall, at time.Time) error {
-	e := t.made(observation.Tool, onToolUse)
-	e.Calls, e.At, e.PromptID, e.Settled = c.calls, at, firstNonBlank(c.turn, t.turn), c.settled || c.told != nil
-	return t.tell(e)
+	e := t.newEvent(observation.Tool, onToolUse)
+	e.Calls, e.At, e.PromptID, e.Settled = c.calls, at, firstNonBlank(c.turn, t.turn), c.final || c.reported != nil
+	return t.emit(e)
 }

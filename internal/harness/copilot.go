@@ -14,7 +14,7 @@ import (
 )
 
 // copilotEvent reads a payload of Copilot CLI, whose hooks are wired under Claude Code's
-// names of events and then tell most as those do. Copilot CLI gives calls no ids there,
+// names of events and then send mostly the same. Copilot CLI gives calls no ids there,
 // and a turn's last words only by its transcript.
 func copilotEvent(body []byte) (observation.Event, error) {
 	e, err := commonEvent(copilot, "prompt_id", body)
@@ -40,7 +40,7 @@ func copilotEvent(body []byte) (observation.Event, error) {
 	return e, nil
 }
 
-// isCopilotPayload tells the payloads that Copilot CLI alone sends: transcripts of its
+// isCopilotPayload reports whether only Copilot CLI sends such a payload: transcripts of its
 // own, results of its own form.
 func isCopilotPayload(body []byte) bool {
 	f := pick(body, "transcript_path", "tool_result", "initial_prompt")
@@ -77,7 +77,7 @@ func copilotTool(e *observation.Event, body []byte) {
 	}
 }
 
-// copilotResult is what came back from one of Copilot CLI's tools.
+// copilotResult is the result of one of Copilot CLI's tools.
 type copilotResult struct {
 	said      string // to the model
 	failed    bool   // as Copilot CLI says
@@ -88,9 +88,9 @@ func (r copilotResult) apply(c *observation.Call, input []byte) {
 	c.Failed = r.failed
 	switch c.Action {
 	case observation.Shell:
-		said, code, told := copilotShell(r.said)
+		said, code, hasCode := copilotShell(r.said)
 		c.Stdout, c.Stderr = said, said // one text holds both streams
-		if told {
+		if hasCode {
 			c.ExitCode, c.Failed = &code, c.Failed || code != 0
 		}
 	case observation.Write:
@@ -101,13 +101,13 @@ func (r copilotResult) apply(c *observation.Call, input []byte) {
 	if c.Failed {
 		c.Error, c.Output = firstNonBlank(r.complaint, c.Stdout, r.said), ""
 	}
-	settleInterrupt(c)
+	markInterrupted(c)
 	readPieces(c, input, nil, nil)
 }
 
-// copilotShell parts the output of a command from the line behind it that tells its
+// copilotShell separates the output of a command from the line after it with its
 // exit code.
-func copilotShell(said string) (output string, code int, told bool) {
+func copilotShell(said string) (output string, code int, hasCode bool) {
 	i := strings.LastIndex(said, "<")
 	line := strings.TrimSpace(said[max(i, 0):])
 	_, rest, ok := strings.Cut(line, "exited with exit code ")
@@ -121,7 +121,7 @@ func copilotShell(said string) (output string, code int, told bool) {
 	return strings.TrimRight(said[:i], "\n"), n, true
 }
 
-// copilotRefusal tells why a call that failed never ran.
+// copilotRefusal returns the reason why a call that failed never ran.
 func copilotRefusal(code, complaint string) string {
 	switch {
 	case code == "rejected", strings.HasPrefix(complaint, "The user rejected"):
@@ -140,7 +140,7 @@ const (
 	copilotTurnEnd  = time.Second // between a turn's last words and its end
 )
 
-// copilotLastWords is the last thing that the agent said in a transcript before a turn
+// copilotLastWords returns the last thing that the agent said in a transcript before a turn
 // stopped, "" if it is not a transcript of Copilot CLI, does not hold the turn's end yet,
 // or the turn has ended without words. Only the end of the file is read.
 func copilotLastWords(path, session string, stopped time.Time) string {
@@ -159,8 +159,8 @@ func copilotLastWords(path, session string, stopped time.Time) string {
 	}
 }
 
-// copilotEnd is the last thing that the agent said since the last prompt, and whether
-// that ended a turn after a moment, or nothing can be read. A file that is not there yet
+// copilotEnd returns the last thing that the agent said since the last prompt, and whether
+// that ended a turn after a moment, or nothing can be read. A file that does not exist yet
 // may come.
 func copilotEnd(path string, after time.Time) (said string, over bool) {
 	f, err := regular.Open(path)

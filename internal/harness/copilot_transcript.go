@@ -9,7 +9,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// isCopilotLine tells the lines of Copilot CLI's transcripts: events with data.
+// isCopilotLine reports whether a line is one of Copilot CLI's transcripts: events with data.
 func isCopilotLine(line []byte) bool {
 	f := pick(line, "type", "data", "id", "timestamp", "sessionId", "payload")
 	return strings.Contains(text(f[0]), ".") && kindOf(f[1]) == '{' && f[2] != nil && f[3] != nil && f[4] == nil && f[5] == nil
@@ -65,7 +65,7 @@ func (c *copilotChat) record(raw []byte) error {
 		c.skip(unusedLine)
 		return nil
 	}
-	if c.homeless() {
+	if c.incomplete() {
 		return nil
 	}
 	switch kind {
@@ -80,12 +80,12 @@ func (c *copilotChat) record(raw []byte) error {
 	case "tool.execution_complete":
 		return c.result(data)
 	}
-	s := c.made(observation.SessionStart, onSessionStart, id)
+	s := c.newEvent(observation.SessionStart, onSessionStart, id)
 	s.Text = "compact"
 	return c.yield(s)
 }
 
-// place takes what an event tells of the session and where it works.
+// place takes the session and its folder from an event.
 func (c *copilotChat) place(data []byte) {
 	f := pick(data, "sessionId", "context", "cwd")
 	c.session = firstNonBlank(text(f[0]), c.session)
@@ -108,7 +108,7 @@ func (c *copilotChat) user(id string, data []byte) error {
 	if err := c.endTurn(); err != nil {
 		return err
 	}
-	p := c.made(observation.Prompt, onPrompt, id)
+	p := c.newEvent(observation.Prompt, onPrompt, id)
 	p.Text, p.Branch = said, c.branch
 	return c.yield(p)
 }
@@ -173,12 +173,12 @@ func (c *copilotChat) result(data []byte) error {
 			calls[i].ExitCode = &code
 		}
 	}
-	e := c.made(observation.Tool, source, "")
+	e := c.newEvent(observation.Tool, source, "")
 	e.Calls = calls
 	return c.yield(e)
 }
 
-// withoutHookGuidance is a result without what Copilot CLI puts behind it for hooks.
+// withoutHookGuidance returns a result without what Copilot CLI puts behind it for hooks.
 func withoutHookGuidance(said string) string {
 	i := strings.LastIndex(said, "\n\nTool \"")
 	if i < 0 || !strings.Contains(said[i:], "Additional guidance from postToolUse") {

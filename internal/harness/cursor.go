@@ -9,7 +9,7 @@ import (
 // cursorEvent reads a payload of Cursor (observations §4.3). It works in the
 // payload's own folder, else in the first of the workspace, else at home.
 //
-// Cursor tells many actions twice, by a general event and by one of their own.
+// Cursor reports many actions twice, with a general and with a specific event.
 // Both make a row unless they carry the same tool_use_id: only one group is to be
 // wired (§15).
 func cursorEvent(body []byte, home string) (observation.Event, error) {
@@ -23,13 +23,13 @@ func cursorEvent(body []byte, home string) (observation.Event, error) {
 		return observation.Event{}, err
 	}
 	switch e.Source {
-	case "sessionStart": // told of new conversations only
+	case "sessionStart": // sent only for new conversations
 		e.Kind, e.Source, e.Text, e.Model = observation.SessionStart, onSessionStart, "startup", text(get(body, "model"))
 	case "sessionEnd":
 		e.Kind, e.Source, e.Text = observation.SessionEnd, onSessionEnd, text(get(body, "reason"))
 	case "beforeSubmitPrompt":
 		e.Kind, e.Source, e.Text = observation.Prompt, onPrompt, strings.TrimSpace(typed(plain(get(body, "prompt"))))
-	case "afterAgentResponse", "stop": // the text, if it is told, comes by the former
+	case "afterAgentResponse", "stop": // the text, if there is one, comes with the former
 		e.Kind, e.Source, e.Role, e.TurnEnds = observation.Message, onStop, roleTurn, true
 		e.Text = cursorSaid(plain(get(body, "text")))
 	case "afterShellExecution", "afterFileEdit", "afterMCPExecution", "postToolUse", "postToolUseFailure":
@@ -53,7 +53,7 @@ func isCursorPayload(body []byte) bool {
 	return id != nil && string(id) != "null"
 }
 
-// cursorAfter reads the events that tell of a finished call.
+// cursorAfter reads the events of finished calls.
 func cursorAfter(e *observation.Event, body []byte) {
 	event := e.Source
 	e.Source = onToolUse
@@ -95,13 +95,13 @@ func cursorAfter(e *observation.Event, body []byte) {
 	}
 }
 
-// cursorResult adds to a call what its response and the rest of the payload tell.
+// cursorResult adds the information of its response and of the rest of the payload to a call.
 func cursorResult(c *observation.Call, failed bool, response, body []byte) {
 	f := pick(body, "duration", "is_interrupt", "error_message")
 	if ms, ok := integer(f[0]); ok {
 		c.DurationMS = ms
 	}
-	created := c.Created // by a patch, which tells more than its response
+	created := c.Created // by a patch, which contains more than its response
 	readResponse(c, response)
 	c.Created = c.Created || created
 	if said := text(get(response, "output")); c.Action == observation.Shell && c.Stdout == "" {
@@ -112,10 +112,10 @@ func cursorResult(c *observation.Call, failed bool, response, body []byte) {
 		fail(c, plain(f[2]), response)
 		return
 	}
-	judge(c, response, body)
+	decideFailure(c, response, body)
 }
 
-// cursorPath is a folder as the system knows it: on Windows, Cursor puts a slash
+// cursorPath returns a folder as the system knows it: on Windows, Cursor puts a slash
 // before the drive.
 func cursorPath(path string) string {
 	if len(path) > 2 && path[0] == '/' && path[2] == ':' {
@@ -133,7 +133,7 @@ func firstRoot(roots []byte) string {
 	return ""
 }
 
-// cursorServer is the name of an MCP server as its owner gave it: in some places
+// cursorServer returns the name of an MCP server as its owner gave it: in some places
 // Cursor puts before it where it is set up.
 func cursorServer(name string) string {
 	for _, prefix := range [...]string{"user-", "project-"} {
@@ -199,7 +199,7 @@ func cursorSearch(c *observation.Call, input []byte) {
 	c.Path = firstNonBlank(c.Path, cursorPath(text(f[3])), firstRoot(f[4]))
 }
 
-// cursorQuestion is the first question put to the user.
+// cursorQuestion returns the first question put to the user.
 func cursorQuestion(input []byte) string {
 	for q := range elements(get(input, "questions")) {
 		f := pick(q, "prompt", "question")
@@ -230,7 +230,7 @@ func cursorMCP(c *observation.Call, input []byte) {
 // cursorTyped is what a person wrote in a prompt of a transcript. It stands there
 // between tags, behind the time and what else Cursor adds; only the first opening
 // and the last closing tag are Cursor's, for what stands between them is not
-// escaped. A text without these tags is taken for typed but for the blocks it
+// escaped. A text without these tags is taken for typed except for the blocks it
 // begins with.
 func cursorTyped(prompt string) string {
 	const start, end = "<user_query>", "</user_query>"
@@ -260,7 +260,7 @@ func cursorTyped(prompt string) string {
 	return strings.TrimSpace(typed(prompt))
 }
 
-// cursorSaid is a message of the agent without the marks that stand where Cursor
+// cursorSaid returns a message of the agent without the marks that stand where Cursor
 // has taken out its thoughts.
 func cursorSaid(message string) string {
 	const removed = "[REDACTED]"

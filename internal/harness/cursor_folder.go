@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// cursorFolder is where the session of a file worked. Its lines do not tell; it
-// lies in ~/.cursor/projects/NAME/agent-transcripts, and NAME is the path of the
+// cursorFolder returns the folder of a file's session. Its lines do not contain it; the file
+// is in ~/.cursor/projects/NAME/agent-transcripts, and NAME is the path of the
 // workspace with a hyphen for whatever is no letter or digit. What Cursor keeps
-// beside the transcripts tells the path; else it is that of a known project which
+// next to the transcripts contains the path; else it is that of a known project which
 // has this name, or of the only folder that has it; else the folder NAME itself
 // stands for it, so that the project is called so.
 func cursorFolder(file string, roots []string) string {
@@ -39,8 +39,8 @@ func cursorFolder(file string, roots []string) string {
 	return strings.ToValidUTF8(project, "\uFFFD")
 }
 
-// workspacePath is the path that the files beside the transcripts tell, "" if
-// they tell none.
+// workspacePath returns the path in the files next to the transcripts, "" if
+// they contain none.
 func workspacePath(project string) string {
 	trusted := trimSpace(beginningOf(filepath.Join(project, ".workspace-trusted")))
 	if isObject(lenient(nil), trusted) {
@@ -75,7 +75,7 @@ type folderSearch struct {
 
 func newFolderSearch() *folderSearch { return &folderSearch{left: 200} }
 
-// find is the only folder that has a name, "" if there is none or several.
+// find returns the only folder that has a name, "" if there is none or several.
 func (s *folderSearch) find(name string) string {
 	s.below(string(filepath.Separator), name)
 	if drive, rest, ok := strings.Cut(name, "-"); ok && len(drive) == 1 && os.PathSeparator == '\\' {

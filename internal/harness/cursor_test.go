@@ -7,7 +7,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// cursorPayload is a payload as Cursor sends it; a nil value takes a common
+// cursorPayload returns a payload as Cursor sends it; a nil value takes a common
 // member away.
 func cursorPayload(t testing.TB, event string, more object) []byte {
 	t.Helper()

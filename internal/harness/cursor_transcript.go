@@ -11,7 +11,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// looksLikeCursor tells the lines of Cursor's transcripts: a role beside a
+// looksLikeCursor reports whether a line is one of Cursor's transcripts: a role next to a
 // message, or the end of a turn.
 func looksLikeCursor(line []byte) bool {
 	f := pick(line, "role", "message", "type", "sessionId", "uuid")
@@ -25,14 +25,14 @@ func looksLikeCursor(line []byte) bool {
 // (observations §12). Its lines are {role, message: {content}} and {type:
 // "turn_ended", status}; what the tools gave back is not in it.
 //
-// It tells no ids, and times only in prompts and to the minute. So a line is
+// It contains no ids, and times only in prompts, in minutes. So a line is
 // known by the session, which is the name of its file or folder, and by its place
 // in the file, to which Cursor only appends; everything has the time of the
-// prompt before it, or of the file where no prompt tells one. Whether a call
+// prompt before it, or of the file if no prompt contains one. Whether a call
 // worked out cannot be known: one that something follows is taken for done.
 type cursorTranscript struct {
 	agentTranscript
-	pending []observation.Call // of which nothing tells yet whether they ran
+	pending []observation.Call // calls that may not have run
 	results map[string]int     // places in pending, by id
 }
 
@@ -53,7 +53,7 @@ func readCursor(ctx context.Context, r io.Reader, o TranscriptOptions, yield fun
 	return report, t.finish(len(t.pending))
 }
 
-// cursorSession is the session and the subagent that the place of a file tells:
+// cursorSession returns the session and the subagent in the path of a file:
 // SESSION.jsonl, also in a folder of that name, with its subagents in a folder
 // next to it.
 func cursorSession(file string) (session, agent string) {
@@ -91,12 +91,12 @@ func (t *cursorTranscript) line(l line) error {
 	}
 }
 
-// lineID is the id of the line at a place of the file.
+// lineID returns the id of the line at a place of the file.
 func (t *cursorTranscript) lineID(place string) string {
 	return firstNonBlank(t.agent, t.session) + "@" + place
 }
 
-// user handles prompts and, in versions that tell them, results of tools.
+// user handles prompts and, in versions that contain them, results of tools.
 func (t *cursorTranscript) user(place string, content []byte) error {
 	for _, block := range toolResults(content) {
 		if err := t.result(block); err != nil {
@@ -107,7 +107,7 @@ func (t *cursorTranscript) user(place string, content []byte) error {
 	if strings.TrimSpace(said) == "" {
 		return nil
 	}
-	if err := t.settle(); err != nil {
+	if err := t.yieldPending(); err != nil {
 		return err
 	}
 	if err := t.endTurn(); err != nil {
@@ -116,10 +116,10 @@ func (t *cursorTranscript) user(place string, content []byte) error {
 	if at, ok := cursorTime(said); ok {
 		t.at = at
 	}
-	if t.agent != "" || t.homeless() {
-		return nil // what an agent tells its subagent is no prompt
+	if t.agent != "" || t.incomplete() {
+		return nil // an agent's text to its subagent is not a prompt
 	}
-	p := t.made(observation.Prompt, onPrompt, t.lineID(place))
+	p := t.newEvent(observation.Prompt, onPrompt, t.lineID(place))
 	if p.Text = cursorTyped(said); p.Text == "" {
 		t.skip(machinePrompt)
 		return nil
@@ -168,7 +168,7 @@ func zoneOffset(zone string) (time.Duration, bool) {
 
 // assistant handles what the agent says and the calls it makes.
 func (t *cursorTranscript) assistant(place string, content []byte) error {
-	if err := t.settle(); err != nil || t.homeless() {
+	if err := t.yieldPending(); err != nil || t.incomplete() {
 		return err
 	}
 	if said := cursorSaid(words(content)); strings.TrimSpace(said) != "" {
@@ -211,14 +211,14 @@ func (t *cursorTranscript) result(block []byte) error {
 		if isTrue(f[2]) {
 			fail(c, "", response)
 		} else {
-			judge(c, response)
+			decideFailure(c, response)
 		}
 	}
 	return nil
 }
 
-// settle yields the calls of the line before: since something follows, they ran.
-func (t *cursorTranscript) settle() error {
+// yieldPending yields the calls of the line before: since something follows, they ran.
+func (t *cursorTranscript) yieldPending() error {
 	calls := t.pending
 	t.pending = nil
 	clear(t.results)
@@ -227,7 +227,7 @@ func (t *cursorTranscript) settle() error {
 		for n < len(calls) && calls[n].ID == calls[0].ID {
 			n++
 		}
-		e := t.made(observation.Tool, onToolUse, "")
+		e := t.newEvent(observation.Tool, onToolUse, "")
 		if calls[0].Failed {
 			e.Source = onToolFailure
 		}
@@ -247,7 +247,7 @@ func (t *cursorTranscript) settle() error {
 // message, and its latest calls may not have run.
 func (t *cursorTranscript) turnEnded(status string) error {
 	if status == "" || status == "success" || status == "completed" {
-		if err := t.settle(); err != nil {
+		if err := t.yieldPending(); err != nil {
 			return err
 		}
 		return t.endTurn()

@@ -12,9 +12,9 @@
 // §4.3); their transcripts are those of §12. What each of them does in its own way, the
 // rest of the product asks of its Harness.
 //
-// What cannot be known: Gemini CLI's hooks tell no ids of calls, and Cursor's
-// transcripts tell neither ids nor results, and times to the minute only; there
+// What cannot be known: Gemini CLI's hooks send no ids of calls, and Cursor's
+// transcripts contain neither ids nor results, and times only in minutes; there
 // the content decides what is the same (observation.Match). Whether a call in a
-// transcript of Cursor failed, nobody can tell from it. Windsurf's transcripts are
-// encrypted, and its hooks do not tell what came of a command.
+// transcript of Cursor failed is not in the transcript. Windsurf's transcripts are
+// encrypted, and its hooks do not report the result of a command.
 package harness

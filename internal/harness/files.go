@@ -22,7 +22,7 @@ type Folder struct {
 	Path    string
 }
 
-// TranscriptFolders are the folders below which, or files in which, the harnesses keep
+// TranscriptFolders returns the folders below which, or files in which, the harnesses keep
 // their transcripts (observations §12). Nothing is looked up on disk.
 func TranscriptFolders(h Homes) (folders []Folder) {
 	for _, one := range Harnesses() {
@@ -45,12 +45,12 @@ func TranscriptFolders(h Homes) (folders []Folder) {
 //
 // They come in the order in which they are best imported: by the time of their
 // first dated line, so that what was copied stands before its copies; then those
-// marked as a fork last, then by path. Files that tell no time, because they
+// marked as a fork last, then by path. Files without a time, because they
 // cannot be read or have none, come at the end.
 //
 // A root that does not exist is NotFound, code no_transcripts. Folders that
 // cannot be read do not stop the search: they are in the error, Unavailable, code
-// unreadable_folder, which comes beside the files that were found. When ctx ends,
+// unreadable_folder, which comes next to the files that were found. When ctx ends,
 // ctx.Err() is the error, and there are no files.
 func TranscriptFiles(ctx context.Context, root string) ([]string, error) {
 	// The walk does not follow links, but the root may well be one.
@@ -110,13 +110,13 @@ func isTranscript(name string) bool {
 	return slices.ContainsFunc(Harnesses(), func(h Harness) bool { return h.transcript(name) })
 }
 
-// isLines tells the name of a file of lines, but for those that Claude Code writes for
+// isLines reports whether a name is that of a file of lines, except those that Claude Code writes for
 // purposes of its own.
 func isLines(name string) bool {
 	return strings.HasSuffix(name, ".jsonl") && name != "journal.jsonl" && !isHostAgent(agentOfFile(name))
 }
 
-// isGeminiFile tells the names of Gemini CLI's sessions and of its log of prompts.
+// isGeminiFile reports whether a name is that of a session or of the log of prompts of Gemini CLI.
 func isGeminiFile(name string) bool {
 	return isLines(name) || name == "logs.json" || strings.HasPrefix(name, "session-") && strings.HasSuffix(name, ".json")
 }
@@ -124,7 +124,7 @@ func isGeminiFile(name string) bool {
 // transcriptFile is a transcript with what its place in the order depends on.
 type transcriptFile struct {
 	path   string
-	first  time.Time // zero if not told
+	first  time.Time // zero if unknown
 	forked bool
 }
 
@@ -152,7 +152,7 @@ func firstDate(path string) transcriptFile {
 	found := transcriptFile{path: path}
 	f, err := regular.Open(path)
 	if err != nil {
-		return found // whoever reads it will tell
+		return found // reading it returns the error
 	}
 	defer f.Close()
 	lines := newLineReader(io.LimitReader(f, enough), 0)

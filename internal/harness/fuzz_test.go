@@ -67,7 +67,7 @@ func FuzzHook(f *testing.F) {
 	})
 }
 
-// hookTwice is the event of a payload, false if it is refused; what is true of
+// hookTwice returns the event of a payload, false if it is refused; what is true of
 // every payload of every harness is checked.
 func hookTwice(t *testing.T, payload []byte, from, home string) (observation.Event, bool) {
 	t.Helper()

@@ -45,8 +45,8 @@ func isGeminiPayload(body []byte) bool {
 	return isGeminiEvent(text(f[0]), text(f[1]))
 }
 
-// isGeminiEvent tells the events that no other harness has. Those that it shares
-// with Claude Code tell by the folder of the transcript.
+// isGeminiEvent reports whether no other harness has an event. Events that it shares
+// with Claude Code are recognised by the folder of the transcript.
 func isGeminiEvent(name, transcript string) bool {
 	switch name {
 	case "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "BeforeModel", "AfterModel",
@@ -70,10 +70,10 @@ func geminiTool(e *observation.Event, body []byte) {
 	if ms, ok := integer(f[5]); ok {
 		e.Calls[0].DurationMS = ms
 	}
-	a := geminiAnswer{said: geminiText(f[3])}
+	a := geminiResult{said: geminiText(f[3])}
 	if kindOf(f[3]) == '{' {
 		r := pick(f[3], "llmContent", "returnDisplay", "error")
-		a = geminiAnswer{said: geminiText(firstOf(r[0], f[3])), display: r[1], failed: isThere(r[2]), complaint: plain(r[2])}
+		a = geminiResult{said: geminiText(firstOf(r[0], f[3])), display: r[1], failed: isThere(r[2]), complaint: plain(r[2])}
 	}
 	a.said = unmarked(a.said)
 	if a.failed {
@@ -83,7 +83,7 @@ func geminiTool(e *observation.Event, body []byte) {
 		e.Kind, e.Calls[0].Failed, e.Calls[0].Result = observation.Touch, a.failed, a.said
 		return
 	}
-	a.judge(&e.Calls[0])
+	a.apply(&e.Calls[0])
 	readPieces(&e.Calls[0], f[2], nil, a.display)
 }
 
@@ -107,7 +107,7 @@ func isOwnServer(c observation.Call) bool {
 }
 
 // geminiCall describes a call of one of Gemini CLI's tools by its input, and by
-// what the hook tells about the MCP server, nil if it tells nothing.
+// the hook's information about the MCP server, nil if it has none.
 func geminiCall(id, tool string, input, mcp []byte) observation.Call {
 	c := observation.Call{ID: id, Tool: tool}
 	if server, method, ok := geminiServer(tool, mcp); ok {
@@ -150,7 +150,7 @@ func geminiCall(id, tool string, input, mcp []byte) observation.Call {
 	return c
 }
 
-// geminiFiles tells a reading of many files: of one file if it names one, else a
+// geminiFiles describes a reading of many files: as a read of one file if it names one, else as a
 // search by patterns.
 func geminiFiles(c *observation.Call, input []byte) {
 	f := pick(input, "include", "paths")
@@ -167,7 +167,7 @@ func geminiFiles(c *observation.Call, input []byte) {
 	c.Action, c.Pattern = observation.Search, bounded([]byte(strings.Join(patterns, ", ")))
 }
 
-// firstURL is the first address in a prompt that asks for pages, the prompt
+// firstURL returns the first address in a prompt that asks for pages, the prompt
 // itself if there is none.
 func firstURL(prompt string) string {
 	for _, scheme := range [...]string{"https://", "http://"} {
@@ -182,7 +182,7 @@ func firstURL(prompt string) string {
 	return prompt
 }
 
-// geminiServer tells an MCP server and its method: as the hook names them, else
+// geminiServer returns an MCP server and its method: as the hook names them, else
 // by the forms that tool names had in succession: mcp_SERVER_METHOD, where no
 // server's name holds an underscore, mcp__SERVER__METHOD and SERVER__METHOD.
 func geminiServer(tool string, mcp []byte) (server, method string, ok bool) {
@@ -202,20 +202,20 @@ func geminiServer(tool string, mcp []byte) (server, method string, ok bool) {
 	return server, method, ok && server != "" && method != ""
 }
 
-// geminiAnswer is what came back from a tool.
-type geminiAnswer struct {
+// geminiResult is the result of a tool.
+type geminiResult struct {
 	said      string // to the model
 	display   []byte // to the user: a text or an object
 	failed    bool   // as the harness says
 	complaint string // its error
 }
 
-// judge adds to a call what its answer tells.
-func (a geminiAnswer) judge(c *observation.Call) {
+// apply adds the information of its result to a call.
+func (a geminiResult) apply(c *observation.Call) {
 	c.Failed = a.failed
 	switch c.Action {
 	case observation.Shell:
-		a.judgeShell(c)
+		a.applyShell(c)
 	case observation.Write:
 		c.Created = isTrue(get(a.display, "isNewFile")) || strings.HasPrefix(a.said, "Successfully created")
 	case observation.Search:
@@ -228,15 +228,15 @@ func (a geminiAnswer) judge(c *observation.Call) {
 	if c.Failed {
 		c.Error, c.Output = firstNonBlank(c.Error, a.complaint, a.said, text(a.display)), ""
 	}
-	settleInterrupt(c)
+	markInterrupted(c)
 }
 
-func (a geminiAnswer) judgeShell(c *observation.Call) {
-	said, code, told := shellReport(a.said)
+func (a geminiResult) applyShell(c *observation.Call) {
+	said, code, hasCode := shellReport(a.said)
 	c.Stdout, c.Stderr = said, said // one text holds both streams
 	c.Interrupted = strings.HasPrefix(said, "Command was cancelled")
 	timedOut := strings.HasPrefix(said, "Command was automatically cancelled")
-	if told {
+	if hasCode {
 		c.ExitCode = &code
 		c.Failed = c.Failed || code != 0
 	}
@@ -259,10 +259,10 @@ func foundFiles(said string) (int, bool) {
 	return n, err == nil && n >= 0 && strings.HasPrefix(rest, "file")
 }
 
-// shellReport takes apart what Gemini CLI tells the model about a command: the
-// output, and the exit code where it is told. The facts stand behind the output,
-// one per line; earlier versions put the command before it and told every fact.
-func shellReport(said string) (output string, code int, told bool) {
+// shellReport parses Gemini CLI's report to the model about a command: the
+// output, and the exit code if it is there. The facts stand behind the output,
+// one per line; earlier versions put the command before it and reported every fact.
+func shellReport(said string) (output string, code int, hasCode bool) {
 	said = strings.TrimSpace(said)
 	for {
 		i := strings.LastIndexByte(said, '\n') + 1
@@ -270,20 +270,20 @@ func shellReport(said string) (output string, code int, told bool) {
 		switch label {
 		case "Exit Code":
 			if n, err := strconv.Atoi(strings.TrimSpace(value)); err == nil {
-				code, told = n, true
+				code, hasCode = n, true
 			}
 		case "Process Group PGID", "Background PIDs", "Signal":
 		default:
-			return shellOutput(said), code, told
+			return shellOutput(said), code, hasCode
 		}
 		if i == 0 {
-			return "", code, told
+			return "", code, hasCode
 		}
 		said = said[:i-1]
 	}
 }
 
-// shellOutput is the output in what is left of a report.
+// shellOutput returns the output in what is left of a report.
 func shellOutput(said string) string {
 	complaint := ""
 	if i := strings.LastIndex(said, "\nError: "); i >= 0 && strings.IndexByte(said[i+1:], '\n') < 0 {
@@ -314,7 +314,7 @@ func emptied(output string) string {
 	return output
 }
 
-// geminiText is the text of a content: a string, a part, or parts, which belong
+// geminiText returns the text of a content: a string, a part, or parts, which belong
 // together without a gap. Thoughts are left out.
 func geminiText(content []byte) string {
 	switch kindOf(content) {
@@ -376,7 +376,7 @@ func geminiTyped(prompt string) string {
 	return strings.TrimSpace(typed(prompt))
 }
 
-// withoutHooks is a prompt without what hooks added to it; a block without its
+// withoutHooks returns a prompt without what hooks added to it; a block without its
 // end goes to the end of the text.
 func withoutHooks(prompt string) string {
 	typed, rest, added := strings.Cut(prompt, hookStart)
@@ -393,7 +393,7 @@ func withoutHooks(prompt string) string {
 	return b.String()
 }
 
-// geminiSaid is a message of the agent, "" for what stands in for one.
+// geminiSaid returns a message of the agent, "" for what stands in for one.
 func geminiSaid(message string) string {
 	switch strings.TrimSpace(message) {
 	case "[no response text]", "Got it. Thanks for the context!", "Got it. Thanks for the additional context!":

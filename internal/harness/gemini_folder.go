@@ -13,9 +13,9 @@ import (
 // maxRootFile is how much of a file is read that reports where projects lie.
 const maxRootFile = 1 << 20
 
-// folder is where the session of a file worked. Its lines do not tell, only its
+// folder returns the folder of a file's session. Its lines do not contain it, only its
 // place in ~/.gemini/tmp does: a folder named after the project, in which
-// .project_root tells the path, or in earlier versions after the SHA-256 of the
+// .project_root contains the path, or in earlier versions after the SHA-256 of the
 // path. The hash is tried on every folder that may be meant: those that the
 // session, the list of projects and the store know, and those above the files
 // that it used. If none fits, the project is known by the folder's own name, or
@@ -52,7 +52,7 @@ func (g *geminiChat) folder() string {
 	return string(filepath.Separator) + "gemini-" + hash[:8]
 }
 
-// geminiProject is the folder of a project in ~/.gemini/tmp, by the path of one
+// geminiProject returns the folder of a project in ~/.gemini/tmp, by the path of one
 // of its files; "" if the file lies somewhere else.
 func geminiProject(file string) string {
 	if file == "" {
@@ -71,7 +71,7 @@ func geminiProject(file string) string {
 	return ""
 }
 
-// isHash tells the name that earlier versions gave to a project's folder.
+// isHash reports whether a name is one that earlier versions gave to a project's folder.
 func isHash(name string) bool {
 	return len(name) == 64 && strings.Trim(name, "0123456789abcdef") == ""
 }
@@ -85,7 +85,7 @@ func hashes(folder, hash string) bool {
 	return strings.HasPrefix(hex.EncodeToString(sum[:]), hash)
 }
 
-// listedProjects are the folders in Gemini CLI's list of projects.
+// listedProjects returns the folders in Gemini CLI's list of projects.
 func listedProjects(file string) (roots []string) {
 	list := trimSpace(beginningOf(file))
 	if !isObject(lenient(nil), list) {
@@ -97,7 +97,7 @@ func listedProjects(file string) (roots []string) {
 	return roots
 }
 
-// beginningOf is the beginning of a small file, nil if there is none.
+// beginningOf returns the beginning of a small file, nil if there is none.
 func beginningOf(file string) []byte {
 	b, err := regular.ReadHead(file, maxRootFile)
 	if err != nil {
@@ -106,7 +106,7 @@ func beginningOf(file string) []byte {
 	return b
 }
 
-// foldersIn are the folders above the files that the calls of messages name by
+// foldersIn returns the folders above the files that the calls of messages name by
 // absolute paths.
 func foldersIn(messages []byte) (folders []string) {
 	const enough = 1000
@@ -132,7 +132,7 @@ func foldersIn(messages []byte) (folders []string) {
 	return folders
 }
 
-// above is the folder that holds a file, whichever separators its path has; ""
+// above returns the folder that holds a file, whichever separators its path has; ""
 // at the top.
 func above(file string) string {
 	i := strings.LastIndexAny(file, `/\`)

@@ -20,7 +20,7 @@ const (
 	commandLine  = "command to the harness"
 )
 
-// looksLikeGemini tells by its beginning whether a file is one of Gemini CLI: a
+// looksLikeGemini reports, by its beginning, whether a file is one of Gemini CLI: a
 // session, as one JSON document or as lines, or the log of all prompts.
 func looksLikeGemini(first []byte) bool {
 	first = trimSpace(bytes.TrimPrefix(first, []byte(byteOrderMark)))
@@ -46,19 +46,19 @@ type geminiChat struct {
 	hash    string // of the project's folder
 	roots   []string
 
-	seen map[string]struct{} // messages, by id
-	told map[string]struct{} // calls that are done with, by id
-	open map[string]struct{} // calls without an outcome yet
+	seen     map[string]struct{} // messages, by id
+	finished map[string]struct{} // calls that are done with, by id
+	open     map[string]struct{} // calls without an outcome yet
 }
 
 // readGemini reads what Gemini CLI keeps of a session. It is always read whole:
-// a grown file repeats what it told before, and its calls are recognised by
+// a grown file repeats its earlier content, and its calls are recognised by
 // their ids (Resume is the start).
 func readGemini(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
 	report := newReport(o)
 	g := &geminiChat{
 		agentTranscript: newAgentTranscript(gemini, observation.MatchCount, o, &report, yield), options: o,
-		seen: map[string]struct{}{}, told: map[string]struct{}{}, open: map[string]struct{}{},
+		seen: map[string]struct{}{}, finished: map[string]struct{}{}, open: map[string]struct{}{},
 	}
 	g.session, g.agent = geminiAgent(o.Path)
 	buffered := bufio.NewReaderSize(r, 64<<10)
@@ -72,7 +72,7 @@ func readGemini(ctx context.Context, r io.Reader, o TranscriptOptions, yield fun
 	return report, g.finish(len(g.open))
 }
 
-// isDocument tells a document over several lines, or a log.
+// isDocument reports whether a file is a document over several lines, or a log.
 func isDocument(first []byte) bool {
 	first = trimSpace(bytes.TrimPrefix(first, []byte(byteOrderMark)))
 	if kindOf(first) == '[' {
@@ -82,8 +82,8 @@ func isDocument(first []byte) bool {
 	return string(trimSpace(line)) == "{"
 }
 
-// geminiAgent is the session and the subagent that the place of a file tells:
-// subagents' files lie in a folder named after the session.
+// geminiAgent returns the session and the subagent in the path of a file:
+// subagents' files are in a folder named after the session.
 func geminiAgent(file string) (session, agent string) {
 	folder, name := filepath.Split(filepath.Clean(file))
 	folder = filepath.Clean(folder)
@@ -145,7 +145,7 @@ func (g *geminiChat) record(raw []byte) error {
 	case kindOf(f[0]) == '{':
 		g.meta(f[0])
 		return g.messages(get(f[0], "messages"))
-	case f[1] != nil: // what was taken back has happened all the same
+	case f[1] != nil: // what was taken back has happened anyway
 		g.skip(unusedLine)
 		return nil
 	case f[3] != nil:
@@ -201,7 +201,7 @@ func (g *geminiChat) meta(raw []byte) {
 	g.dated(f[2])
 }
 
-// lineID is the id of a message, "" if it has none.
+// lineID returns the id of a message, "" if it has none.
 func (g *geminiChat) lineID(id string) string {
 	if id == "" {
 		return ""
@@ -215,7 +215,7 @@ func (g *geminiChat) message(raw []byte) error {
 		g.cwd = g.folder()
 	}
 	g.dated(f[2])
-	if g.homeless() {
+	if g.incomplete() {
 		return nil
 	}
 	id := text(f[0])
@@ -256,7 +256,7 @@ func isResult(content []byte) bool {
 // what the user saw of it, "" if that is all.
 func (g *geminiChat) user(id, said, shown string) error {
 	if isGeminiSummary(said) {
-		m := g.made(observation.Message, onPostCompact, g.lineID(id))
+		m := g.newEvent(observation.Message, onPostCompact, g.lineID(id))
 		m.Role, m.Text = roleSummary, said
 		return g.yield(m)
 	}
@@ -264,9 +264,9 @@ func (g *geminiChat) user(id, said, shown string) error {
 		return err
 	}
 	if g.agent != "" {
-		return nil // what an agent tells its subagent is no prompt
+		return nil // an agent's text to its subagent is not a prompt
 	}
-	p := g.made(observation.Prompt, onPrompt, g.lineID(id))
+	p := g.newEvent(observation.Prompt, onPrompt, g.lineID(id))
 	if p.Text = geminiTyped(firstNonBlank(shown, said)); p.Text == "" {
 		g.skip(machinePrompt)
 		return nil
@@ -278,10 +278,10 @@ func (g *geminiChat) user(id, said, shown string) error {
 // again whenever one of its calls is done.
 func (g *geminiChat) reply(id, said string, calls []byte) error {
 	said = geminiSaid(said)
-	if _, old := g.told["said "+id]; !old && strings.TrimSpace(said) != "" {
+	if _, old := g.finished["said "+id]; !old && strings.TrimSpace(said) != "" {
 		g.says(said, g.lineID(id))
 		if id != "" {
-			g.told["said "+id] = struct{}{}
+			g.finished["said "+id] = struct{}{}
 		}
 	}
 	n := 0
@@ -299,7 +299,7 @@ func (g *geminiChat) reply(id, said string, calls []byte) error {
 func (g *geminiChat) call(place string, raw []byte) error {
 	f := pick(raw, "id", "name", "args", "result", "status", "timestamp", "resultDisplay")
 	id, tool := firstNonBlank(text(f[0]), place), text(f[1])
-	if _, done := g.told[id]; done || strings.TrimSpace(tool) == "" {
+	if _, done := g.finished[id]; done || strings.TrimSpace(tool) == "" {
 		return nil
 	}
 	g.acted = true
@@ -316,9 +316,9 @@ func (g *geminiChat) call(place string, raw []byte) error {
 		return nil
 	}
 	delete(g.open, id)
-	g.told[id] = struct{}{}
+	g.finished[id] = struct{}{}
 	c := geminiCall(id, tool, f[2], nil)
-	a := geminiAnswer{said: unmarked(geminiText(f[3])), display: f[6], failed: status == "error" || hasError(f[3])}
+	a := geminiResult{said: unmarked(geminiText(f[3])), display: f[6], failed: status == "error" || hasError(f[3])}
 	switch why := geminiRefusal(status, a.said); {
 	case isOwnServer(c):
 		g.skip(ownTool)
@@ -331,10 +331,10 @@ func (g *geminiChat) call(place string, raw []byte) error {
 	if a.failed {
 		source, a.complaint = onToolFailure, a.said
 	}
-	a.judge(&c)
+	a.apply(&c)
 	readPieces(&c, f[2], nil, a.display)
 	g.dated(f[5])
-	e := g.made(observation.Tool, source, "")
+	e := g.newEvent(observation.Tool, source, "")
 	e.Calls = []observation.Call{c}
 	return g.yield(e)
 }
@@ -349,7 +349,7 @@ func hasError(result []byte) bool {
 	return false
 }
 
-// geminiRefusal tells why a call never ran, neverRefused if it did.
+// geminiRefusal returns the reason why a call never ran, neverRefused if it did.
 func geminiRefusal(status, said string) string {
 	if status == "cancelled" {
 		return stopped
@@ -400,10 +400,10 @@ func (g *geminiChat) log(ctx context.Context, entries []byte) error {
 		}
 		g.session, g.at = text(f[0]), g.options.ModTime
 		g.dated(f[3])
-		if g.homeless() {
+		if g.incomplete() {
 			continue
 		}
-		p := g.made(observation.Prompt, onPrompt, "")
+		p := g.newEvent(observation.Prompt, onPrompt, "")
 		p.Text = said
 		if err := g.yield(p); err != nil {
 			return err

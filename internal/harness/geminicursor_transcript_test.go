@@ -124,7 +124,7 @@ func hashOf(folder string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// geminiCwd is the folder that a session is given whose file is put at path.
+// geminiCwd returns the folder that a session is given whose file is put at path.
 func geminiCwd(t *testing.T, path, hash, file string, o TranscriptOptions) string {
 	t.Helper()
 	o.Path, o.ModTime = path, someday

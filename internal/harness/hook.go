@@ -64,7 +64,7 @@ func Hook(payload []byte, from, home string) (observation.Event, error) {
 	return e, err
 }
 
-// senderOfPayload tells by its fields which harness sent a payload (observations
+// senderOfPayload returns the harness that sent a payload, by its fields (observations
 // §4.3): the last in the table that alone sends such, Claude Code where none does.
 func senderOfPayload(body []byte) Harness {
 	all := Harnesses()
@@ -99,7 +99,7 @@ func claudeEvent(body []byte) (observation.Event, error) {
 	return e, err
 }
 
-// isAlone reports whether a payload tells of a session in which nobody is asked.
+// isAlone reports whether a payload comes from a session in which no person can be asked.
 func isAlone(body []byte) bool {
 	mode := text(get(body, "permission_mode"))
 	return mode == "bypassPermissions" || mode == "dontAsk"
@@ -180,7 +180,7 @@ func fillTool(e *observation.Event, body []byte) {
 	if e.Source == onToolFailure {
 		fail(&c, plain(f[5]), f[3])
 	} else {
-		judge(&c, f[3], body)
+		decideFailure(&c, f[3], body)
 	}
 	readPieces(&c, f[2], f[3], nil)
 	e.Kind, e.Calls = observation.Tool, []observation.Call{c}

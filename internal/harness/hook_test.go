@@ -10,7 +10,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// payload is a hook payload of the event with the given members besides the
+// payload returns a hook payload of the event with the given members in addition to the
 // common ones; a nil value takes a common one away.
 func payload(t testing.TB, event string, more map[string]any) []byte {
 	t.Helper()
@@ -20,7 +20,7 @@ func payload(t testing.TB, event string, more map[string]any) []byte {
 	}, more)
 }
 
-// merged is a JSON object of common members and more; a nil value takes a common
+// merged returns a JSON object of common members and more; a nil value takes a common
 // one away.
 func merged(t testing.TB, p, more object) []byte {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// sent are the payloads that a real program sent, kept for the tests of the whole.
+// sent returns the payloads that a real program sent, kept for the tests of the whole.
 func sent(t testing.TB, host, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../cmd/cairn/testdata/hosts", host, name))
@@ -255,7 +255,7 @@ func FuzzOpenCodeMessages(f *testing.F) {
 				parts:    map[string][]openCodeRow{"m": {{id: "a", of: "m", session: "s", made: 1, changed: 2, data: validColumn(part)}}},
 			}
 			report := newReport(TranscriptOptions{})
-			err := base.tell([]openCodeRow{{id: "m", session: "s", made: 1, data: validColumn(message)}}, TranscriptOptions{}, &report, func(e observation.Event) error {
+			err := base.emit([]openCodeRow{{id: "m", session: "s", made: 1, data: validColumn(message)}}, TranscriptOptions{}, &report, func(e observation.Event) error {
 				events = append(events, e)
 				return nil
 			})

@@ -25,7 +25,7 @@ const (
 // this event. Plain text never begins with {, which hosts would read as JSON
 // (observations §4.3, §9; mail §8).
 //
-// A harness that cannot ask (Codex would make the call, Gemini CLI would wait for ever),
+// A harness that cannot ask (Codex would make the call, Gemini CLI would wait forever),
 // or where nobody would answer (Event.Alone), gets what it should have asked as text, if
 // it listens there; one that is warned late gets it after the call, see WarnsAfter
 // (amendments §B.1).
@@ -100,7 +100,7 @@ func geminiAnswerTo(e observation.Event, text string, v GuardDecision) (string, 
 }
 
 // cursorAnswerTo answers as Cursor takes it. Where it takes no answer for a refusal it is
-// told to go on as its own permissions say. It takes "ask", too, and may go on anyway.
+// instructed to follow its own permissions. It takes "ask", too, and may go on anyway.
 func cursorAnswerTo(e observation.Event, text string, v GuardDecision) (string, error) {
 	switch {
 	case text != "":
@@ -113,7 +113,7 @@ func cursorAnswerTo(e observation.Event, text string, v GuardDecision) (string, 
 	return "", nil
 }
 
-// withText is a text behind another one.
+// withText returns a text behind another one.
 func withText(first, second string) string {
 	if first == "" || second == "" {
 		return first + second

@@ -78,7 +78,7 @@ func isObject(dec *jsontext.Decoder, b []byte) bool {
 
 func trimSpace(b []byte) []byte { return bytes.Trim(b, " \t\r\n") }
 
-// kindOf is the first byte of a JSON value: { [ " t f n, a digit or a minus; 0
+// kindOf returns the first byte of a JSON value: { [ " t f n, a digit or a minus; 0
 // if there is none.
 func kindOf(v []byte) byte {
 	if len(v) == 0 {
@@ -148,7 +148,7 @@ func pick(object []byte, names ...string) [][]byte {
 // get is pick for one name.
 func get(object []byte, name string) []byte { return pick(object, name)[0] }
 
-// next is the first place at or after i that is neither white space nor a comma
+// next returns the first place at or after i that is neither white space nor a comma
 // or colon.
 func next(b []byte, i int) int {
 	for i < len(b) {
@@ -162,7 +162,7 @@ func next(b []byte, i int) int {
 	return i
 }
 
-// skip is the end of the value that starts at i.
+// skip returns the end of the value that starts at i.
 func skip(b []byte, i int) int {
 	if i >= len(b) {
 		return i

@@ -28,7 +28,7 @@ type line struct {
 	torn  bool // the file ends before the line does
 }
 
-// object is the JSON object that a line holds. If ok is false it holds none, and
+// object returns the JSON object that a line holds. If ok is false it holds none, and
 // unless it is blank the reason is counted in skipped.
 func (l *line) object(d *jsontext.Decoder, skipped map[string]int) (raw []byte, ok bool) {
 	raw = l.text

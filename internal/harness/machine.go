@@ -112,7 +112,7 @@ func (c *cutter) remove(from, to int) {
 	c.cut, c.start, c.at = true, to, to
 }
 
-// endOf is the place of the closing tag of a block whose inside starts at from.
+// endOf returns the place of the closing tag of a block whose inside starts at from.
 func (c *cutter) endOf(name string, from int) (int, bool) {
 	if c.last == nil {
 		c.last = closingTags(c.text)
@@ -123,7 +123,7 @@ func (c *cutter) endOf(name string, from int) (int, bool) {
 	return from + strings.Index(c.text[from:], "</"+name+">"), true
 }
 
-// command is the slash command that stood in the prompt, "" if none did or it
+// command returns the slash command that stood in the prompt, "" if none did or it
 // has no arguments.
 func (c *cutter) command() string {
 	if c.name == "" || c.args == "" {
@@ -132,7 +132,7 @@ func (c *cutter) command() string {
 	return "/" + strings.TrimPrefix(c.name, "/") + " " + c.args
 }
 
-// openingTag is the name of the block that s begins with and the length of its
+// openingTag returns the name of the block that s begins with and the length of its
 // opening tag, 0 if s begins with no such block.
 func openingTag(s string) (string, int) {
 	n := 1

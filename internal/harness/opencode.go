@@ -57,7 +57,7 @@ func openCodeTool(e *observation.Event, body []byte) {
 	}
 }
 
-// openCodeResult is what came back from one of OpenCode's tools.
+// openCodeResult is the result of one of OpenCode's tools.
 type openCodeResult struct {
 	said      string // to the model
 	exit      []byte // code of a command, nil if there is none
@@ -94,11 +94,11 @@ func (r openCodeResult) apply(c *observation.Call, input []byte) {
 	if c.Failed {
 		c.Error, c.Output = firstNonBlank(r.complaint, c.Stdout, r.said), ""
 	}
-	settleInterrupt(c)
+	markInterrupted(c)
 	readPieces(c, input, nil, nil)
 }
 
-// openCodeRefusal tells why a call that ended with an error never ran.
+// openCodeRefusal returns the reason why a call that ended with an error never ran.
 func openCodeRefusal(complaint string) string {
 	switch {
 	case strings.HasPrefix(complaint, openCodeRefused):

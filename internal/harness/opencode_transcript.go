@@ -22,7 +22,7 @@ import (
 // unknownForm counts a database whose tables are not as they were in version 1.18.
 const unknownForm = "database of an unknown form"
 
-// isOpenCodeFile tells the names of OpenCode's databases, which carry a channel's name
+// isOpenCodeFile reports whether a name is that of a database of OpenCode, which carries a channel's name
 // outside of releases.
 func isOpenCodeFile(name string) bool {
 	return strings.HasPrefix(name, "opencode") && strings.HasSuffix(name, ".db")
@@ -49,7 +49,7 @@ type openCodeBase struct {
 	parts    map[string][]openCodeRow // by message
 }
 
-// readOpenCode reads a whole database (Resume is the start): what a message tells may
+// readOpenCode reads a whole database (Resume is the start): the content of a message may
 // grow in its place.
 func readOpenCode(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
 	report := newReport(o)
@@ -74,7 +74,7 @@ func readOpenCode(ctx context.Context, r io.Reader, o TranscriptOptions, yield f
 		for n < len(base.messages) && base.messages[n].session == base.messages[0].session {
 			n++
 		}
-		if err := base.tell(base.messages[:n], o, &report, yield); err != nil {
+		if err := base.emit(base.messages[:n], o, &report, yield); err != nil {
 			return report, err
 		}
 		base.messages = base.messages[n:]
@@ -192,7 +192,7 @@ func column(r sqlitefile.Row, i int) string {
 	return ""
 }
 
-// validColumn is a text that can be read as JSON and stored.
+// validColumn returns a text that can be read as JSON and stored.
 func validColumn(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }
@@ -211,9 +211,9 @@ type openCodeChat struct {
 	open int
 }
 
-// tell yields the events of one session's messages. A subagent's session belongs to the
+// emit yields the events of one session's messages. A subagent's session belongs to the
 // session that began it.
-func (b *openCodeBase) tell(messages []openCodeRow, o TranscriptOptions, report *TranscriptReport, yield func(observation.Event) error) error {
+func (b *openCodeBase) emit(messages []openCodeRow, o TranscriptOptions, report *TranscriptReport, yield func(observation.Event) error) error {
 	c := &openCodeChat{agentTranscript: newAgentTranscript(openCode, observation.MatchID, o, report, yield)}
 	s := b.sessions[messages[0].session]
 	c.session, c.cwd = s.id, s.folder
@@ -240,7 +240,7 @@ func (c *openCodeChat) message(m openCodeRow, parts []openCodeRow) error {
 	}
 	f := pick(info, "role", "summary", "path")
 	c.cwd = firstNonBlank(text(get(f[2], "cwd")), c.cwd)
-	if c.homeless() {
+	if c.incomplete() {
 		return nil
 	}
 	if text(f[0]) == "user" {
@@ -260,7 +260,7 @@ func (c *openCodeChat) message(m openCodeRow, parts []openCodeRow) error {
 
 func (c *openCodeChat) user(m openCodeRow, parts []openCodeRow) error {
 	if c.agent != "" {
-		return nil // what an agent tells its subagent is no prompt
+		return nil // an agent's text to its subagent is not a prompt
 	}
 	var said []string
 	for _, p := range parts {
@@ -281,7 +281,7 @@ func (c *openCodeChat) user(m openCodeRow, parts []openCodeRow) error {
 	if err := c.endTurn(); err != nil {
 		return err
 	}
-	p := c.made(observation.Prompt, onPrompt, m.id)
+	p := c.newEvent(observation.Prompt, onPrompt, m.id)
 	p.Text, p.PromptID = prompt, m.id
 	return c.yield(p)
 }
@@ -337,7 +337,7 @@ func (c *openCodeChat) call(id, tool string, state []byte) error {
 	for i := range calls {
 		r.apply(&calls[i], f[1])
 	}
-	e := c.made(observation.Tool, source, "")
+	e := c.newEvent(observation.Tool, source, "")
 	e.Calls = calls
 	return c.yield(e)
 }

@@ -9,10 +9,10 @@ import (
 
 const errorPrefix = "Error: "
 
-// judge decides whether a call that its harness reports as finished failed after
+// decideFailure decides whether a call that its harness reports as finished failed after
 // all (observations §5). also are further objects in which an exit code or an
-// error flag may stand beside the response.
-func judge(c *observation.Call, response []byte, also ...[]byte) {
+// error flag may stand next to the response.
+func decideFailure(c *observation.Call, response []byte, also ...[]byte) {
 	shell := c.Action == observation.Shell
 	if kindOf(response) == '"' {
 		said := text(response)
@@ -45,13 +45,13 @@ func judge(c *observation.Call, response []byte, also ...[]byte) {
 	if c.Failed {
 		c.Output = "" // Error holds it
 	}
-	settleInterrupt(c)
+	markInterrupted(c)
 }
 
-// settleInterrupt makes a call that the user stopped no failure. Whatever the
+// markInterrupted makes a call that the user stopped no failure. Whatever the
 // harness reports then, an exit code or an error, only says that it was stopped. A
 // call that ran into its time limit was not stopped by the user.
-func settleInterrupt(c *observation.Call) {
+func markInterrupted(c *observation.Call) {
 	said := c.Error
 	if _, ok := exitCode(said); ok {
 		_, said, _ = strings.Cut(said, "\n")
@@ -83,14 +83,14 @@ func stoppedByUser(said string) bool {
 }
 
 // fail marks a call that its harness reports as failed. said is the error it
-// told, if it did; older hosts put it into the response.
+// message, if the harness sent one; older hosts put it into the response.
 func fail(c *observation.Call, said string, response []byte) {
 	c.Failed = true
 	if strings.TrimSpace(said) == "" {
 		said = complaint(response)
 	}
 	c.Error, c.Output = said, ""
-	defer settleInterrupt(c)
+	defer markInterrupted(c)
 	if c.Action != observation.Shell {
 		return
 	}
@@ -137,7 +137,7 @@ const (
 	neverRefused = ""
 )
 
-// refusal tells why a call never ran, neverRefused if it did. kind is the line's
+// refusal returns the reason why a call never ran, neverRefused if it did. kind is the line's
 // own word for it, which only recent versions write; said is the result's text
 // and response the text that stands for the hook's response, if it is one.
 func refusal(kind, said, response string) string {

@@ -65,7 +65,7 @@ func jsonTexts(array []byte) iter.Seq[string] {
 	}
 }
 
-// diffPiece is one hunk of a diff: lines that begin with a space, a plus or a minus sign.
+// diffPiece returns one hunk of a diff: lines that begin with a space, a plus or a minus sign.
 func diffPiece(lines iter.Seq[string]) observation.Piece {
 	var before, after strings.Builder
 	for line := range lines {
@@ -83,7 +83,7 @@ func diffPiece(lines iter.Seq[string]) observation.Piece {
 	return observation.Piece{Old: before.String(), New: after.String()}
 }
 
-// editInput is a copy of the input of a call that edits or writes a file, nil of others.
+// editInput returns a copy of the input of a call that edits or writes a file, nil of others.
 func editInput(tool string, input []byte) []byte {
 	if a := actionOf(tool); a != observation.Edit && a != observation.Write {
 		return nil

@@ -7,7 +7,7 @@ import (
 )
 
 // qwenEvent reads a payload of Qwen Code: Claude Code's events with Gemini CLI's tools
-// and results. Before every further request of a turn it tells of a prompt without words,
+// and results. Before every further request of a turn it sends a prompt without words,
 // which is Ignored. Its ids of prompts stand nowhere else, and of calls in recent versions.
 func qwenEvent(body []byte) (observation.Event, error) {
 	e, err := commonEvent(qwen, "prompt_id", body)
@@ -49,7 +49,7 @@ func qwenTool(e *observation.Event, body []byte) {
 		return
 	}
 	r := pick(f[2], "llmContent", "returnDisplay", "error")
-	a := geminiAnswer{
+	a := geminiResult{
 		said: geminiText(firstOf(r[0], f[2])), display: r[1],
 		failed: e.Source == onToolFailure || isThere(r[2]), complaint: firstNonBlank(plain(f[3]), plain(r[2])),
 	}
@@ -68,14 +68,14 @@ func qwenTool(e *observation.Event, body []byte) {
 }
 
 // finishQwen adds to a call what came back from it.
-func finishQwen(c *observation.Call, a geminiAnswer, input []byte) {
+func finishQwen(c *observation.Call, a geminiResult, input []byte) {
 	if c.Action == observation.Shell && a.said == "" { // a command that failed reports in its error
 		a.said, a.complaint = a.complaint, ""
 	}
 	if c.Action == observation.Shell {
 		a.said = withoutGuidance(a.said)
 	}
-	a.judge(c)
+	a.apply(c)
 	if c.Action == observation.Write && strings.HasPrefix(a.said, "Successfully overwrote") {
 		c.Created = false
 	}

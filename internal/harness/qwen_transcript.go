@@ -9,7 +9,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// isQwenLine tells the lines of Qwen Code's transcripts: Claude Code's envelope around
+// isQwenLine reports whether a line is one of Qwen Code's transcripts: Claude Code's envelope around
 // Gemini CLI's messages.
 func isQwenLine(line []byte) bool {
 	f := pick(line, "sessionId", "uuid", "type", "message", "systemPayload")
@@ -52,7 +52,7 @@ func readQwen(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(
 	return report, q.finish(len(q.open))
 }
 
-// fromStart is a reader of the whole file for a harness whose files are always read
+// fromStart returns a reader of the whole file for a harness whose files are always read
 // whole, and the options for it.
 func fromStart(r io.Reader, o *TranscriptOptions) (io.Reader, error) {
 	if o.Offset > 0 && o.Head != nil {
@@ -73,7 +73,7 @@ func (q *qwenChat) record(raw []byte) error {
 	q.session, q.cwd, q.branch = text(f[1]), text(f[4]), text(f[5])
 	q.dated(f[2])
 	switch {
-	case q.homeless():
+	case q.incomplete():
 		return nil
 	case isTrue(f[9]):
 		q.skip(ownAgent)
@@ -90,7 +90,7 @@ func (q *qwenChat) record(raw []byte) error {
 		return q.result(parts, f[7])
 	case "system":
 		if text(f[8]) == "chat_compression" {
-			s := q.made(observation.SessionStart, onSessionStart, id)
+			s := q.newEvent(observation.SessionStart, onSessionStart, id)
 			s.Text = "compact"
 			return q.yield(s)
 		}
@@ -117,7 +117,7 @@ func (q *qwenChat) user(id string, parts []byte) error {
 	if err := q.endTurn(); err != nil {
 		return err
 	}
-	p := q.made(observation.Prompt, onPrompt, id)
+	p := q.newEvent(observation.Prompt, onPrompt, id)
 	p.Text, p.Branch = said, q.branch
 	return q.yield(p)
 }
@@ -152,7 +152,7 @@ func (q *qwenChat) result(parts, outcome []byte) error {
 		}
 		delete(q.open, id)
 		r := pick(f[1], "output", "error")
-		a := geminiAnswer{said: text(r[0]), display: o[2], failed: status == "error" || r[0] == nil && isThere(r[1]), complaint: text(r[1])}
+		a := geminiResult{said: text(r[0]), display: o[2], failed: status == "error" || r[0] == nil && isThere(r[1]), complaint: text(r[1])}
 		switch {
 		case isOwnServer(p.call):
 			q.skip(ownTool)
@@ -172,7 +172,7 @@ func (q *qwenChat) result(parts, outcome []byte) error {
 			source = onToolFailure
 		}
 		finishQwen(&p.call, a, p.input)
-		e := q.made(observation.Tool, source, "")
+		e := q.newEvent(observation.Tool, source, "")
 		e.Calls = []observation.Call{p.call}
 		if err := q.yield(e); err != nil {
 			return err

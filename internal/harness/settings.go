@@ -42,7 +42,7 @@ func claudeHooks() Hooks {
 	}
 }
 
-// claudeSettings are Claude Code's files. Its own state lies beside its folder, or in
+// claudeSettings are Claude Code's files. Its own state lies next to its folder, or in
 // it when the folder was moved, and holds the user-level MCP servers.
 func claudeSettings(h Homes) []File {
 	dir := claudeDir(h)
@@ -97,7 +97,7 @@ func geminiSettings(h Homes) []File {
 	return []File{{Path: filepath.Join(geminiDir(h), "settings.json"), Hooks: true, Server: Server{Under: "mcpServers"}}}
 }
 
-// cursorHooks leave postToolUse out, which would tell again what the after… events tell.
+// cursorHooks leave postToolUse out, which would repeat the after… events.
 func cursorHooks() Hooks {
 	hooks := hooked(0, "sessionStart", "beforeSubmitPrompt", "preToolUse", "afterShellExecution", "afterFileEdit", "afterMCPExecution",
 		"afterAgentResponse", "stop", "sessionEnd")
@@ -194,10 +194,10 @@ func windsurfHooks() Hooks {
 	}
 }
 
-// rules tells a model to ask cairn itself, where no hook can tell it anything.
+// rules is a text that makes a model ask cairn, if no hook can give it a context.
 const rules = `<!-- cairn: {{head}} -->
 ## Memory and coordination (cairn)
-- At the start of a session call the MCP tool ` + "`macro_start_session`" + ` of the server cairn; it tells what happened
+- At the start of a session call the MCP tool ` + "`macro_start_session`" + ` of the server cairn; it shows what happened
   before, who else works here, and your mail.
 - Before you look for how something was done or decided, call ` + "`recall`" + ` with a short question.
 - Before you edit files that others may edit too, reserve them with ` + "`file_reservation_paths`" + `.
@@ -223,12 +223,12 @@ func clineData(h Homes) string {
 }
 
 // clineHook is the script that Cline runs with bash on an event; the name of its file
-// tells which.
+// names the event.
 const clineHook = `# {{head}}
 exec {{quoted}} record --from cline
 `
 
-// clineSettings are the files of Cline's own program, and the server's of its extension
+// clineSettings returns the files of Cline's own program, and the server's of its extension
 // for VS Code, where that is in use.
 func clineSettings(h Homes) []File {
 	const settings = "cline_mcp_settings.json"

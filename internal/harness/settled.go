@@ -15,15 +15,15 @@ import (
 // was read at the ends of earlier turns, or comes with the next import.
 const maxSettled = 2 << 20
 
-// Settled returns the calls whose ends the last part of a transcript tells for certain, as
+// Settled returns the calls whose ends are certain from the last part of a transcript, as
 // imported events in the order of the file (see observation.Event.Settled); of Cline, whose
-// hooks tell calls only, all events. At most 2 MiB
+// hooks only report calls, all events. At most 2 MiB
 // are read, and 1 MiB for what the beginning says of the whole; only of a regular file,
 // and one whose name says that it is a transcript of the session. For any other there is
 // nothing. With latest only the newest turn is read. Errors are those of reading.
 func Settled(ctx context.Context, path, session string, latest bool) (events []observation.Event, err error) {
 	if name, ok := strings.CutSuffix(filepath.Base(path), clineSuffix); ok && name == session {
-		return settledCline(ctx, path, latest)
+		return readClineTurn(ctx, path, latest)
 	}
 	if path == "" || session == "" || sessionOfRollout(path) != session {
 		return nil, nil

@@ -178,7 +178,7 @@ func (s *shortener) text(b []byte) int {
 	return n + 1
 }
 
-// simpleText is the length of the text at the start of b, in which there are no escapes
+// simpleText returns the length of the text at the start of b, in which there are no escapes
 // but whole ones of two bytes.
 func simpleText(b []byte) int {
 	n := 0

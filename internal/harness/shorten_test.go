@@ -93,7 +93,7 @@ func FuzzShorten(f *testing.F) {
 	})
 }
 
-// huge is a payload over the limit: a part is repeated between its head and its end.
+// huge returns a payload over the limit: a part is repeated between its head and its end.
 func huge(head, part, end string) io.Reader {
 	chunk := strings.Repeat(part, 1<<20/len(part))
 	readers := []io.Reader{strings.NewReader(head)}

@@ -21,14 +21,14 @@ type Harness struct {
 
 	// What reaches it, and how.
 
-	Hears        []string // sources of events upon which a text reaches the model
+	Hears        []string // sources of events on which a text reaches the model
 	Asks         bool     // a verdict Ask makes it ask the person; where false it is warned instead
 	WarnsLate    bool     // a warning about a call is given after the call, as the only place
 	Helped       bool     // it takes help with prompts and before calls (observations §9.2)
 	NeedsAnswer  bool     // it takes silence before a call for a refusal
-	ShowsTwo     []string // sources of events upon which exit code 2 shows the error to the user and vetoes nothing
+	ShowsTwo     []string // sources of events on which exit code 2 shows the error to the user and vetoes nothing
 	RefusesByTwo bool     // exit code 2 before a call refuses it, and nothing else does
-	LateStart    bool     // the context of a session comes with its first prompt: it may begin one without telling, or forget what it was told
+	LateStart    bool     // the context of a session comes with its first prompt: it may start one without an event, or drop the context
 	Notice       string   // what a user should know who has wired it, "" for nothing
 	Defers       bool     // it loads MCP tools on demand: the profile full costs nothing until then, else lean
 
@@ -52,20 +52,20 @@ type Harness struct {
 	sends      func(body []byte) bool // whether only it sends such payloads
 	transcript func(name string) bool // whether a file of this name may be one of its transcripts
 	writes     func(line []byte) bool // whether it writes such lines into transcripts
-	document   func(head []byte) bool // whether it writes files that begin so and are no lines; nil if it writes lines only
+	document   func(head []byte) bool // whether it writes files that begin so and are not lines; nil if it writes lines only
 	read       transcriptReader
 }
 
 // transcriptReader reads the transcripts of one harness, see ReadTranscript.
 type transcriptReader func(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error)
 
-// Homes are the directories that the harnesses' files lie in.
+// Homes are the directories that the harnesses' files are in.
 type Homes struct {
 	User   string              // the user's home directory
 	Getenv func(string) string // the environment, which may name other folders; nil for an empty one
 }
 
-// in is the folder that an environment variable names, else the usual one below the
+// in returns the folder that an environment variable names, else the usual one below the
 // home directory.
 func (h Homes) in(variable string, usual ...string) string {
 	if h.Getenv != nil && variable != "" {
@@ -246,7 +246,7 @@ var harnesses = sync.OnceValue(func() []Harness {
 			sends: isQwenPayload, transcript: isLines, writes: isQwenLine, read: readQwen,
 		},
 		{
-			// Its hooks put nothing into the first request, so that its rules tell its model
+			// Its hooks put nothing into the first request, so its rules instruct its model
 			// to ask; prompts and answers come from the conversation when a turn ends.
 			Name: cline, Title: "Cline", Program: cline,
 			Folder: clineDir, Transcripts: func(h Homes) []string { return []string{filepath.Join(clineData(h), "sessions")} },
@@ -256,7 +256,7 @@ var harnesses = sync.OnceValue(func() []Harness {
 			transcript: isClineFile, writes: never, document: looksLikeCline, read: readCline,
 		},
 		{
-			// Its transcripts are encrypted. A rules file tells its model what a hook cannot.
+			// Its transcripts are encrypted. A rules file gives its model what a hook cannot.
 			Name: windsurf, Title: "Windsurf", Aliases: []string{"cascade"}, Program: windsurf,
 			RefusesByTwo: true,
 			Folder:       windsurfDir,
@@ -271,7 +271,7 @@ func never([]byte) bool { return false }
 
 func noFile(string) bool { return false }
 
-// Of is the harness of a name or an alias, false if cairn does not know it.
+// Of returns the harness of a name or an alias, false if cairn does not know it.
 func Of(name string) (Harness, bool) {
 	all := Harnesses()
 	i := slices.IndexFunc(all, func(h Harness) bool { return h.Name == name || slices.Contains(h.Aliases, name) })
@@ -281,7 +281,7 @@ func Of(name string) (Harness, bool) {
 	return all[i], true
 }
 
-// Names are the names of the harnesses that cairn knows.
+// Names returns the names of the harnesses that cairn knows.
 func Names() (names []string) {
 	for _, h := range Harnesses() {
 		names = append(names, h.Name)
@@ -289,7 +289,7 @@ func Names() (names []string) {
 	return names
 }
 
-// UnnamedHarnesses are the names of the harnesses whose hooks know no ids that their
+// UnnamedHarnesses returns the names of the harnesses whose hooks know no ids that their
 // transcripts know, for observation.Config.
 func UnnamedHarnesses() (names []string) {
 	for _, h := range Harnesses() {
@@ -300,7 +300,7 @@ func UnnamedHarnesses() (names []string) {
 	return names
 }
 
-// senderOf is the harness of an event. One that names none behaves as Claude Code.
+// senderOf returns the harness of an event. One that names none behaves as Claude Code.
 func senderOf(e observation.Event) Harness {
 	if h, ok := Of(e.Harness); ok {
 		return h

@@ -63,7 +63,7 @@ func joined(head, tail []byte) string {
 	return b.String()
 }
 
-// boundary is the first place at or after i at which no escape is cut in two.
+// boundary returns the first place at or after i at which no escape is cut in two.
 func boundary(in []byte, i int) int {
 	at := 0
 	for at < i {
@@ -186,7 +186,7 @@ func unit(in []byte) (rune, bool) {
 	return r, true
 }
 
-// plain is the text of a value in any of the shapes in which harnesses send one:
+// plain returns the text of a value in any of the shapes in which harnesses send one:
 // a string, an array of strings and {"type":"text","text":…} blocks joined by
 // newlines, or an object with such a value in content or text.
 func plain(value []byte) string {

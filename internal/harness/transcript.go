@@ -18,25 +18,25 @@ import (
 // TranscriptOptions says which part of which file is read.
 type TranscriptOptions struct {
 	// Path of the file, used only for the agent id in the name of a subagent's
-	// transcript, should its lines not tell it. May be empty.
+	// transcript, if its lines do not contain it. May be empty.
 	Path string
 	// Offset is the place in the file of the reader's first byte, the start of a
 	// line: 0, or the Resume of an earlier report.
 	Offset int64
-	// Head reads the file from its beginning, where some harnesses tell once
+	// Head reads the file from its beginning, where some harnesses state once
 	// what holds for all lines. Only with an Offset over 0; nil if there is no
 	// way back, and then such lines make no event.
 	Head io.Reader
-	// ModTime of the file, for harnesses whose lines tell no time.
+	// ModTime of the file, for harnesses whose lines have no time.
 	ModTime time.Time
 	// Roots are the folders of projects that are known, for harnesses whose
-	// transcripts tell the folder by a hash or a name that lost its separators.
+	// transcripts contain the folder as a hash or a name that lost its separators.
 	Roots []string
 }
 
 // TranscriptReport reports what was read and what was left out.
 type TranscriptReport struct {
-	Harness string // that wrote it, "" if nothing tells
+	Harness string // that wrote it, "" if unknown
 	Lines   int    // blank ones included
 	Bytes   int64  // from the offset on
 	// Resume is the place in the file where the next import begins once the
@@ -67,12 +67,12 @@ const (
 	noResult      = "call without result"
 )
 
-// ReadTranscript reads a transcript of any harness (observations §12), told by
+// ReadTranscript reads a transcript of any harness (observations §12), recognised by
 // what stands in it and not by its place, and yields its events in the order of
 // the file, ready to be recorded as imported: prompts before what they caused, a
 // call once its result is there, a turn's message when the turn is over or the
 // file ends. No starts and ends of sessions are made up; only compactions are
-// told. Subagents' calls and messages belong to the parent session and carry the
+// reported. Subagents' calls and messages belong to the parent session and carry the
 // agent's id.
 //
 // Lines that cannot be used are counted and left out, whatever is wrong with
@@ -98,12 +98,12 @@ func ReadTranscript(ctx context.Context, r io.Reader, o TranscriptOptions, yield
 	} else {
 		o.Head = bytes.NewReader(seen)
 	}
-	report, err := senderOf(observation.Event{Harness: writer}).read(ctx, r, o, yield) // also where nothing tells
+	report, err := senderOf(observation.Event{Harness: writer}).read(ctx, r, o, yield) // also if the writer is unknown
 	report.Harness = writer
 	return report, err
 }
 
-// recognise reads the beginning of a transcript up to the first line that tells
+// recognise reads the beginning of a transcript up to the first line that shows
 // which harness wrote it, "" if none does, and returns what it has read.
 func recognise(r io.Reader) (writer string, read []byte, err error) {
 	const enough = 8 << 20
@@ -129,7 +129,7 @@ func recognise(r io.Reader) (writer string, read []byte, err error) {
 	}
 }
 
-// writerOf reports which harness writes such lines, "" if that cannot be told by
+// writerOf reports which harness writes such lines, "" if it is not recognisable by
 // this one.
 func writerOf(line []byte) string {
 	for _, h := range Harnesses() {
@@ -223,7 +223,7 @@ type transcript struct {
 	main    *thread
 	agents  []*thread // of the subagents of this turn, in order of appearance
 	byAgent map[string]*thread
-	last    envelope // what the latest line told, for lines that tell less
+	last    envelope // the facts of the latest line, for lines with fewer facts
 }
 
 // pendingCall is a call whose result has not come yet.
@@ -237,7 +237,7 @@ type pendingCall struct {
 type thread struct {
 	agent   string // "" for the main agent
 	prompt  string // the harness's id of the turn's prompt
-	told    bool   // the prompt of that id has been yielded
+	yielded bool   // the prompt of that id has been yielded
 	stopped bool   // by the user
 	acted   bool   // called a tool after its latest text, or is about to
 	text    string // the latest, "" if none
@@ -347,7 +347,7 @@ func isHostAgent(id string) bool {
 	return false
 }
 
-// agentOfFile is the agent whose own transcript a file is, by its name; "" for
+// agentOfFile returns the agent whose own transcript a file is, by its name; "" for
 // the transcript of a session.
 func agentOfFile(path string) string {
 	id, ok := strings.CutPrefix(filepath.Base(path), "agent-")
@@ -357,7 +357,7 @@ func agentOfFile(path string) string {
 	return strings.ToValidUTF8(strings.TrimSuffix(id, ".jsonl"), "\uFFFD")
 }
 
-// thread is the conversation that a line belongs to.
+// thread returns the conversation that a line belongs to.
 func (t *transcript) thread(e envelope) *thread {
 	if !e.sidechain {
 		return t.main

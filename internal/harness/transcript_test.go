@@ -37,7 +37,7 @@ func readAll(t testing.TB, r io.Reader, o TranscriptOptions) ([]observation.Even
 	return events, report
 }
 
-// golden is an event as one line of JSON without its empty fields.
+// golden returns an event as one line of JSON without its empty fields.
 func golden(t *testing.T, e observation.Event) string {
 	t.Helper()
 	b, err := json.Marshal(e)
@@ -215,7 +215,7 @@ func (w *talk) result(id, more string) *talk {
 	return w.line("user", fmt.Sprintf(`"message":{"content":[{"type":"tool_result","tool_use_id":%q%s}]}`, id, more))
 }
 
-// told is the text of an event, or the id of its first call.
+// told returns the text of an event, or the id of its first call.
 func told(e observation.Event) string {
 	if e.Kind == observation.Tool {
 		return e.Calls[0].ID
@@ -291,7 +291,7 @@ func TestReadTranscriptOfASubagent(t *testing.T) {
 func TestReadTranscriptTellsRefusalsFromFailures(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		result string // members of the result besides the id
+		result string // members of the result in addition to the id
 		line   string // members of the line
 		reason string // "" if the call ran
 		failed bool

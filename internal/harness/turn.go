@@ -73,7 +73,7 @@ func (t *transcript) newTurn(th *thread, e envelope, start int64) error {
 		return err
 	}
 	if e.prompt != th.prompt {
-		th.prompt, th.told = e.prompt, false
+		th.prompt, th.yielded = e.prompt, false
 	}
 	return nil
 }
@@ -82,24 +82,24 @@ func (t *transcript) newTurn(th *thread, e envelope, start int64) error {
 // shares that turn's prompt id, which thus says nothing about it.
 func (t *transcript) prompt(th *thread, e envelope, said string, midTurn bool) error {
 	if th != t.main {
-		return nil // what an agent tells its subagent is no prompt
+		return nil // an agent's text to its subagent is not a prompt
 	}
 	said = typed(said)
 	if strings.TrimSpace(said) == "" {
 		t.skip(machinePrompt)
 		return nil
 	}
-	if midTurn || th.told {
+	if midTurn || th.yielded {
 		e.prompt = ""
 	} else {
-		th.told = true
+		th.yielded = true
 	}
 	p := e.event(observation.Prompt, onPrompt)
 	p.Text = said
 	return t.yield(p)
 }
 
-// words is the text of a message: a string, or its text blocks joined by
+// words returns the text of a message: a string, or its text blocks joined by
 // newlines.
 func words(content []byte) string {
 	if kindOf(content) == '"' {
@@ -234,7 +234,7 @@ func (t *transcript) result(th *thread, e envelope, block, response []byte, deni
 		source = onToolFailure
 		fail(&c, "", response)
 	} else {
-		judge(&c, response)
+		decideFailure(&c, response)
 	}
 	readPieces(&c, p.input, response, nil)
 	done := t.promptOf(th, e).event(observation.Tool, source)
@@ -243,13 +243,13 @@ func (t *transcript) result(th *thread, e envelope, block, response []byte, deni
 }
 
 // promptOf is e with the id of the prompt that the thread is working on, if the
-// line does not tell it.
+// line does not contain it.
 func (t *transcript) promptOf(th *thread, e envelope) envelope {
 	e.prompt = firstNonBlank(e.prompt, th.prompt, t.main.prompt)
 	return e
 }
 
-// system tells of compactions.
+// system handles compactions.
 func (t *transcript) system(raw []byte, e envelope) error {
 	if string(get(raw, "subtype")) != `"compact_boundary"` || e.sidechain {
 		t.skip(unusedLine)

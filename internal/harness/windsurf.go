@@ -8,7 +8,7 @@ import (
 )
 
 // windsurfEvent reads a payload of Windsurf's Cascade, as its documentation gives it. It
-// tells of no starts and ends of sessions; a turn ends with a response. It names a folder
+// reports no starts and ends of sessions; a turn ends with a response. It names a folder
 // only with commands, so that everything else is where the hook runs: in the workspace.
 func windsurfEvent(body []byte, _ string) (observation.Event, error) {
 	f := pick(body, "agent_action_name", "trajectory_id", "execution_id", "tool_info", "cwd", "model_name")
@@ -46,14 +46,14 @@ func windsurfTool(e *observation.Event, info []byte) {
 		finishOwn(&c, firstOf(insideText(result), result))
 	} else if c.Action == observation.MCP {
 		c.Output = plain(result)
-		judge(&c, firstOf(insideText(result), result))
+		decideFailure(&c, firstOf(insideText(result), result))
 	}
 	readPieces(&c, info, nil, nil)
 	e.Calls = []observation.Call{c}
 }
 
-// windsurfCall describes what an action tells: a read, an edit, a command or a call of an
-// MCP server. What came of a command it does not tell.
+// windsurfCall describes an action: a read, an edit, a command or a call of an
+// MCP server. It does not report the result of a command.
 func windsurfCall(action string, info []byte) observation.Call {
 	f := pick(info, "file_path", "command_line", "mcp_server_name", "mcp_tool_name", "mcp_tool_arguments")
 	switch action {

@@ -1,11 +1,10 @@
-// Package hook is what an agent program calls at its events: it takes one payload, stores
-// what happened and prints what the agent should know. The programs `cairn-hook` and
-// `cairn record` are the same function of this package; the first links nothing else, so
-// that it starts in half the time.
+// Package hook records one event of an agent program: it reads one payload, stores the
+// event and prints the text for the agent. `cairn-hook` and `cairn record` run the same
+// function of this package. cairn-hook links nothing else, so it starts in half the time.
 //
-// Exit codes: 0 for done, 1 for a failure, and 2 in two cases alone: a refused edit, where
-// the agent program takes 2 as the refusal, and a damaged store, on events where 2 shows
-// the message to the user and stops nothing (contract observations §4.1).
+// Exit code 0 means success, 1 a failure. 2 is used in two cases only: for a denied edit, if
+// the agent program treats 2 as a denial; and for a damaged store, on events where 2 shows
+// the message to the user and blocks nothing (contract observations §4.1).
 package hook
 
 import (
@@ -26,7 +25,7 @@ import (
 	"cairn/internal/store"
 )
 
-// Process is what a hook gets from its process.
+// Process contains the streams, environment and functions that a hook needs.
 type Process struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -34,9 +33,9 @@ type Process struct {
 
 	// Open opens cairn: cairn.Open, or cairn.OpenWithDriver in the program cairn-hook.
 	Open func(cairn.Config) (*cairn.Cairn, error)
-	// HandOver, if set, lets another program record a payload whose store this one cannot
-	// open: a newer cairn has written it, or it is encrypted. It returns false where that
-	// cannot be done.
+	// HandOver, if set, passes the payload to another program. It is called for a store that
+	// this program cannot open, because a newer cairn has written it or it is encrypted. It
+	// returns false if that is not possible.
 	HandOver func(payload []byte) (code int, done bool)
 }
 
@@ -52,12 +51,12 @@ func (p *Process) IsOff() bool { return p.Getenv("CAIRN_DISABLE") == "1" }
 
 // Record reads one payload, stores its event, prints the answer and returns the exit code.
 // Failures are one line on Err and one in cairn.log. With CAIRN_DISABLE=1 it stores
-// nothing, and answers only an agent program that takes silence as a refusal.
+// nothing, and prints an answer only for agent programs that treat silence as a denial.
 func (p *Process) Record(ctx context.Context, o Options) (code int) {
 	if p.IsOff() {
 		return p.answerNothing(o)
 	}
-	// One thing after the other: more processors would only wake threads for it.
+	// A hook works sequentially: more processors would only cost waking threads.
 	runtime.GOMAXPROCS(1)
 	payload, err := harness.ReadPayload(p.In)
 	if err != nil {
@@ -79,15 +78,15 @@ func (p *Process) Record(ctx context.Context, o Options) (code int) {
 	return p.answer(o, e, done, failed)
 }
 
-// A payload between these sizes, in bytes, makes some garbage that the process ends before
-// it is worth collecting. Above, memory matters more than time.
+// For a payload between these sizes, in bytes, garbage is not collected: the process ends
+// before that is worth its time. For larger payloads memory matters more than time.
 const (
 	largePayload = 256 << 10
 	hugePayload  = 4 << 20
 )
 
-// answerNothing stores nothing. Agent programs for which no answer would be a refusal get
-// one.
+// answerNothing stores nothing. It prints an answer for agent programs that treat silence
+// as a denial.
 func (p *Process) answerNothing(o Options) (code int) {
 	if h, ok := harness.Of(o.From); !ok || !h.NeedsAnswer {
 		return 0
@@ -121,7 +120,7 @@ func (p *Process) store(ctx context.Context, o Options, e observation.Event) (do
 	}
 	config.Cwd, config.Role = e.Cwd, store.Hook
 	if e.Kind == observation.SessionEnd {
-		config.Wait = 500 * time.Millisecond // its host allows 1.5 s in all
+		config.Wait = 500 * time.Millisecond // the host allows 1.5 s in total
 	}
 	c, err := p.Open(config)
 	if err != nil {
@@ -145,7 +144,7 @@ func (p *Process) answer(o Options, e observation.Event, done cairn.RecordResult
 	if failed != nil {
 		code := p.failed(o, e, failed)
 		if (done.Context != "" || done.Guard.Decision != "") && said != "" && err == nil {
-			return 0 // with another code hosts do not read what was said
+			return 0 // with another code hosts ignore the output
 		}
 		return code
 	}
@@ -167,8 +166,8 @@ func (p *Process) failed(o Options, e observation.Event, err error) (code int) {
 	return 1
 }
 
-// Fail reports an error on Err and returns exit code 1, as for wrong usage: 2 could be
-// taken as a refusal.
+// Fail prints an error on Err and returns exit code 1, also for wrong usage: 2 could mean a
+// denial.
 func (p *Process) Fail(err error) (code int) {
 	p.report(err)
 	return 1
@@ -177,7 +176,7 @@ func (p *Process) Fail(err error) (code int) {
 func (p *Process) report(err error) { fmt.Fprintln(p.Err, "cairn: "+fault.Line("record", err)) }
 
 // TakesNoArgument is the usage error of `cairn record R001`. No agent program passes an
-// argument, so exit code 2 is no refusal there (records §3).
+// argument, so exit code 2 does not mean a denial there (records §3).
 func TakesNoArgument(arg string) error {
 	return fault.Newf(fault.Invalid, "usage", "accepts no argument, but got %.40q", arg).
 		WithHint("usage: `cairn record < PAYLOAD` as a hook; to work with records, use `cairn records`, as in `cairn records show R001`")

@@ -9,12 +9,12 @@ import (
 	"cairn/internal/fault"
 )
 
-// maxLog is the size at which cairn.log makes way for a new one; the one before
-// is kept as cairn.log.1 (contract observations §1).
+// maxLog is the size at which cairn.log is rotated. The old file is kept as cairn.log.1
+// (contract observations §1).
 const maxLog = 1 << 20
 
-// logError appends one line to cairn.log in the data directory. A log that cannot
-// be written is nothing that a hook could do anything about.
+// logError appends one line to cairn.log in the data directory. It ignores errors, because
+// a hook cannot handle them.
 func logError(dir, what string, err error) {
 	path := filepath.Join(dir, "cairn.log")
 	info, serr := os.Stat(path)
@@ -23,7 +23,7 @@ func logError(dir, what string, err error) {
 	}
 	if serr == nil && info.Size() >= maxLog {
 		if os.Rename(path, path+".1") != nil {
-			return // another process has it open or is renaming it; next time
+			return // another process has it open or is renaming it; a later call rotates it
 		}
 	}
 	f, oerr := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)

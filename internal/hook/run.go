@@ -35,11 +35,12 @@ func VersionLine(version string) string {
 	return fmt.Sprintf("cairn-hook %s (%s)", version, store.Driver)
 }
 
-// Run runs the program cairn-hook with the arguments of `cairn record`, "record" included
-// or not, and returns its exit code. program is the path by which it was called. The cairn
-// next to program records the event if cairn-hook cannot open the store: if a newer cairn
-// has written it, as after an upgrade of cairn alone, or if it is encrypted, for which the
-// cairn-hook of a build with C has no SQLite.
+// Run runs the program cairn-hook and returns its exit code. args are the arguments of
+// `cairn record`, with or without "record". program is the path of the called program.
+//
+// If cairn-hook cannot open the store, the cairn next to program records the event. This
+// happens if a newer cairn has written the store, as after an upgrade of cairn only, or if
+// the store is encrypted: in builds with C, cairn-hook has no SQLite for that.
 func Run(p Process, program, version string, args []string) (code int) {
 	defer func() {
 		if defect := recover(); defect != nil {
@@ -79,7 +80,7 @@ func Run(p Process, program, version string, args []string) (code int) {
 	return p.Record(context.Background(), o)
 }
 
-// handOver runs `cairn record` beside program with a payload.
+// handOver runs the `cairn record` next to program with a payload.
 func (p *Process) handOver(program string, args []string, payload []byte) (code int, done bool) {
 	if !strings.ContainsAny(program, `/\`) { // found in the PATH
 		if own, err := os.Executable(); err == nil {
@@ -89,7 +90,7 @@ func (p *Process) handOver(program string, args []string, payload []byte) (code 
 	folder, name := filepath.Split(program)
 	whole := strings.Replace(name, "cairn-hook", "cairn", 1)
 	if whole == name {
-		return 0, false // a name of the user's own: which cairn belongs to it is not known
+		return 0, false // the user has renamed it, so the matching cairn is unknown
 	}
 	cmd := exec.Command(folder+whole, append([]string{"record"}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(payload), p.Out, p.Err

@@ -17,23 +17,22 @@ import (
 	"cairn/internal/memory/rules"
 )
 
-// arguments are the members of a JSON body, or the parameters of a query, of which
-// each is taken by its name; what nobody takes is refused (memories §5.3). The first
-// thing that is wrong stays, and the rest then reads as if it had not been given.
+// arguments are the members of a JSON body, or the parameters of a query. A handler takes
+// each by its name; remaining ones are rejected (memories §5.3). After the first error all
+// others read as if they were omitted.
 type arguments struct {
 	values map[string]json.RawMessage
 	err    error
 }
 
-// invalid is the error for a field that breaks its rule.
+// invalid returns the error for an invalid field.
 func invalid(field, message string) error {
 	e := fault.New(fault.Invalid, memory.CodeInvalid, message).WithHint("change " + field + " and call again")
 	e.Details = map[string]any{"field": field}
 	return e
 }
 
-// bodyArguments reads a body, which is a JSON object without two members of one name,
-// or nothing.
+// bodyArguments reads a body: a JSON object without duplicate names, or nothing.
 func bodyArguments(body []byte) (*arguments, error) {
 	a := &arguments{values: map[string]json.RawMessage{}}
 	if len(body) == 0 {
@@ -57,7 +56,7 @@ func bodyArguments(body []byte) (*arguments, error) {
 			return nil, invalid("body", "the body is not JSON")
 		}
 		if _, twice := a.values[name]; twice {
-			return nil, invalid(told50(name), told50(name)+" is given twice")
+			return nil, invalid(truncate50(name), truncate50(name)+" is given twice")
 		}
 		a.values[name] = value
 	}
@@ -65,21 +64,21 @@ func bodyArguments(body []byte) (*arguments, error) {
 		return nil, invalid("body", "the body is not JSON")
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, invalid("body", "there is something behind the JSON object")
+		return nil, invalid("body", "the body has data after the JSON object")
 	}
 	return a, nil
 }
 
-// told50 is a name as it can be told.
-func told50(name string) string {
+// truncate50 returns at most 50 characters of a name, for messages.
+func truncate50(name string) string {
 	if runes := []rune(name); len(runes) > 50 {
 		name = string(runes[:50])
 	}
 	return name
 }
 
-// queryParameters reads a query. Values are texts; those of the names in repeatable
-// are lists of them.
+// queryParameters reads a query. Values are texts. The names in repeatable have lists of
+// texts.
 func queryParameters(query string, repeatable ...string) (*arguments, error) {
 	a := &arguments{values: map[string]json.RawMessage{}}
 	values, err := url.ParseQuery(query)
@@ -89,12 +88,12 @@ func queryParameters(query string, repeatable ...string) (*arguments, error) {
 	for name, given := range values {
 		list := slices.Contains(repeatable, name)
 		if len(given) > 1 && !list {
-			return nil, invalid(told50(strings.ToValidUTF8(name, "?")), told50(strings.ToValidUTF8(name, "?"))+" is given twice")
+			return nil, invalid(truncate50(strings.ToValidUTF8(name, "?")), truncate50(strings.ToValidUTF8(name, "?"))+" is given twice")
 		}
 		var texts []json.RawMessage
 		for _, text := range given {
 			if !utf8.ValidString(text) {
-				return nil, invalid(told50(strings.ToValidUTF8(name, "?")), "a parameter is not valid UTF-8")
+				return nil, invalid(truncate50(strings.ToValidUTF8(name, "?")), "a parameter is not valid UTF-8")
 			}
 			quoted, err := encode(text)
 			if err != nil {
@@ -117,7 +116,7 @@ func (a *arguments) fail(err error) {
 	}
 }
 
-// take takes a value; nil if it was not given or is null.
+// take removes a value and returns it; nil if it is omitted or null.
 func (a *arguments) take(name string) json.RawMessage {
 	value := a.values[name]
 	delete(a.values, name)
@@ -127,7 +126,7 @@ func (a *arguments) take(name string) json.RawMessage {
 	return value
 }
 
-// text is a text; there is false if it was not given.
+// text takes a text; there is false if it is omitted.
 func (a *arguments) text(name string) (text string, there bool) {
 	value := a.take(name)
 	if value == nil {
@@ -144,13 +143,13 @@ func (a *arguments) text(name string) (text string, there bool) {
 	return text, true
 }
 
-// string is text where "" and nothing mean the same.
+// string takes a text; "" if it is omitted.
 func (a *arguments) string(name string) string {
 	text, _ := a.text(name)
 	return text
 }
 
-// id is a text that, if it is given, says something.
+// id takes a text that must not be empty if it is given.
 func (a *arguments) id(name string) string {
 	text, there := a.text(name)
 	if there && text == "" {
@@ -159,7 +158,7 @@ func (a *arguments) id(name string) string {
 	return text
 }
 
-// required is a text that must be given.
+// required takes a text that must be given.
 func (a *arguments) required(name string) string {
 	text, there := a.text(name)
 	if !there || text == "" {
@@ -168,8 +167,8 @@ func (a *arguments) required(name string) string {
 	return text
 }
 
-// integer is a whole number of any size: what 64 bits do not hold is their nearest.
-// Nil if it was not given.
+// integer takes a whole number. A number beyond 64 bits becomes the nearest one. It returns
+// nil if the number is omitted.
 func (a *arguments) integer(name string) *int64 {
 	value := a.take(name)
 	if value == nil {
@@ -183,7 +182,7 @@ func (a *arguments) integer(name string) *int64 {
 	return &n
 }
 
-// count is integer where nothing means 0.
+// count takes an integer; 0 if it is omitted.
 func (a *arguments) count(name string) int64 {
 	if n := a.integer(name); n != nil {
 		return *n
@@ -191,7 +190,7 @@ func (a *arguments) count(name string) int64 {
 	return 0
 }
 
-// number takes an integer of a query, where a number is written without quotes.
+// number takes an integer from a query, where numbers have no quotes.
 func (a *arguments) number(name string) *int64 {
 	var text string
 	if value := a.values[name]; json.Unmarshal(value, &text) == nil && text != "" && strings.Trim(text, "-.0123456789") == "" && json.Valid([]byte(text)) {
@@ -200,8 +199,8 @@ func (a *arguments) number(name string) *int64 {
 	return a.integer(name)
 }
 
-// integerOf reads a JSON integer, one with nothing but zeros behind its point, or a
-// text of an optional minus and digits.
+// integerOf reads a JSON integer, a number with only zeros after its point, or a text with
+// an optional minus and digits.
 func integerOf(value json.RawMessage) (int64, bool) {
 	text := string(value)
 	if value[0] == '"' && json.Unmarshal(value, &text) != nil {
@@ -219,7 +218,7 @@ func integerOf(value json.RawMessage) (int64, bool) {
 	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// wholeOf reads a JSON number with an exponent, if it is whole.
+// wholeOf reads a whole JSON number with an exponent.
 func wholeOf(value json.RawMessage) (int64, bool) {
 	if value[0] != '-' && (value[0] < '0' || value[0] > '9') {
 		return 0, false
@@ -236,7 +235,7 @@ func wholeOf(value json.RawMessage) (int64, bool) {
 	return int64(f), true
 }
 
-// boolean is true or false; false if it was not given.
+// boolean takes true or false; false if it is omitted.
 func (a *arguments) boolean(name string) (b bool) {
 	if value := a.take(name); value != nil && json.Unmarshal(value, &b) != nil {
 		a.fail(invalid(name, name+" must be true or false"))
@@ -244,7 +243,7 @@ func (a *arguments) boolean(name string) (b bool) {
 	return b
 }
 
-// texts is a list of texts; nil if it was not given.
+// texts takes a list of texts; nil if it is omitted.
 func (a *arguments) texts(name string) (list []string) {
 	value := a.take(name)
 	if value == nil {
@@ -267,7 +266,7 @@ func (a *arguments) texts(name string) (list []string) {
 	return list
 }
 
-// object is a JSON object as it was sent; nil if it was not given. Null is no object.
+// object takes a JSON object unchanged; nil if it is omitted. Null is an error.
 func (a *arguments) object(name string) json.RawMessage {
 	value, there := a.values[name]
 	if !there {
@@ -285,7 +284,7 @@ func (a *arguments) object(name string) json.RawMessage {
 	return value
 }
 
-// tags is an object of texts; nil if it was not given.
+// tags takes an object of texts; nil if it is omitted.
 func (a *arguments) tags() map[string]string {
 	value := a.object("tags")
 	if value == nil {
@@ -307,7 +306,7 @@ func (a *arguments) tags() map[string]string {
 	return tags
 }
 
-// done reports what was wrong, also that something is left which nobody has taken.
+// done returns the first error. An argument that was not taken is an error.
 func (a *arguments) done() error {
 	if a.err != nil || len(a.values) == 0 {
 		return a.err
@@ -318,6 +317,6 @@ func (a *arguments) done() error {
 			first = name
 		}
 	}
-	first = told50(strings.ToValidUTF8(first, "?"))
-	return invalid(first, "there is no field "+first+" here")
+	first = truncate50(strings.ToValidUTF8(first, "?"))
+	return invalid(first, "unknown field "+first)
 }

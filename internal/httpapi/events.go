@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	eventsEvery = time.Second      // the shortest time between two events of a stream
-	beatEvery   = 15 * time.Second // without an event, so that a client that is gone is noticed
+	eventsEvery = time.Second      // minimum time between two events of a stream
+	beatEvery   = 15 * time.Second // maximum time without an event, so that disconnected clients are noticed
 )
 
-// events tells a page by server-sent events that something has changed, at most once a
-// second, and how many changes there were. It never says what changed: the page asks for
-// itself again, with all checks. The stream ends with the client, the visit or the server.
+// events notifies a page of changes with server-sent events, at most once a second, with
+// the number of changes. It never sends their content: the page requests itself again, with
+// all checks. The stream ends with the client, the login session or the server.
 func (s *Server) events(w *response, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -43,7 +43,7 @@ func (s *Server) events(w *response, r *http.Request) {
 		case <-s.stopping:
 			return
 		case err := <-failed:
-			s.log.WarnContext(ctx, "the changes for a page cannot be followed", "error", err)
+			s.log.WarnContext(ctx, "the changes for a page cannot be read", "error", err)
 			return // the browser connects again
 		case now := <-tick.C:
 			n := changes.Swap(0)
@@ -65,7 +65,7 @@ func (s *Server) events(w *response, r *http.Request) {
 	}
 }
 
-// send writes and flushes; an error means that the client is gone.
+// send writes and flushes. An error means that the client has disconnected.
 func send(w *response, text string) error {
 	_, err := w.Write([]byte(text))
 	return errors.Join(err, w.FlushError())

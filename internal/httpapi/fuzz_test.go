@@ -55,7 +55,7 @@ func FuzzArguments(f *testing.F) {
 			if !json.Valid(arguments) {
 				continue
 			}
-			c := call{mirrored{tool, &tool.Params[7]}, key}
+			c := call{mirroredTool{tool, &tool.Params[7]}, key}
 			got, err := c.withProject(arguments)
 			if err != nil {
 				continue
@@ -141,7 +141,7 @@ func FuzzMemoryRoute(f *testing.F) {
 		if len(methods) == 0 || len(vars) > 2 || strings.Count(path, "/") > 6 {
 			t.Errorf("%q: %v %v", path, methods, vars)
 		}
-		if strings.HasPrefix(path, "/") && !aboutMemories(path) {
+		if strings.HasPrefix(path, "/") && !isMemoryPath(path) {
 			t.Errorf("%q is a route and not about memories", path)
 		}
 	})

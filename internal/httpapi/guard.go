@@ -15,8 +15,8 @@ import (
 	"cairn/internal/memory"
 )
 
-// guard tells requests that this machine's own programs make from those that a
-// foreign page makes a browser send.
+// guard distinguishes requests of programs on this machine from requests that a third-party
+// page causes in a browser.
 type guard struct {
 	hosts   []string // lower case, each with or without a port
 	origins []string // lower case
@@ -26,22 +26,22 @@ func newGuard(c Config) (g guard, err error) {
 	for _, host := range c.AllowHosts {
 		name := strings.ToLower(host)
 		if u, err := url.Parse("http://" + name); err != nil || u.Host != name || u.Hostname() == "" {
-			return g, fault.Newf(fault.Invalid, "usage", "%.80q is no host", host).WithHint("give a name or address, with or without a port")
+			return g, fault.Newf(fault.Invalid, "usage", "%.80q is not a host", host).WithHint("give a name or address, with or without a port")
 		}
 		g.hosts = append(g.hosts, name)
 	}
 	for _, origin := range c.AllowOrigins {
 		name := strings.ToLower(strings.TrimSuffix(origin, "/"))
 		if u, err := url.Parse(name); err != nil || u.Hostname() == "" || u.Scheme+"://"+u.Host != name || strings.Contains(name, "*") {
-			return g, fault.Newf(fault.Invalid, "usage", "%.80q is no origin", origin).WithHint("give one in full, such as https://desk.example")
+			return g, fault.Newf(fault.Invalid, "usage", "%.80q is not an origin", origin).WithHint("give a complete one, such as https://desk.example")
 		}
 		g.origins = append(g.origins, name)
 	}
 	return g, nil
 }
 
-// admits checks Host and Origin, answers what it refuses and preflights, and gives
-// listed origins their headers.
+// admits checks Host and Origin. It responds to rejected requests and to preflights, and
+// adds the headers for listed origins.
 func (g guard) admits(w http.ResponseWriter, r *http.Request) bool {
 	if !g.hostOK(r.Host) {
 		refuse(w, refusal{
@@ -58,8 +58,8 @@ func (g guard) admits(w http.ResponseWriter, r *http.Request) bool {
 	listed := slices.Contains(g.origins, origin)
 	if len(sent) > 1 || !listed && origin != "http://"+strings.ToLower(r.Host) {
 		refuse(w, refusal{
-			status: http.StatusForbidden, code: "forbidden", message: "pages of this origin may not call",
-			hint: "start the server with --allow-origin if they should",
+			status: http.StatusForbidden, code: "forbidden", message: "pages of this origin are not allowed",
+			hint: "to allow them, start the server with --allow-origin",
 		})
 		return false
 	}
@@ -83,7 +83,7 @@ func (g guard) admits(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// hostOK reports whether a Host header names this machine or what was listed.
+// hostOK reports whether a Host header names this machine or a listed host.
 func (g guard) hostOK(host string) bool {
 	host = strings.ToLower(host)
 	name := host
@@ -93,7 +93,8 @@ func (g guard) hostOK(host string) bool {
 	return isLoopback(name) || slices.Contains(g.hosts, host) || slices.Contains(g.hosts, name) || slices.Contains(g.hosts, "["+name+"]")
 }
 
-// authorized finds out who sends a request, and answers who has no token that counts.
+// authorized returns the sender of a request. It responds to a request without a valid
+// token.
 func (s *Server) authorized(w http.ResponseWriter, r *http.Request) (who mcp.Bearer, ok bool) {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	given = strings.TrimSpace(given)
@@ -106,10 +107,10 @@ func (s *Server) authorized(w http.ResponseWriter, r *http.Request) (who mcp.Bea
 		}
 	}
 	w.Header().Set("WWW-Authenticate", `Bearer realm="cairn"`)
-	if aboutMemories(r.URL.EscapedPath()) {
+	if isMemoryPath(r.URL.EscapedPath()) {
 		refuse(w, refusal{
 			status: http.StatusUnauthorized, code: "unauthorized", message: "the token is missing, unknown, expired or revoked",
-			hint: "send Authorization: Bearer TOKEN; `cairn http-token` prints the owner's, `cairn token create` makes others",
+			hint: "send Authorization: Bearer TOKEN; `cairn http-token` prints the owner's, `cairn token create` creates others",
 		})
 		return who, false
 	}
@@ -117,7 +118,7 @@ func (s *Server) authorized(w http.ResponseWriter, r *http.Request) (who mcp.Bea
 	return who, false
 }
 
-// bearer finds who bears another token than the owner's.
+// bearer returns the bearer of a token other than the owner's.
 func (s *Server) bearer(ctx context.Context, given string) (who mcp.Bearer, ok bool) {
 	if s.config.Bearer == nil || given == "" {
 		return who, false
@@ -129,10 +130,10 @@ func (s *Server) bearer(ctx context.Context, given string) (who mcp.Bearer, ok b
 	return who, ok
 }
 
-// bearerKey is where a request's context has who sends it.
+// bearerKey is the context key of a request's bearer.
 type bearerKey struct{}
 
-// bearerOf is who sends a request that was let in.
+// bearerOf returns the bearer of an accepted request.
 func bearerOf(r *http.Request) mcp.Bearer {
 	who, ok := r.Context().Value(bearerKey{}).(mcp.Bearer)
 	if !ok {
@@ -141,15 +142,14 @@ func bearerOf(r *http.Request) mcp.Bearer {
 	return who
 }
 
-// isToken compares a text with the token, in a time that does not tell how much of a
-// wrong one is right.
+// isToken compares a text with the token in constant time.
 func (s *Server) isToken(ctx context.Context, given string) bool {
 	want := s.token(ctx)
 	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(strings.TrimSpace(given)))
 	return want != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// token is the token that counts now, "" if nobody is let in.
+// token returns the valid token, "" if there is none.
 func (s *Server) token(ctx context.Context) string {
 	token, err := s.config.Token()
 	if err != nil {

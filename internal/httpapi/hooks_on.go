@@ -12,11 +12,10 @@ import (
 	"cairn/internal/crashpoint"
 )
 
-// answering is what a listener serves instead of h, so that after_ack is passed: behind
-// the answer to a write of a memory, whose client has all of it then. Calls of tools do
-// not say in their answer that they wrote; such a call is taken for a writer if
-// something was written meanwhile.
-func answering(h http.Handler) http.Handler {
+// passAfterAck returns the handler of a listener. It passes the crash point after_ack when
+// the client has the complete response to a write of a memory. Responses of tools do not
+// show whether they wrote; a tool call counts as a write if anything was written meanwhile.
+func passAfterAck(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || !slices.ContainsFunc(crashpoint.Armed(), func(p crashpoint.Point) bool { return p.At == crashpoint.AfterAck }) {
 			h.ServeHTTP(w, r)
@@ -24,7 +23,7 @@ func answering(h http.Handler) http.Handler {
 		}
 		isTool := r.URL.Path == "/mcp" || r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/v1/projects/")
 		before := crashpoint.Writes()
-		whole := &held{ResponseWriter: w, status: http.StatusOK}
+		whole := &bufferedResponse{ResponseWriter: w, status: http.StatusOK}
 		h.ServeHTTP(whole, r)
 		if whole.status != http.StatusNoContent {
 			w.Header().Set("Content-Length", fmt.Sprint(whole.body.Len()))
@@ -39,14 +38,14 @@ func answering(h http.Handler) http.Handler {
 	})
 }
 
-// held keeps an answer until it is whole.
-type held struct {
+// bufferedResponse keeps a response until it is complete.
+type bufferedResponse struct {
 	http.ResponseWriter
 	status int
 	body   bytes.Buffer
 }
 
-func (w *held) WriteHeader(status int)         { w.status = status }
-func (w *held) Write(data []byte) (int, error) { return w.body.Write(data) }
-func (w *held) FlushError() error              { return nil }
-func (w *held) Unwrap() http.ResponseWriter    { return w.ResponseWriter }
+func (w *bufferedResponse) WriteHeader(status int)         { w.status = status }
+func (w *bufferedResponse) Write(data []byte) (int, error) { return w.body.Write(data) }
+func (w *bufferedResponse) FlushError() error              { return nil }
+func (w *bufferedResponse) Unwrap() http.ResponseWriter    { return w.ResponseWriter }

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// What one server works on at a time. Callers beyond it are refused at once, so that
-// whoever is let in gets an answer and memory stays bounded.
+// Limits of the work of one server. Calls beyond them are rejected immediately, so that
+// accepted calls get a response and the memory stays limited.
 const (
 	maxCalls   = 1024
 	maxStreams = 4096
 	maxBody    = 16 << 20  // bytes of one request
-	maxBodies  = 256 << 20 // bytes of all calls at once
-	maxOpening = 64 << 10  // bytes of a request that opens a stream; they stay as long as it does
+	maxBodies  = 256 << 20 // bytes of all concurrent calls
+	maxOpening = 64 << 10  // bytes of a request that opens a stream, kept as long as the stream
 )
 
-// busyFor is when a server that has no room may have some again.
+// busyFor is the Retry-After of a server without capacity.
 const busyFor = time.Second
 
-// gate lets so many requests in.
+// gate limits the number of concurrent requests.
 type gate struct {
 	calls, streams chan struct{}
 	bodies         atomic.Int64
@@ -31,7 +31,7 @@ func newGate() *gate {
 	return &gate{calls: make(chan struct{}, maxCalls), streams: make(chan struct{}, maxStreams)}
 }
 
-// pass answers by next if there is room for a call or a stream.
+// pass calls next if there is capacity for a call or a stream.
 func (g *gate) pass(w http.ResponseWriter, r *http.Request, stream bool, next http.HandlerFunc) {
 	places, most := g.calls, int64(maxBody)
 	if stream {
@@ -40,8 +40,8 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, stream bool, next ht
 	g.admit(w, r, places, most, func() { next(w, r) })
 }
 
-// admit answers by next if there is a place and room for a body of at most so many
-// bytes. One of unknown length counts as one of the longest, that of a stream as none.
+// admit calls next if there is a free place and memory for a body of at most most bytes. A
+// body of unknown length counts as one of the maximum length, a stream's as none.
 func (g *gate) admit(w http.ResponseWriter, r *http.Request, places chan struct{}, most int64, next func()) {
 	size := r.ContentLength
 	if size > most {
@@ -70,19 +70,19 @@ func (g *gate) admit(w http.ResponseWriter, r *http.Request, places chan struct{
 	next()
 }
 
-// isStream reports whether a request to MCP stays open for notices.
+// isStream reports whether an MCP request stays open for notifications.
 func isStream(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen"
 }
 
 func busy(w http.ResponseWriter) {
 	refuse(w, refusal{
-		status: http.StatusServiceUnavailable, code: "resource_busy", message: "the server has too much to do",
+		status: http.StatusServiceUnavailable, code: "resource_busy", message: "the server is overloaded",
 		hint: "try again", retry: busyFor,
 	})
 }
 
-// tooLong refuses a body of more than most bytes; actual is how many there are at least.
+// tooLong rejects a body of more than most bytes; actual is its minimum length.
 func tooLong(w http.ResponseWriter, most, actual int64) {
 	w.Header().Set("Connection", "close") // instead of reading it all
 	refuse(w, refusal{
@@ -91,19 +91,19 @@ func tooLong(w http.ResponseWriter, most, actual int64) {
 	})
 }
 
-// rate bounds the calls of each client address. An address that has not called for
-// a minute leaves nothing behind.
+// rate limits the calls of each client address. It forgets an address after a minute without
+// calls.
 type rate struct {
 	mu    sync.Mutex
 	every time.Duration        // between calls, on average
-	due   map[string]time.Time // when an address would be through with its calls at that pace
+	due   map[string]time.Time // when the calls of an address would be complete at that rate
 }
 
 func newRate(perMinute int) *rate {
 	return &rate{every: time.Minute / time.Duration(perMinute), due: map[string]time.Time{}}
 }
 
-// wait lets a call pass, with 0, or says when the next one may.
+// wait returns 0 if a call is allowed, else the time until the next one is.
 func (r *rate) wait(address string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,8 +125,7 @@ func (r *rate) wait(address string, now time.Time) time.Duration {
 	return 0
 }
 
-// exceeded counts a call and refuses it when there were too many. A nil rate lets all
-// pass.
+// exceeded counts a call and rejects it if there were too many. A nil rate allows all.
 func (r *rate) exceeded(w http.ResponseWriter, request *http.Request) bool {
 	if r == nil {
 		return false
@@ -138,7 +137,7 @@ func (r *rate) exceeded(w http.ResponseWriter, request *http.Request) bool {
 	return wait > 0
 }
 
-// addressOf is the address that a request comes from, without the port.
+// addressOf returns the client address of a request, without the port.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"cairn/internal/web"
 )
 
-// linkLife is how long a link that signs in can be used.
+// linkLife is the lifetime of a sign-in link.
 const linkLife = time.Minute
 
-// SignInLink is the path and query of a link that signs in the browser that opens it first,
-// at a server over the data directory dir, within a minute from now, and shows the page at
-// next. The link holds no token.
+// SignInLink returns the path and query of a sign-in link for a server of the data directory
+// dir. The first browser that opens it within a minute is signed in and gets the page next.
+// The link does not contain the token.
 //
 // Errors: those of ReadToken.
 func SignInLink(dir, next string, now time.Time) (string, error) {
@@ -29,8 +29,8 @@ func SignInLink(dir, next string, now time.Time) (string, error) {
 	return web.SignInPath + "?" + q.Encode(), nil
 }
 
-// use takes a link's text once: it reports whether the link is of this token, still good and
-// was not used at this server before.
+// use reports whether a link belongs to this token, is still valid and was not used at this
+// server before. It marks the link as used.
 func (s *sessions) use(token, value string, now time.Time) bool {
 	at := strings.LastIndexByte(value, '.')
 	if token == "" || at < 0 || !hmac.Equal([]byte(value[at+1:]), []byte(signed(token, "link", value[:at]))) {

@@ -22,50 +22,50 @@ import (
 	"cairn/internal/memory/rules"
 )
 
-// maxMemoryBody is the most bytes of a request about memories (memories §5.1).
+// maxMemoryBody is the maximum number of bytes of a request about memories (memories §5.1).
 const maxMemoryBody = 1 << 20
 
-// asked is one request about memories.
-type asked struct {
+// memoryRequest is a request about memories.
+type memoryRequest struct {
 	*Server
 	w      *response
 	r      *http.Request
-	vars   []string // what stands in the path for {}, unescaped
+	vars   []string // the values of {} in the path, unescaped
 	query  *arguments
 	caller memory.Caller
 }
 
-// answer is what a request is answered with. body is JSON, unless it is one of the
-// texts below.
-type answer struct {
+// memoryResponse is the response to a request about memories. body is encoded as JSON,
+// unless it is a plain or lines.
+type memoryResponse struct {
 	status  int
 	body    any // nil for none
 	receipt memory.WriteInfo
 	header  map[string]string
 }
 
-// plain is a body of text, lines one of JSON lines.
+// plain is a text body, lines a body of JSON lines.
 type (
 	plain string
 	lines []byte
 )
 
-// endpoint answers one method of a route.
+// endpoint handles one method of a route.
 type endpoint struct {
-	do         func(a *asked) (answer, error)
-	kinds      []string // media types that a body may have; JSON if there are none
-	repeatable []string // parameters of the query that may be repeated
-	waits      bool     // for something outside of this process, so that it has a place of its own and no time to be over by
+	do         func(a *memoryRequest) (memoryResponse, error)
+	kinds      []string // allowed media types of the body; JSON if empty
+	repeatable []string // query parameters that may be repeated
+	waits      bool     // waits for something outside this process, so it has separate capacity and no time limit
 }
 
-// route is a path below /v1, with {} for a segment and behind a colon what is done.
+// route is a path below /v1 with its methods; {} stands for one segment.
 type route struct {
 	segments []string
 	verb     string
 	methods  map[string]endpoint
 }
 
-// memoryRoutes are the routes of memories §3.
+// memoryRoutes returns the routes of memories §3.
 func memoryRoutes() []route {
 	var routes []route
 	for path, methods := range map[string]map[string]endpoint{
@@ -109,9 +109,9 @@ func memoryRoutes() []route {
 	return routes
 }
 
-// aboutMemories reports whether a path belongs to memories, so that also what goes
-// wrong before it is routed is told as there.
-func aboutMemories(escaped string) bool {
+// isMemoryPath reports whether a path belongs to memories. Then errors before the routing
+// have the form of memories too.
+func isMemoryPath(escaped string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(escaped, "/v1/"), "/")
 	first, _, _ = strings.Cut(first, ":")
 	switch first {
@@ -121,7 +121,7 @@ func aboutMemories(escaped string) bool {
 	return strings.HasPrefix(escaped, "/memories/")
 }
 
-// findMemoryRoute finds the methods of an escaped path, and what stands for {} in it.
+// findMemoryRoute returns the methods of an escaped path, and the values of {} in it.
 func (s *Server) findMemoryRoute(escaped string) (methods map[string]endpoint, vars []string, ok bool) {
 	rest, versioned := strings.CutPrefix(escaped, "/v1/")
 	if !versioned {
@@ -159,20 +159,20 @@ func (r route) match(segments []string) (vars []string, ok bool) {
 	return vars, true
 }
 
-// remember answers a request about memories of a bearer who was let in.
-func (s *Server) remember(w *response, r *http.Request, who mcp.Bearer) {
+// serveMemories serves a request about memories of an accepted bearer.
+func (s *Server) serveMemories(w *response, r *http.Request, who mcp.Bearer) {
 	methods, vars, ok := s.findMemoryRoute(r.URL.EscapedPath())
 	if !ok || s.config.Cairn == nil {
-		refuse(w, refusal{status: http.StatusNotFound, code: "not_found", message: "there is nothing here", hint: "memories §3 lists the routes"})
+		refuse(w, refusal{status: http.StatusNotFound, code: "not_found", message: "this route does not exist", hint: "memories §3 lists the routes"})
 		return
 	}
 	e, ok := methods[r.Method]
 	if !ok {
 		names := slices.Sorted(maps.Keys(methods))
-		allowed(w, r, slices.DeleteFunc(names, func(m string) bool { return m == http.MethodHead })...)
+		checkMethod(w, r, slices.DeleteFunc(names, func(m string) bool { return m == http.MethodHead })...)
 		return
 	}
-	a := &asked{Server: s, w: w, r: r, vars: vars, caller: memory.Caller{
+	a := &memoryRequest{Server: s, w: w, r: r, vars: vars, caller: memory.Caller{
 		User: who.User, Level: who.Level, Trace: w.Header().Get("Traceparent"), ProjectID: s.config.Project, Remote: true,
 	}}
 	places := s.gate.calls
@@ -182,14 +182,14 @@ func (s *Server) remember(w *response, r *http.Request, who mcp.Bearer) {
 	s.gate.admit(w, r, places, maxMemoryBody, func() { a.answer(e) })
 }
 
-// answer reads the request's head, does what was asked and writes what came of it.
-func (a *asked) answer(e endpoint) {
+// answer reads the request's head, calls the endpoint and writes the response.
+func (a *memoryRequest) answer(e endpoint) {
 	err := a.head(e)
-	var out answer
+	var out memoryResponse
 	if err == nil {
 		out, err = e.do(a)
 	}
-	if _, done := errors.AsType[*refused](err); done {
+	if _, done := errors.AsType[*alreadyRefused](err); done {
 		return
 	}
 	h := a.w.Header()
@@ -213,14 +213,14 @@ func (a *asked) answer(e endpoint) {
 	}
 }
 
-func (a *asked) write(status int, kind string, body []byte) {
+func (a *memoryRequest) write(status int, kind string, body []byte) {
 	a.w.Header().Set("Content-Type", kind)
 	a.w.WriteHeader(status)
-	_, _ = a.w.Write(body) // a client that is gone is nobody's error
+	_, _ = a.w.Write(body) // a disconnected client is not an error
 }
 
-// head reads what every request may carry besides its body.
-func (a *asked) head(e endpoint) (err error) {
+// head reads the headers and parameters that every request can have.
+func (a *memoryRequest) head(e endpoint) (err error) {
 	if a.query, err = queryParameters(a.r.URL.RawQuery, e.repeatable...); err != nil {
 		return err
 	}
@@ -247,8 +247,8 @@ func (a *asked) head(e endpoint) (err error) {
 	return nil
 }
 
-// mediaType is what a Content-Type says, "" for something that cannot be read. Text
-// counts in UTF-8 only.
+// mediaType returns the media type of a Content-Type header, "" if it is invalid. Text must
+// be UTF-8.
 func mediaType(sent []string) string {
 	if len(sent) != 1 {
 		return ""
@@ -260,8 +260,8 @@ func mediaType(sent []string) string {
 	return kind
 }
 
-// raw reads the whole body. One that is too long, or does not come, is answered here.
-func (a *asked) raw() ([]byte, error) {
+// raw reads the whole body. It responds itself to a body that is too long or too slow.
+func (a *memoryRequest) raw() ([]byte, error) {
 	body, err := io.ReadAll(a.r.Body)
 	if err == nil {
 		return body, nil
@@ -275,11 +275,11 @@ func (a *asked) raw() ([]byte, error) {
 	default:
 		return nil, invalid("body", "the body could not be read")
 	}
-	return nil, new(refused)
+	return nil, new(alreadyRefused)
 }
 
-// body reads the body's members.
-func (a *asked) body() (*arguments, error) {
+// body reads the members of the body.
+func (a *memoryRequest) body() (*arguments, error) {
 	raw, err := a.raw()
 	if err != nil {
 		return nil, err
@@ -287,8 +287,8 @@ func (a *asked) body() (*arguments, error) {
 	return bodyArguments(raw)
 }
 
-// bodiless is for what takes no members.
-func (a *asked) bodiless() error {
+// requireNoBody returns an error if the body has members.
+func (a *memoryRequest) requireNoBody() error {
 	body, err := a.body()
 	if err != nil {
 		return err
@@ -296,8 +296,8 @@ func (a *asked) bodiless() error {
 	return a.done(body)
 }
 
-// done reports what was wrong in the body and in the query.
-func (a *asked) done(more ...*arguments) error {
+// done returns the first error of the body and the query.
+func (a *memoryRequest) done(more ...*arguments) error {
 	for _, arguments := range append(more, a.query) {
 		if err := arguments.done(); err != nil {
 			return err
@@ -306,21 +306,21 @@ func (a *asked) done(more ...*arguments) error {
 	return nil
 }
 
-// patient takes the limit for reading away, which would end the request's context
-// while it is worked on.
-func (a *asked) patient() {
-	_ = http.NewResponseController(a.w).SetReadDeadline(time.Time{}) // where there is none, as in a test without a connection, none need go
+// clearReadDeadline removes the time limit for reading, which would otherwise end the
+// request's context during its work.
+func (a *memoryRequest) clearReadDeadline() {
+	_ = http.NewResponseController(a.w).SetReadDeadline(time.Time{}) // fails only without a connection, as in some tests
 }
 
-// failed answers with an error (memories §9).
-func (a *asked) failed(err error) {
+// failed sends an error (memories §9).
+func (a *memoryRequest) failed(err error) {
 	f, known := errors.AsType[*fault.Error](err)
 	switch {
 	case !known && a.r.Context().Err() != nil:
-		refuse(a.w, refusal{status: http.StatusServiceUnavailable, code: memory.CodeStopping, message: "the call was cut off", hint: "try again", retry: busyFor})
+		refuse(a.w, refusal{status: http.StatusServiceUnavailable, code: memory.CodeStopping, message: "the call was cancelled", hint: "try again", retry: busyFor})
 		return
 	case !known:
-		f = fault.New(fault.Internal, memory.CodeInternal, "internal error").WithHint("see what the server logged")
+		f = fault.New(fault.Internal, memory.CodeInternal, "internal error").WithHint("see the server's log")
 	}
 	id := a.w.Header().Get("Request-Id")
 	if f.Kind == fault.Internal || f.Kind == fault.Unavailable {
@@ -339,8 +339,8 @@ func (a *asked) failed(err error) {
 }
 
 // reading answers what a method of memory.Service says.
-func reading[T any](a *asked, ask func(context.Context, *memory.Service, memory.Caller) (T, error)) (answer, error) {
-	out := answer{status: http.StatusOK}
+func reading[T any](a *memoryRequest, ask func(context.Context, *memory.Service, memory.Caller) (T, error)) (memoryResponse, error) {
+	out := memoryResponse{status: http.StatusOK}
 	err := a.config.Cairn.Memories().Read(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		v, err := ask(ctx, b, c)
 		out.body = v
@@ -350,8 +350,8 @@ func reading[T any](a *asked, ask func(context.Context, *memory.Service, memory.
 }
 
 // writing answers what a method of memory.Service that stores something says.
-func writing[T any](a *asked, status int, do func(context.Context, *memory.Service, memory.Caller) (T, memory.WriteInfo, error)) (answer, error) {
-	out := answer{status: status}
+func writing[T any](a *memoryRequest, status int, do func(context.Context, *memory.Service, memory.Caller) (T, memory.WriteInfo, error)) (memoryResponse, error) {
+	out := memoryResponse{status: status}
 	err := a.config.Cairn.Memories().Write(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		v, receipt, err := do(ctx, b, c)
 		out.body, out.receipt = v, receipt
@@ -361,11 +361,11 @@ func writing[T any](a *asked, status int, do func(context.Context, *memory.Servi
 }
 
 // deleting answers a delete.
-func deleting(a *asked, do func(context.Context, *memory.Service, memory.Caller) (memory.WriteInfo, error)) (answer, error) {
-	if err := a.bodiless(); err != nil {
-		return answer{}, err
+func deleting(a *memoryRequest, do func(context.Context, *memory.Service, memory.Caller) (memory.WriteInfo, error)) (memoryResponse, error) {
+	if err := a.requireNoBody(); err != nil {
+		return memoryResponse{}, err
 	}
-	a.patient()
+	a.clearReadDeadline()
 	out, err := writing(a, http.StatusNoContent, func(ctx context.Context, b *memory.Service, c memory.Caller) (any, memory.WriteInfo, error) {
 		r, err := do(ctx, b, c)
 		return nil, r, err
@@ -374,7 +374,7 @@ func deleting(a *asked, do func(context.Context, *memory.Service, memory.Caller)
 	return out, err
 }
 
-// maxCorrelation is how long Idempotency-Key, Request-Id and traceparent may be.
+// maxCorrelation is the maximum length of Idempotency-Key, Request-Id and traceparent.
 const maxCorrelation = 64
 
 // isPrintable reports whether a text has 1 to most bytes of printable ASCII.
@@ -382,7 +382,7 @@ func isPrintable(text string, most int) bool {
 	return text != "" && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// keyOf is the idempotency key that a request's header has, "" for none.
+// keyOf returns the idempotency key in a request's header, "" if there is none.
 func keyOf(r *http.Request) (string, error) {
 	sent := r.Header.Values("Idempotency-Key")
 	if len(sent) == 0 {
@@ -394,7 +394,7 @@ func keyOf(r *http.Request) (string, error) {
 	return sent[0], nil
 }
 
-// echo says in the head of an answer under which key a call can be repeated.
+// echo adds the idempotency key of a call to the response's headers.
 func echo(h http.Header, r memory.WriteInfo) {
 	if r.Key != "" {
 		h.Set("Idempotency-Key", r.Key)
@@ -404,8 +404,8 @@ func echo(h http.Header, r memory.WriteInfo) {
 	}
 }
 
-// correlate echoes a request's Request-Id and traceparent, or those that it gets here
-// because it has none, or none that can be used (memories §9).
+// correlate sends a request's Request-Id and traceparent back. Missing or invalid ones are
+// replaced by new ones (memories §9).
 func correlate(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Request-Id")
 	if !isPrintable(id, maxCorrelation) {
@@ -415,7 +415,7 @@ func correlate(w http.ResponseWriter, r *http.Request) {
 	if !isTraceparent(trace) {
 		var random [24]byte
 		_, _ = rand.Read(random[:]) // never fails
-		random[0] |= 1              // all zeros would be none
+		random[0] |= 1              // an id must not be all zeros
 		random[16] |= 1
 		trace = fmt.Sprintf("00-%x-%x-00", random[:16], random[16:])
 	}

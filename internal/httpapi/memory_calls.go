@@ -14,83 +14,83 @@ import (
 	"cairn/internal/memory"
 )
 
-func listVaults(a *asked) (answer, error) {
+func listVaults(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Vaults, error) {
 		return b.Vaults(ctx, c)
 	})
 }
 
-func createVault(a *asked) (answer, error) {
+func createVault(a *memoryRequest) (memoryResponse, error) {
 	body, err := a.body()
 	if err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	v := memory.NewVault{Title: body.string("title"), Description: body.string("description")}
 	if err := a.done(body); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Vault, memory.WriteInfo, error) {
 		return b.CreateVault(ctx, c, v)
 	})
 }
 
-func getVault(a *asked) (answer, error) {
+func getVault(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Vault, error) {
 		return b.Vault(ctx, c, a.vars[0])
 	})
 }
 
-func deleteVault(a *asked) (answer, error) {
+func deleteVault(a *memoryRequest) (memoryResponse, error) {
 	return deleting(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.WriteInfo, error) {
 		return b.DeleteVault(ctx, c, a.vars[0])
 	})
 }
 
-func listMemories(a *asked) (answer, error) {
+func listMemories(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Memories, error) {
 		return b.Memories(ctx, c, a.vars[0])
 	})
 }
 
-func createMemory(a *asked) (answer, error) {
+func createMemory(a *memoryRequest) (memoryResponse, error) {
 	body, err := a.body()
 	if err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	m := memory.NewMemory{VaultID: a.vars[0], Title: body.string("title"), MemoryType: body.id("memoryType"), Description: body.string("description")}
 	if err := a.done(body); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Memory, memory.WriteInfo, error) {
 		return b.CreateMemory(ctx, c, m)
 	})
 }
 
-func getMemory(a *asked) (answer, error) {
+func getMemory(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Memory, error) {
 		return b.Memory(ctx, c, a.vars[0])
 	})
 }
 
-func deleteMemory(a *asked) (answer, error) {
+func deleteMemory(a *memoryRequest) (memoryResponse, error) {
 	return deleting(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.WriteInfo, error) {
 		return b.DeleteMemory(ctx, c, a.vars[0])
 	})
 }
 
-// asSent is an error about an argument under the name that it has in a body.
+// asSent returns an error about an argument with the argument's name in the body.
 func asSent(err error, names ...string) error {
 	f := fault.As(err)
 	if f == nil {
@@ -109,18 +109,18 @@ func asSent(err error, names ...string) error {
 	return err
 }
 
-func addEntry(a *asked) (answer, error) {
+func addEntry(a *memoryRequest) (memoryResponse, error) {
 	body, err := a.body()
 	if err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	e := memory.NewEntry{
 		MemoryID: a.vars[0], RawEntry: body.string("rawEntry"), Summary: body.string("summary"), Tags: body.tags(),
 		Metadata: body.object("metadata"), SessionID: body.id("sessionId"),
 	}
-	body.take("creationTime") // the server's alone to say (memories §2)
+	body.take("creationTime") // only the server sets it (memories §2)
 	if err := a.done(body); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	out, err := writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Added, memory.WriteInfo, error) {
 		return b.AddEntry(ctx, c, e)
@@ -131,7 +131,7 @@ func addEntry(a *asked) (answer, error) {
 	return out, asSent(err, "session_id", "sessionId")
 }
 
-func listEntries(a *asked) (answer, error) {
+func listEntries(a *memoryRequest) (memoryResponse, error) {
 	l := memory.ListArgs{MemoryID: a.vars[0], Before: a.query.id("before"), After: a.query.id("after"), Tags: a.query.texts("tag"), SessionID: a.query.id("session_id")}
 	if n := a.query.number("limit"); n != nil {
 		l.Limit = *n
@@ -142,63 +142,63 @@ func listEntries(a *asked) (answer, error) {
 		}
 	}
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Listed, error) {
 		return b.ListEntries(ctx, c, l)
 	})
 }
 
-func getEntry(a *asked) (answer, error) {
+func getEntry(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Entry, error) {
 		return b.GetEntry(ctx, c, a.vars[0], a.vars[1])
 	})
 }
 
-func patchEntry(a *asked) (answer, error) {
+func patchEntry(a *memoryRequest) (memoryResponse, error) {
 	body, err := a.body()
 	if err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	p := memory.Patch{Tags: body.tags()}
 	if text, there := body.text("summary"); there {
 		p.Summary = &text
 	}
 	if err := a.done(body); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Entry, memory.WriteInfo, error) {
 		return b.PatchEntry(ctx, c, a.vars[0], a.vars[1], p)
 	})
 }
 
-func correctEntry(a *asked) (answer, error) {
+func correctEntry(a *memoryRequest) (memoryResponse, error) {
 	body, err := a.body()
 	if err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	k := memory.Correction{CorrectedEntryID: body.string("correctedEntryId"), Reason: body.string("reason")}
 	if err := a.done(body); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Entry, memory.WriteInfo, error) {
 		return b.CorrectEntry(ctx, c, a.vars[0], a.vars[1], k)
 	})
 }
 
-func deleteEntry(a *asked) (answer, error) {
+func deleteEntry(a *memoryRequest) (memoryResponse, error) {
 	return deleting(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.WriteInfo, error) {
 		return b.DeleteEntry(ctx, c, a.vars[0], a.vars[1])
 	})
 }
 
-func listInflight(a *asked) (answer, error) {
+func listInflight(a *memoryRequest) (memoryResponse, error) {
 	limit := a.query.number("limit")
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.InflightList, error) {
 		return b.ListInflight(ctx, c, a.vars[0], orZero(limit))
@@ -212,9 +212,9 @@ func orZero(n *int64) int64 {
 	return *n
 }
 
-func getInflight(a *asked) (answer, error) {
+func getInflight(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (map[string]memory.Inflight, error) {
 		e, err := b.GetInflight(ctx, c, a.vars[0], a.vars[1])
@@ -222,10 +222,10 @@ func getInflight(a *asked) (answer, error) {
 	})
 }
 
-func getContext(a *asked) (answer, error) {
+func getContext(a *memoryRequest) (memoryResponse, error) {
 	at := a.query.string("at")
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	if at != "" {
 		return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.PastDocument, error) {
@@ -242,7 +242,7 @@ func getContext(a *asked) (answer, error) {
 	return out, err
 }
 
-// wantsText reports whether Accept names plain text, and JSON not before it.
+// wantsText reports whether Accept names plain text, and does not name JSON before it.
 func wantsText(accept []string) bool {
 	text, object := 0.0, 0.0
 	for _, one := range strings.Split(strings.Join(accept, ","), ",") {
@@ -265,7 +265,7 @@ func wantsText(accept []string) bool {
 	return text > object
 }
 
-func putContext(a *asked) (answer, error) {
+func putContext(a *memoryRequest) (memoryResponse, error) {
 	kind := mediaType(a.r.Header.Values("Content-Type"))
 	session, inQuery := a.query.text("session_id")
 	d := memory.NewDocument{MemoryID: a.vars[0], SessionID: session}
@@ -275,13 +275,13 @@ func putContext(a *asked) (answer, error) {
 			err = a.done()
 		}
 		if err != nil {
-			return answer{}, err
+			return memoryResponse{}, err
 		}
 		d.Markdown = string(text)
 	} else {
 		body, err := a.body()
 		if err != nil {
-			return answer{}, err
+			return memoryResponse{}, err
 		}
 		if there, ok := body.text("session_id"); ok {
 			if d.SessionID = there; inQuery && there != session {
@@ -290,7 +290,7 @@ func putContext(a *asked) (answer, error) {
 		}
 		d.Markdown = body.markdown()
 		if err := a.done(body); err != nil {
-			return answer{}, err
+			return memoryResponse{}, err
 		}
 	}
 	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Document, memory.WriteInfo, error) {
@@ -298,12 +298,12 @@ func putContext(a *asked) (answer, error) {
 	})
 }
 
-// markdown is a context under one of its two names.
+// markdown takes a context, which has two possible names.
 func (a *arguments) markdown() string {
 	text, there := a.text("markdown")
 	content, too := a.text("content")
 	if there && too && text != content {
-		a.fail(invalid("markdown", "markdown and content are given and differ"))
+		a.fail(invalid("markdown", "markdown and content have different values"))
 	}
 	if !there {
 		return content
@@ -311,11 +311,11 @@ func (a *arguments) markdown() string {
 	return text
 }
 
-func getTop(a *asked) (answer, error) {
+func getTop(a *memoryRequest) (memoryResponse, error) {
 	k := orZero(a.query.number("k"))
 	query, asks := a.query.text("query")
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	if asks {
 		return a.search(memory.SearchArgs{MemoryID: a.vars[0], Query: query, TopK: k})
@@ -325,52 +325,52 @@ func getTop(a *asked) (answer, error) {
 	})
 }
 
-func search(a *asked) (answer, error) {
+func search(a *memoryRequest) (memoryResponse, error) {
 	body, err := a.body()
 	if err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	s := memory.SearchArgs{
 		MemoryID: body.required("memoryId"), Query: body.string("query"), TopK: body.count("topK"), Mode: body.id("mode"),
 		Tags: body.tags(), SessionID: body.id("sessionId"),
 	}
 	if err := a.done(body); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	out, err := a.search(s)
 	return out, asSent(err, "memory_id", "memoryId", "session_id", "sessionId")
 }
 
-func (a *asked) search(s memory.SearchArgs) (answer, error) {
+func (a *memoryRequest) search(s memory.SearchArgs) (memoryResponse, error) {
 	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Found, error) {
 		return b.Search(ctx, c, s)
 	})
 }
 
-func awaitCommit(a *asked) (answer, error) {
+func awaitCommit(a *memoryRequest) (memoryResponse, error) {
 	a.log.WarnContext(a.r.Context(), "await_commit is deprecated, await_consistency replaces it", "request_id", a.w.Header().Get("Request-Id"))
 	return awaitConsistency(a)
 }
 
-func awaitConsistency(a *asked) (answer, error) {
+func awaitConsistency(a *memoryRequest) (memoryResponse, error) {
 	body, err := a.body()
 	if err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	timeout := memory.AwaitFor(body.integer("timeout_ms"))
 	if err := a.done(body); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
-	a.patient()
+	a.clearReadDeadline()
 	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (map[string]string, error) {
 		return map[string]string{"status": "consistent"}, b.AwaitConsistency(ctx, c, a.vars[0], timeout)
 	})
 }
 
-func exportMemory(a *asked) (answer, error) {
+func exportMemory(a *memoryRequest) (memoryResponse, error) {
 	after, limit := a.query.id("after"), orZero(a.query.number("limit"))
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (lines, error) {
 		page, err := b.Export(ctx, c, a.vars[0], after, limit)
@@ -386,13 +386,13 @@ func exportMemory(a *asked) (answer, error) {
 	})
 }
 
-func importMemory(a *asked) (answer, error) {
+func importMemory(a *memoryRequest) (memoryResponse, error) {
 	text, err := a.raw()
 	if err == nil {
 		err = a.done()
 	}
 	if err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Imported, memory.WriteInfo, error) {
 		done, err := b.Import(ctx, c, a.vars[0], bytes.NewReader(text), nil)
@@ -400,9 +400,9 @@ func importMemory(a *asked) (answer, error) {
 	})
 }
 
-func getPrompts(a *asked) (answer, error) {
+func getPrompts(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return reading(a, func(_ context.Context, b *memory.Service, _ memory.Caller) (memory.Prompts, error) {
 		p, warnings, err := b.Prompts(a.vars[0])
@@ -413,46 +413,50 @@ func getPrompts(a *asked) (answer, error) {
 	})
 }
 
-func replicationStatus(a *asked) (answer, error) {
+func replicationStatus(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	status, err := a.config.Cairn.Replication().Status(a.r.Context(), a.caller, false)
-	return answer{status: http.StatusOK, body: status}, err
+	return memoryResponse{status: http.StatusOK, body: status}, err
 }
 
-// commanding refuses who may not command the replication.
-func (a *asked) commanding() error {
+// commanding returns an error if the caller must not control the replication.
+func (a *memoryRequest) commanding() error {
 	if a.caller.Level == memory.Admin {
 		return nil
 	}
 	return fault.New(fault.Denied, memory.CodeForbidden, "the token's level is too low for this").WithHint("use a token of level admin")
 }
 
-func pauseReplication(a *asked) (answer, error)  { return a.setPaused(true) }
-func resumeReplication(a *asked) (answer, error) { return a.setPaused(false) }
+func pauseReplication(a *memoryRequest) (memoryResponse, error)  { return a.setPaused(true) }
+func resumeReplication(a *memoryRequest) (memoryResponse, error) { return a.setPaused(false) }
 
-func (a *asked) setPaused(paused bool) (answer, error) {
-	if err := a.bodiless(); err != nil {
-		return answer{}, err
+func (a *memoryRequest) setPaused(paused bool) (memoryResponse, error) {
+	if err := a.requireNoBody(); err != nil {
+		return memoryResponse{}, err
 	}
 	if err := a.commanding(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Service, _ memory.Caller) (map[string]bool, memory.WriteInfo, error) {
 		return map[string]bool{"paused": paused}, memory.WriteInfo{}, b.SetPaused(ctx, paused)
 	})
 }
 
-func retryFailed(a *asked) (answer, error)   { return a.failures(false, (*memory.Service).Retry) }
-func discardFailed(a *asked) (answer, error) { return a.failures(true, (*memory.Service).Discard) }
+func retryFailed(a *memoryRequest) (memoryResponse, error) {
+	return a.failures(false, (*memory.Service).Retry)
+}
+func discardFailed(a *memoryRequest) (memoryResponse, error) {
+	return a.failures(true, (*memory.Service).Discard)
+}
 
-// failures sends refused changes again or gives them up: those of local_ids, or all,
-// which has to be said where something is lost.
-func (a *asked) failures(loses bool, do func(*memory.Service, context.Context, memory.Caller, []string) (int, error)) (answer, error) {
+// failures sends refused changes again or discards them: those of local_ids, or all. If data
+// is lost, all must be set explicitly.
+func (a *memoryRequest) failures(loses bool, do func(*memory.Service, context.Context, memory.Caller, []string) (int, error)) (memoryResponse, error) {
 	body, err := a.body()
 	if err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	locals, all := body.texts("local_ids"), body.boolean("all")
 	if loses && len(locals) == 0 && !all {
@@ -462,30 +466,30 @@ func (a *asked) failures(loses bool, do func(*memory.Service, context.Context, m
 		body.fail(invalid("local_ids", "give local_ids or all"))
 	}
 	if err := a.done(body); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
 	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (map[string]int, error) {
 		n, err := do(b, ctx, c, locals)
 		if err == nil && n == 0 && len(locals) > 0 {
-			err = fault.New(fault.NotFound, memory.CodeNotFound, "nothing of that was refused").WithHint("GET /v1/replication lists what was")
+			err = fault.New(fault.NotFound, memory.CodeNotFound, "none of these changes was refused").WithHint("GET /v1/replication lists refused changes")
 		}
 		return map[string]int{"changes": n}, err
 	})
 }
 
-func drainReplication(a *asked) (answer, error) {
-	if err := a.bodiless(); err != nil {
-		return answer{}, err
+func drainReplication(a *memoryRequest) (memoryResponse, error) {
+	if err := a.requireNoBody(); err != nil {
+		return memoryResponse{}, err
 	}
 	if err := a.commanding(); err != nil {
-		return answer{}, err
+		return memoryResponse{}, err
 	}
-	a.patient()
+	a.clearReadDeadline()
 	r := a.config.Cairn.Replication()
 	err := r.Drain(a.r.Context(), a.caller, a.log)
 	var status cairn.ReplicationStatus
 	if err == nil {
 		status, err = r.Status(a.r.Context(), a.caller, false)
 	}
-	return answer{status: http.StatusOK, body: status}, err
+	return memoryResponse{status: http.StatusOK, body: status}, err
 }

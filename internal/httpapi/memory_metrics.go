@@ -12,14 +12,14 @@ import (
 	"cairn/internal/replica"
 )
 
-// summary writes how often something was measured, and what in all.
+// summary writes the count and the sum of a measurement.
 func (n *MetricsWriter) summary(name string, count, sum float64, labels ...string) {
 	n.put(name, "summary", "_sum", sum, labels...)
 	n.put(name, "summary", "_count", count, labels...)
 }
 
-// Memories writes the numbers of memories and of their replication (memories §14), as
-// this process counts them and the store has them. No label has an id.
+// Memories writes the metrics of memories and of their replication (memories §14), from
+// this process and from the store. No label contains an id.
 func (n *MetricsWriter) Memories(ctx context.Context, c *cairn.Cairn) error {
 	var backlog memory.Backlog
 	err := c.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
@@ -61,7 +61,7 @@ func backlogOfAll(ctx context.Context, b *memory.Service) (all memory.Backlog, e
 	return all, err
 }
 
-// shards writes what each shard did that was ever used.
+// shards writes the metrics of each shard that was used.
 func (n *MetricsWriter) shards(all []memory.ShardStats) {
 	for _, s := range all {
 		n.Counter("cairn_shard_submissions_total", float64(s.Submissions), "shard", strconv.Itoa(s.Shard))
@@ -91,7 +91,7 @@ func (n *MetricsWriter) measured(m memory.Measured) {
 	}
 }
 
-// replication writes what the replicators of this process did, all users' together.
+// replication writes the metrics of this process's replicators, for all users together.
 func (n *MetricsWriter) replication(ctx context.Context, c *cairn.Cairn) error {
 	_, health, err := c.Replication().Health(ctx, false)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"cairn/internal/store"
 )
 
-// ToolMetrics counts calls of tools and answers to requests. Its zero value is ready for
-// use, and it is safe for concurrent use.
+// ToolMetrics counts tool calls and HTTP responses. Its zero value is ready for use, and it
+// is safe for concurrent use.
 type ToolMetrics struct {
 	mu        sync.Mutex
 	calls     map[outcome]uint64
@@ -30,10 +30,10 @@ type ToolMetrics struct {
 	responses map[int]uint64              // by status
 }
 
-// outcome is how a call of a tool ended: ok, cancelled, or its fault's kind.
+// outcome is the result of a tool call: ok, cancelled, or the kind of its fault.
 type outcome struct{ tool, result string }
 
-// Seen counts a call that has ended, with its error if it failed.
+// Seen counts a completed call; err is nil on success.
 func (m *ToolMetrics) Seen(tool string, took time.Duration, err error) {
 	result := "ok"
 	if errors.Is(err, context.Canceled) {
@@ -62,14 +62,14 @@ func (m *ToolMetrics) answered(status int) {
 	m.responses[status]++
 }
 
-// toolBounds are the upper ends of the buckets of calls.
+// toolBounds are the upper bounds of the buckets for tool calls.
 var toolBounds = [...]time.Duration{
 	500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
 	50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond,
 	5 * time.Second, 10 * time.Second, 30 * time.Second,
 }
 
-// write writes what was counted, in a fixed order.
+// write writes the metrics in a fixed order.
 func (m *ToolMetrics) write(n *MetricsWriter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,25 +86,25 @@ func (m *ToolMetrics) write(n *MetricsWriter) {
 	}
 }
 
-// MetricsWriter writes numbers in Prometheus' text format. Those of one name must follow
-// each other.
+// MetricsWriter writes metrics in Prometheus' text format. Samples of one name must be
+// written one after the other.
 type MetricsWriter struct {
 	out  io.Writer
-	last string // the name that was written last
+	last string // the last written name
 }
 
-// Gauge writes a number that goes up and down; labels are names and values in turn.
+// Gauge writes a gauge; labels are alternating names and values.
 func (n *MetricsWriter) Gauge(name string, value float64, labels ...string) {
 	n.put(name, "gauge", "", value, labels...)
 }
 
-// Counter writes a number that only grows while the process lives.
+// Counter writes a counter.
 func (n *MetricsWriter) Counter(name string, value float64, labels ...string) {
 	n.put(name, "counter", "", value, labels...)
 }
 
-// Histogram writes how durations are distributed, as numbers of a unit: the buckets,
-// smallest first, then how many durations there were and their sum.
+// Histogram writes a histogram of durations in a unit: the buckets, smallest first, then
+// the count and the sum.
 func (n *MetricsWriter) Histogram(name string, d store.Distribution, unit time.Duration, labels ...string) {
 	ends, upto := d.Buckets()
 	for i, end := range ends {
@@ -133,10 +133,10 @@ func (n *MetricsWriter) put(name, kind, suffix string, value float64, labels ...
 	fmt.Fprintln(n.out, name, strconv.FormatFloat(value, 'g', -1, 64))
 }
 
-// metrics answers with all numbers. Those that cannot be had are left out, and the
-// failure is counted as cairn_metrics_failed.
+// metrics sends all metrics. Metrics that cannot be read are omitted, and the failure is
+// counted as cairn_metrics_failed.
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
-	if !allowed(w, r, http.MethodGet, http.MethodHead) {
+	if !checkMethod(w, r, http.MethodGet, http.MethodHead) {
 		return
 	}
 	var text bytes.Buffer
@@ -162,7 +162,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		failed = 1
-		s.log.WarnContext(r.Context(), "numbers of the store cannot be had", "error", err)
+		s.log.WarnContext(r.Context(), "metrics of the store cannot be read", "error", err)
 	}
 	n.Gauge("cairn_metrics_failed", failed)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
@@ -170,7 +170,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text.Bytes()) // a client that is gone is nobody's error
 }
 
-// Health is what /health says of the store.
+// Health is the state of the store for /health.
 type Health struct {
 	Version string // of the program
 	Schema  int    // of the store, 0 while there is none
@@ -180,12 +180,12 @@ type Health struct {
 	Replication cairn.ReplicationHealth
 }
 
-// healthLimit is how long the store may take to show that it lives.
+// healthLimit is the time limit for reading the store in /health.
 const healthLimit = time.Second
 
-// health answers anyone, always with 200 (memories §3).
+// health responds without a token, always with 200 (memories §3).
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
-	if !allowed(w, r, http.MethodGet, http.MethodHead) {
+	if !checkMethod(w, r, http.MethodGet, http.MethodHead) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), healthLimit)

@@ -20,34 +20,34 @@ import (
 	"cairn/internal/memory"
 )
 
-// mirror finds tools by their path.
+// mirror serves tools as JSON and finds them by their path.
 type mirror struct {
-	tools map[string]mirrored // by toolset/tool
-	index []listed
+	tools map[string]mirroredTool // by toolset/tool
+	index []listedTool
 }
 
-// mirrored is a tool with the argument that {key} fills, nil for none.
-type mirrored struct {
+// mirroredTool is a tool with the argument for {key}, nil if it has none.
+type mirroredTool struct {
 	mcp.Tool
 	project *mcp.Param
 }
 
-// listed is what GET /v1/tools says of a tool.
-type listed struct {
+// listedTool is a tool in GET /v1/tools.
+type listedTool struct {
 	Toolset     string          `json:"toolset"`
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Methods     []string        `json:"methods"`
 	Path        string          `json:"path"`
-	Project     string          `json:"project_argument,omitempty"` // what {key} fills
+	Project     string          `json:"project_argument,omitempty"` // the argument for {key}
 	Schema      json.RawMessage `json:"input_schema"`
 }
 
 func newMirror(c Config) (*mirror, error) {
-	m := &mirror{tools: map[string]mirrored{}, index: []listed{}}
+	m := &mirror{tools: map[string]mirroredTool{}, index: []listedTool{}}
 	for _, set := range c.Toolsets {
 		for _, t := range set.Tools {
-			found := mirrored{Tool: t}
+			found := mirroredTool{Tool: t}
 			for _, name := range set.Project {
 				if i := slices.IndexFunc(t.Params, func(p mcp.Param) bool { return p.Name == name }); i >= 0 {
 					found.project = &t.Params[i]
@@ -58,7 +58,7 @@ func newMirror(c Config) (*mirror, error) {
 			if err != nil {
 				return nil, err
 			}
-			l := listed{
+			l := listedTool{
 				Toolset: set.Name, Name: t.Name, Description: t.Description, Schema: schema,
 				Methods: methodsOf(t), Path: "/v1/projects/{key}/" + set.Name + "/" + t.Name,
 			}
@@ -84,31 +84,31 @@ func methodsOf(t mcp.Tool) []string {
 }
 
 func (m *mirror) list(w http.ResponseWriter, r *http.Request) {
-	if allowed(w, r, http.MethodGet, http.MethodHead) {
+	if checkMethod(w, r, http.MethodGet, http.MethodHead) {
 		writeJSON(w, http.StatusOK, map[string]any{"tools": m.index})
 	}
 }
 
-// allowed answers a request with another method.
-func allowed(w http.ResponseWriter, r *http.Request, methods ...string) bool {
+// checkMethod reports whether a request has one of the methods. It responds to others.
+func checkMethod(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 	if slices.Contains(methods, r.Method) {
 		return true
 	}
 	names := strings.Join(methods, ", ")
 	w.Header().Set("Allow", names)
 	refuse(w, refusal{
-		status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "this takes no " + fmt.Sprintf("%.20q", r.Method), hint: "use " + names,
+		status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "this route does not allow " + fmt.Sprintf("%.20q", r.Method), hint: "use " + names,
 	})
 	return false
 }
 
-// call is a tool that was asked for by its path.
+// call is a tool call, identified by its path.
 type call struct {
-	tool mirrored
+	tool mirroredTool
 	key  string // the project, not empty; "*" for the server's
 }
 
-// find reads /v1/projects/{key}/{toolset}/{tool} in an escaped path.
+// find parses an escaped path /v1/projects/{key}/{toolset}/{tool}.
 func (m *mirror) find(escaped string) (call, bool) {
 	rest, ok := strings.CutPrefix(escaped, "/v1/projects/")
 	key, name, found := strings.Cut(rest, "/")
@@ -126,12 +126,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, c call) {
 	if c.tool.ReadOnly {
 		methods = []string{http.MethodGet, http.MethodHead, http.MethodPost}
 	}
-	if !allowed(w, r, methods...) {
+	if !checkMethod(w, r, methods...) {
 		return
 	}
 	began := time.Now()
 	answer, err := s.ask(w, r, c)
-	if _, refused := errors.AsType[*refused](err); refused {
+	if _, refused := errors.AsType[*alreadyRefused](err); refused {
 		s.meter.Seen(c.tool.Name, time.Since(began), fault.New(fault.Invalid, "refused", "refused"))
 		return
 	}
@@ -152,13 +152,13 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, c call) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	}
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(answer.Body) // a client that is gone is nobody's error
+	_, _ = w.Write(answer.Body) // a disconnected client is not an error
 }
 
-// refused is the error of a request that was answered already.
-type refused struct{}
+// alreadyRefused is the error of a request that already has its response.
+type alreadyRefused struct{}
 
-func (*refused) Error() string { return "refused" }
+func (*alreadyRefused) Error() string { return "refused" }
 
 func (s *Server) ask(w http.ResponseWriter, r *http.Request, c call) (mcp.Response, error) {
 	var arguments json.RawMessage
@@ -180,7 +180,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, c call) (mcp.Respon
 		scope = mcp.Scope{Name: c.key}
 	}
 	from := mcp.CallInfo{AgentToken: r.Header.Get(mcp.AgentTokenHeader), Bearer: bearerOf(r), Trace: w.Header().Get("Traceparent")}
-	if c.tool.Errors == mcp.ErrorStatus { // the tools of memories, which alone know this header
+	if c.tool.Errors == mcp.ErrorStatus { // only the tools of memories accept this header
 		if from.Key, err = keyOf(r); err != nil {
 			return mcp.Response{}, err
 		}
@@ -188,7 +188,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, c call) (mcp.Respon
 	return c.tool.Invoke(r.Context(), arguments, scope, from)
 }
 
-// bodyOf reads the arguments of a POST; none are an empty object.
+// bodyOf reads the arguments of a POST; an empty body is an empty object.
 func bodyOf(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 	if sent := r.Header.Get("Content-Type"); sent != "" {
 		if kind, _, err := mime.ParseMediaType(sent); err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
@@ -196,13 +196,13 @@ func bodyOf(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 				status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", message: "the body must be JSON",
 				hint: "send it with Content-Type: application/json",
 			})
-			return nil, new(refused)
+			return nil, new(alreadyRefused)
 		}
 	}
 	body, err := io.ReadAll(r.Body)
 	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		tooLong(w, long.Limit, long.Limit+1)
-		return nil, new(refused)
+		return nil, new(alreadyRefused)
 	}
 	if err != nil {
 		w.Header().Set("Connection", "close")
@@ -211,7 +211,7 @@ func bodyOf(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 		} else {
 			refuse(w, refusal{status: http.StatusBadRequest, code: "invalid_argument", message: "the body could not be read", hint: "send it again"})
 		}
-		return nil, new(refused)
+		return nil, new(alreadyRefused)
 	}
 	if len(body) == 0 {
 		return json.RawMessage("{}"), nil
@@ -222,8 +222,8 @@ func bodyOf(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 	return body, nil
 }
 
-// withProject puts the project that the path names among the arguments. One that
-// is there and is another is refused.
+// withProject adds the project in the path to the arguments. It rejects arguments with
+// another project.
 func (c call) withProject(arguments json.RawMessage) (json.RawMessage, error) {
 	if !utf8.ValidString(c.key) {
 		return nil, fault.New(fault.Invalid, mcp.CodeInvalidArgument, "the project in the path must be valid Unicode")
@@ -234,7 +234,7 @@ func (c call) withProject(arguments json.RawMessage) (json.RawMessage, error) {
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(arguments, &fields) != nil {
-		return arguments, nil // the tool says what they must be
+		return arguments, nil // the tool reports the expected type
 	}
 	if fields == nil {
 		fields = map[string]json.RawMessage{}
@@ -242,8 +242,8 @@ func (c call) withProject(arguments json.RawMessage) (json.RawMessage, error) {
 	if given, there := fields[p.Name]; there && (string(given) != "null" || p.Kind == mcp.Project) {
 		var name string
 		if json.Unmarshal(given, &name) != nil || name != c.key {
-			e := fault.Newf(fault.Invalid, mcp.CodeInvalidArgument, "the path and argument %q name two projects", p.Name).
-				WithHint("leave the argument out, or use * in the path")
+			e := fault.Newf(fault.Invalid, mcp.CodeInvalidArgument, "the path and argument %q name different projects", p.Name).
+				WithHint("omit the argument, or use * in the path")
 			e.Details = map[string]any{"field": p.Name}
 			return nil, e
 		}
@@ -256,12 +256,12 @@ func (c call) withProject(arguments json.RawMessage) (json.RawMessage, error) {
 	return encode(fields)
 }
 
-// failed answers with the error of a call.
+// failed sends the error of a call.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, t mcp.Tool, err error) {
 	f, known := errors.AsType[*fault.Error](err)
 	switch {
 	case !known && r.Context().Err() != nil:
-		refuse(w, refusal{status: http.StatusServiceUnavailable, code: "stopping", message: "the call was cut off", hint: "try again", retry: busyFor})
+		refuse(w, refusal{status: http.StatusServiceUnavailable, code: "stopping", message: "the call was cancelled", hint: "try again", retry: busyFor})
 		return
 	case !known:
 		s.log.ErrorContext(r.Context(), "a tool failed", "tool", t.Name, "error", err)
@@ -275,9 +275,8 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, t mcp.Tool, err 
 	writeJSON(w, status, t.Envelope(err))
 }
 
-// statusOf is the status of an error: what mail and records have in upper case by its
-// code where mail says so (mail §2.1), a call that took too long, and as of memories any
-// other (memories §9).
+// statusOf returns the HTTP status of an error. For codes of mail it follows mail §2.1; a
+// timeout has its own status; all others follow memories §9.
 func statusOf(err error) int {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return http.StatusGatewayTimeout

@@ -14,17 +14,16 @@ import (
 	"cairn/internal/web"
 )
 
-// maxForm is how long a form may be that is sent, in bytes: 50,000 characters can
-// take twelve each.
+// maxForm is the maximum size of a form, in bytes: each of 50,000 characters can need twelve.
 const maxForm = 1 << 20
 
-// policy is what a page may load and do: nothing but its own style, script and images
+// policy is the Content-Security-Policy of pages: only their own style, script and images
 // (mail §13).
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// visit answers a request for a page. The checks are those of all requests, in the
-// same order, but a person may have signed in instead of sending the token, and what
-// is refused is told by a page.
+// visit serves a request for a page. The checks are those of all requests, in the same
+// order. But a login session is accepted instead of the token, and rejections are shown as a
+// page.
 func (s *Server) visit(w *response, r *http.Request) {
 	v := web.Visitor{}
 	h := w.Header()
@@ -33,7 +32,7 @@ func (s *Server) visit(w *response, r *http.Request) {
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	w.problem = func(no refusal) { s.tell(w, r, v, no) }
+	w.problem = func(no refusal) { s.showRefusal(w, r, v, no) }
 	if !s.guard.admits(w, r) {
 		return
 	}
@@ -44,7 +43,7 @@ func (s *Server) visit(w *response, r *http.Request) {
 	path := r.URL.EscapedPath()
 	open := path == web.SignInPath || path == web.StylePath || path == web.ScriptPath
 	if !known && !open {
-		s.unknown(w, r)
+		s.rejectVisitor(w, r)
 		return
 	}
 	if !open && s.rate.exceeded(w, r) {
@@ -53,9 +52,9 @@ func (s *Server) visit(w *response, r *http.Request) {
 	methods := web.Methods(path)
 	switch {
 	case methods == nil:
-		refuse(w, refusal{status: http.StatusNotFound, code: "not_found", message: "there is no such page", hint: "begin with the list of projects"})
+		refuse(w, refusal{status: http.StatusNotFound, code: "not_found", message: "this page does not exist", hint: "start at the list of projects"})
 	case !slices.Contains(methods, r.Method):
-		allowed(w, r, methods...)
+		checkMethod(w, r, methods...)
 	case path == web.EventsPath:
 		s.gate.pass(w, r, true, func(http.ResponseWriter, *http.Request) { s.events(w, r) })
 	default:
@@ -67,7 +66,7 @@ func (s *Server) visit(w *response, r *http.Request) {
 	}
 }
 
-// visitor finds the visit of a request: the token itself counts as one.
+// visitor returns the login session of a request. The token counts as a session.
 func (s *Server) visitor(r *http.Request) (session string, known bool) {
 	if scheme, given, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok {
 		return "", strings.EqualFold(scheme, "Bearer") && s.isToken(r.Context(), given)
@@ -81,14 +80,14 @@ func (s *Server) visitor(r *http.Request) (session string, known bool) {
 	return "", false
 }
 
-// unknown sends a person to sign in; a program that sent a wrong token is told as
-// everywhere, and who sent a form that it is lost.
-func (s *Server) unknown(w *response, r *http.Request) {
+// rejectVisitor redirects a person to the sign-in page. A program with a wrong token gets
+// the usual error, and the sender of a form is informed that it was not processed.
+func (s *Server) rejectVisitor(w *response, r *http.Request) {
 	switch {
 	case r.Header.Get("Authorization") != "":
 		if _, ok := s.authorized(w, r); ok {
 			refuse(w, refusal{
-				status: http.StatusForbidden, code: "forbidden", message: "this token is for programs; the pages are for the person alone",
+				status: http.StatusForbidden, code: "forbidden", message: "this token is for programs; pages require the owner",
 				hint: "send the owner's token, which `cairn http-token` prints, or sign in",
 			})
 		}
@@ -101,22 +100,22 @@ func (s *Server) unknown(w *response, r *http.Request) {
 	default:
 		refuse(w, refusal{
 			status: http.StatusUnauthorized, code: "unauthorized", message: "you are not signed in; nothing was done",
-			hint: "sign in in another window, come back with your browser's button, and send it again",
+			hint: "sign in in another window, go back in your browser, and send it again",
 		})
 	}
 }
 
-// formRead checks where a form comes from and reads it.
+// formRead checks the origin of a form and reads it.
 func (s *Server) formRead(w *response, r *http.Request) bool {
-	if r.Header.Get("Origin") == "" { // one that is there has been compared
+	if r.Header.Get("Origin") == "" { // a present one has been checked
 		refuse(w, refusal{
-			status: http.StatusForbidden, code: "forbidden", message: "the browser does not say which page the form is of",
+			status: http.StatusForbidden, code: "forbidden", message: "the browser does not name the page of the form",
 			hint: "send it from cairn's own page",
 		})
 		return false
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
-		refuse(w, refusal{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", message: "this is no form", hint: "send it from cairn's own page"})
+		refuse(w, refusal{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", message: "this is not a form", hint: "send it from cairn's own page"})
 		return false
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -129,7 +128,7 @@ func (s *Server) formRead(w *response, r *http.Request) bool {
 	return err == nil
 }
 
-// page answers a request that has passed all checks but that for the form's token.
+// page serves a request that has passed all checks except that of the form's token.
 func (s *Server) page(w *response, r *http.Request, v web.Visitor, session string) {
 	pages, path := s.config.Pages, r.URL.EscapedPath()
 	posted := r.Method == http.MethodPost
@@ -140,7 +139,7 @@ func (s *Server) page(w *response, r *http.Request, v web.Visitor, session strin
 	if posted && !hmac.Equal([]byte(r.PostForm.Get("form_token")), []byte(v.FormToken)) {
 		a, err := pages.Stale(r, v)
 		if err != nil || a.Body == nil {
-			refuse(w, refusal{status: http.StatusForbidden, code: "forbidden", message: "the form is not of this visit; nothing was done", hint: "open it anew"})
+			refuse(w, refusal{status: http.StatusForbidden, code: "forbidden", message: "the form belongs to another login session; nothing was done", hint: "open the page again"})
 			return
 		}
 		a.Status = http.StatusForbidden
@@ -168,7 +167,7 @@ func (s *Server) page(w *response, r *http.Request, v web.Visitor, session strin
 	s.show(w, r, a, err)
 }
 
-// signIn shows the form for the token, or takes it.
+// signIn shows or processes the sign-in form.
 func (s *Server) signIn(w *response, r *http.Request) {
 	next, problem, status := r.FormValue("next"), "", http.StatusOK
 	if !strings.HasPrefix(next, "/") || !web.Covers(pathOf(next)) {
@@ -180,18 +179,18 @@ func (s *Server) signIn(w *response, r *http.Request) {
 			return
 		}
 		if s.sessions.use(s.token(r.Context()), link, now) {
-			setSession(w, r, s.sessions.begin(s.token(r.Context()), now))
+			setSession(w, r, s.sessions.newCookie(s.token(r.Context()), now))
 			s.show(w, r, web.Response{To: next}, nil)
 			return
 		}
-		problem, status = "That link was used already or is too old. `cairn open` makes a new one.", http.StatusUnauthorized
+		problem, status = "That link was already used or is too old. `cairn open` creates a new one.", http.StatusUnauthorized
 	}
 	if r.Method == http.MethodPost {
 		switch now := time.Now(); {
 		case s.sessions.tries.exceeded(w, r):
 			return
 		case s.isToken(r.Context(), r.PostForm.Get("token")):
-			setSession(w, r, s.sessions.begin(s.token(r.Context()), now))
+			setSession(w, r, s.sessions.newCookie(s.token(r.Context()), now))
 			s.show(w, r, web.Response{To: next}, nil)
 			return
 		}
@@ -202,7 +201,7 @@ func (s *Server) signIn(w *response, r *http.Request) {
 	s.show(w, r, a, err)
 }
 
-// pathOf is the path of an address of this site, "" for none.
+// pathOf returns the path of an address of this site, "" for other addresses.
 func pathOf(address string) string {
 	u, err := url.ParseRequestURI(address)
 	if err != nil || u.Host != "" || strings.Contains(address, `\`) {
@@ -225,7 +224,7 @@ func (s *Server) show(w *response, r *http.Request, a web.Response, err error) {
 		return
 	}
 	if a.Forms {
-		// With no-referrer a browser would not say of which page a form is.
+		// With no-referrer a browser would not name the page of a form.
 		h.Set("Referrer-Policy", "same-origin")
 	}
 	if a.SaveAs != "" {
@@ -237,10 +236,10 @@ func (s *Server) show(w *response, r *http.Request, a web.Response, err error) {
 	}
 	h.Set("Content-Type", a.Type)
 	w.WriteHeader(max(a.Status, http.StatusOK))
-	_, _ = w.Write(a.Body) // a client that is gone is nobody's error
+	_, _ = w.Write(a.Body) // a disconnected client is not an error
 }
 
-// fileName is a name under which a browser may save what others named.
+// fileName returns a safe name for a download whose name comes from others.
 func fileName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x206f || strings.ContainsRune(`/\:*?"<>|`, r) {
@@ -254,16 +253,15 @@ func fileName(name string) string {
 	return name
 }
 
-// failedPage tells of an error by a page; what is no fault of ours is logged and not
-// told.
+// failedPage shows an error as a page. Unclassified errors are logged and not shown.
 func (s *Server) failedPage(w *response, r *http.Request, err error) {
 	f, known := errors.AsType[*fault.Error](err)
 	switch {
 	case !known && r.Context().Err() != nil:
-		refuse(w, refusal{status: http.StatusServiceUnavailable, code: "stopping", message: "the call was cut off", hint: "try again", retry: busyFor})
+		refuse(w, refusal{status: http.StatusServiceUnavailable, code: "stopping", message: "the call was cancelled", hint: "try again", retry: busyFor})
 	case !known:
 		s.log.ErrorContext(r.Context(), "a page failed", "error", err)
-		refuse(w, refusal{status: http.StatusInternalServerError, code: "internal", message: "internal error", hint: "see what the server logged"})
+		refuse(w, refusal{status: http.StatusInternalServerError, code: "internal", message: "internal error", hint: "see the server's log"})
 	default:
 		no := refusal{status: statusOf(err), code: f.Code, message: f.Message, hint: f.Hint}
 		if no.status == http.StatusServiceUnavailable {
@@ -273,8 +271,8 @@ func (s *Server) failedPage(w *response, r *http.Request, err error) {
 	}
 }
 
-// tell answers by a page that reports what was refused.
-func (s *Server) tell(w *response, r *http.Request, v web.Visitor, no refusal) {
+// showRefusal shows a rejection as a page.
+func (s *Server) showRefusal(w *response, r *http.Request, v web.Visitor, no refusal) {
 	a, err := s.config.Pages.Problem(v, no.status, no.message, no.hint)
 	if err != nil {
 		w.problem = nil

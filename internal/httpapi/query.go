@@ -11,10 +11,10 @@ import (
 	"cairn/internal/mcp"
 )
 
-// queryArguments makes arguments of query parameters, each read as its Param wants:
-// numbers and booleans as they are written (a boolean also as 1, t, yes or y and
-// their opposites), lists by repeating the parameter, objects as JSON, and null, of
-// what may be null, as the word. The tool itself judges what it gets.
+// queryArguments converts query parameters to arguments, by the kind of each Param. Numbers
+// and booleans are written plainly; a boolean can also be 1, t, yes or y, or the opposite.
+// Lists repeat the parameter, objects are JSON, and null is the word null. The tool checks
+// the values.
 func queryArguments(params []mcp.Param, query string) (json.RawMessage, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -26,7 +26,7 @@ func queryArguments(params []mcp.Param, query string) (json.RawMessage, error) {
 		i := slices.IndexFunc(params, func(p mcp.Param) bool { return p.Name == name })
 		switch {
 		case i < 0:
-			arguments[name] = nil // ignored and named
+			arguments[name] = nil // ignored and reported
 		case params[i].Kind == mcp.Integers || params[i].Kind == mcp.Strings:
 			arguments[name] = each(params[i].Kind, given)
 		case len(given) > 1:
@@ -40,7 +40,7 @@ func queryArguments(params []mcp.Param, query string) (json.RawMessage, error) {
 	return encode(arguments)
 }
 
-// encode is v in JSON; what is in it in JSON already keeps its characters.
+// encode returns v as JSON. JSON in it keeps its characters.
 func encode(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -59,7 +59,7 @@ func each(kind mcp.Kind, given []string) []any {
 	return list
 }
 
-// queryValue is a text as the kind of argument wants it, or as it is.
+// queryValue converts a text to a kind of argument, or returns it unchanged.
 func queryValue(kind mcp.Kind, text string) any {
 	switch kind {
 	case mcp.Integer:
@@ -83,7 +83,7 @@ func queryValue(kind mcp.Kind, text string) any {
 	return raw(text)
 }
 
-// number is a text as a number if it is one in JSON.
+// number converts a text to a number if it is a JSON number.
 func number(text string) any {
 	if text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9') && json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -91,7 +91,7 @@ func number(text string) any {
 	return raw(text)
 }
 
-// raw is a text as JSON that keeps broken Unicode, for the tool to refuse.
+// raw returns a text as JSON and keeps invalid Unicode, which the tool rejects.
 func raw(text string) any {
 	quoted := []byte{'"'}
 	for i := range len(text) {

@@ -12,13 +12,13 @@ import (
 	"cairn/internal/fault"
 )
 
-// response is an answer of which each part must be taken in time: streams may last,
-// a client that does not read may not.
+// response is a response with a time limit for each part. Streams may last long, but a
+// client must read each part in time.
 type response struct {
 	http.ResponseWriter
-	status   int // 0 until there is one
+	status   int // 0 until it is sent
 	patience time.Duration
-	problem  func(refusal) // how a refusal is told, if not as JSON
+	problem  func(refusal) // sends a refusal, if not as JSON
 }
 
 func (w *response) WriteHeader(status int) {
@@ -37,27 +37,27 @@ func (w *response) Write(data []byte) (int, error) {
 	return w.ResponseWriter.Write(data)
 }
 
-// FlushError is what [http.ResponseController] calls.
+// FlushError implements flushing for [http.ResponseController].
 func (w *response) FlushError() error {
 	w.extend()
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Unwrap is for [http.ResponseController] too.
+// Unwrap is also for [http.ResponseController].
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// extend gives the client time for what is written next. Where deadlines cannot be
-// set, as in a test without a connection, there is none.
+// extend sets the deadline for the next part. Without a connection, as in some tests, there
+// are no deadlines.
 func (w *response) extend() {
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.patience))
 }
 
-// refusal is an error of the listener itself.
+// refusal is an error of the listener.
 type refusal struct {
 	status              int
 	code, message, hint string
 	details             map[string]any
-	retry               time.Duration // when it may go better; 0 for never
+	retry               time.Duration // when to retry; 0 for never
 }
 
 func refuse(w http.ResponseWriter, r refusal) {
@@ -73,12 +73,12 @@ func refuse(w http.ResponseWriter, r refusal) {
 	writeJSON(w, r.status, fault.EnvelopeOf(e))
 }
 
-// setRetry says in whole seconds, at least one, when to try again.
+// setRetry sets Retry-After in whole seconds, at least one.
 func setRetry(w http.ResponseWriter, wait time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(max(1, (wait+time.Second-1)/time.Second))))
 }
 
-// writeJSON writes v. That a client is gone is nobody's error.
+// writeJSON writes v. A disconnected client is not an error.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -87,9 +87,9 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = e.Encode(v)
 }
 
-// surviving answers a panic. Its text may hold a user's data, so only a runtime
-// error's is logged.
-func (s *Server) surviving(w *response, r *http.Request, defect any) {
+// recoverPanic responds to a panic. The panic's text may contain user data, so it is logged
+// only for runtime errors.
+func (s *Server) recoverPanic(w *response, r *http.Request, defect any) {
 	if defect == nil || defect == http.ErrAbortHandler {
 		return
 	}
@@ -99,6 +99,6 @@ func (s *Server) surviving(w *response, r *http.Request, defect any) {
 	}
 	s.log.ErrorContext(r.Context(), "panic while answering", "panic", what, "stack", string(debug.Stack()))
 	if w.status == 0 {
-		refuse(w, refusal{status: http.StatusInternalServerError, code: "internal", message: "internal error", hint: "see what the server logged"})
+		refuse(w, refusal{status: http.StatusInternalServerError, code: "internal", message: "internal error", hint: "see the server's log"})
 	}
 }

@@ -22,53 +22,52 @@ import (
 type Toolset struct {
 	Name string
 
-	// Project names the arguments that say which project a call is about, the
-	// likeliest first: {key} in the path fills the first of them that a tool has.
+	// Project lists arguments for the project, the most common first. {key} in the path sets
+	// the first of them that a tool has.
 	Project []string
 
 	Tools []mcp.Tool
 }
 
-// Config is what a server is made of.
+// Config contains the parts and options of a server.
 type Config struct {
 	MCP      *mcp.Server // served at /mcp and /api
 	Toolsets []Toolset   // mirrored under /v1
-	Pages    *web.Site   // for people, at / and below it; nil for none
+	Pages    *web.Site   // web pages, at / and below; may be nil
 
-	// Token returns the bearer token that requests must carry now; while it
-	// fails, or returns "", nobody is let in.
+	// Token returns the current bearer token. While it fails or returns "", all requests are
+	// rejected.
 	Token func() (string, error)
 
-	// Bearer tells who bears another token; nil if there are none.
+	// Bearer returns the bearer of another token; nil if there are no other tokens.
 	Bearer func(token string) (who mcp.Bearer, ok bool, err error)
 
-	LogoutDir string // keeps logouts from pages, so that they hold after a restart; "" keeps them in memory
+	LogoutDir string // stores logouts, so that they apply after a restart; "" keeps them in memory
 
-	Cairn   *cairn.Cairn // whose memories are served; nil for none
-	Project string       // whose memory `default` is where ?project= names none
+	Cairn   *cairn.Cairn // its memories are served; may be nil
+	Project string       // the project of the memory `default` without ?project=
 
-	AllowHosts    []string // hosts besides loopback, each with or without a port
-	AllowOrigins  []string // origins of pages that may call from a browser, such as https://desk.example
-	RatePerMinute int      // calls of one client address; 0 for any number
+	AllowHosts    []string // additional hosts, each with or without a port
+	AllowOrigins  []string // origins of pages that may send requests, such as https://desk.example
+	RatePerMinute int      // calls of one client address; 0 for no limit
 	Limits        Limits
 
-	Health  func(ctx context.Context) Health                  // behind /health; must be cheap and tell nothing private
-	Numbers func(ctx context.Context, n *MetricsWriter) error // more for /metrics; may be nil
-	Meter   *ToolMetrics                                      // which also sees the calls that come by MCP
+	Health  func(ctx context.Context) Health                  // for /health; must be fast and contain nothing private
+	Numbers func(ctx context.Context, n *MetricsWriter) error // additional metrics; may be nil
+	Meter   *ToolMetrics                                      // also counts calls over MCP
 	Log     *slog.Logger
 }
 
-// Limits are the times that a server grants (memories §14). A zero counts as the
-// value that is named here.
+// Limits are the time limits of a server (memories §14). Zero means the default given here.
 type Limits struct {
 	Header time.Duration // to send a request's header: 10 s
 	Read   time.Duration // to send all of a request: 15 s
-	Write  time.Duration // to take each part of an answer: 15 s
+	Write  time.Duration // to read each part of a response: 15 s
 	Idle   time.Duration // between the requests of a connection: 60 s
 	Stop   time.Duration // for running calls when the server stops: 10 s
 }
 
-func (l Limits) orStandard() Limits {
+func (l Limits) withDefaults() Limits {
 	or := func(d *time.Duration, standard time.Duration) {
 		if *d == 0 {
 			*d = standard
@@ -82,25 +81,24 @@ func (l Limits) orStandard() Limits {
 	return l
 }
 
-// Server answers HTTP requests. It is safe for concurrent use.
+// Server serves HTTP requests. It is safe for concurrent use.
 type Server struct {
 	config       Config
 	log          *slog.Logger
 	guard        guard
-	rate         *rate // nil for any rate
+	rate         *rate // nil for no limit
 	gate         *gate
 	meter        *ToolMetrics
 	mirror       *mirror
 	mcp          http.Handler
 	memoryRoutes []route
-	sessions     *sessions // of the people who look at pages
+	sessions     *sessions // login sessions of pages
 	began        time.Time
 	stopping     chan struct{} // closed when the server stops
 	stop         func()        // closes stopping, once
 }
 
-// New returns a server. It fails with Invalid, code usage, when an allowed host or
-// origin is none.
+// New returns a server. An invalid host or origin is Invalid, code usage.
 func New(c Config) (*Server, error) {
 	g, err := newGuard(c)
 	if err != nil {
@@ -110,7 +108,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Limits = c.Limits.orStandard()
+	c.Limits = c.Limits.withDefaults()
 	s := &Server{
 		config: c, log: c.Log, guard: g, gate: newGate(), meter: c.Meter, mirror: m,
 		mcp: c.MCP.Handler(mcp.HTTPOptions{HostChecked: true, Bearer: bearerOf}), memoryRoutes: memoryRoutes(), began: time.Now(),
@@ -123,14 +121,14 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Listen opens addr, HOST:PORT. An empty host means 127.0.0.1, port 0 a free one.
-// Unless remote, an address that other machines can reach is refused with Invalid,
-// code not_loopback. What is no address is Invalid, code usage; one that is taken is
-// Unavailable, code address_in_use, and any other failure cannot_listen.
+// Listen opens addr, HOST:PORT. An empty host means 127.0.0.1, port 0 a free port. Errors:
+// Invalid, code not_loopback, for an address that other machines can reach, unless remote is
+// set; Invalid, code usage, for an invalid address; Unavailable, code address_in_use or
+// cannot_listen.
 func Listen(ctx context.Context, addr string, remote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fault.Newf(fault.Invalid, "usage", "%.80q is no address to listen on", addr).
+		return nil, fault.Newf(fault.Invalid, "usage", "%.80q is not an address to listen on", addr).
 			WithHint("give HOST:PORT, such as 127.0.0.1:8765, or :0 for any free port")
 	}
 	if host == "" {
@@ -138,11 +136,11 @@ func Listen(ctx context.Context, addr string, remote bool) (net.Listener, error)
 	}
 	if !remote && !isLoopback(host) {
 		return nil, fault.Newf(fault.Invalid, "not_loopback", "%.80s can be reached from other machines", host).
-			WithHint("add --allow-remote if that is meant; the token then crosses the network in the clear")
+			WithHint("add --allow-remote to allow this; the token is then sent unencrypted")
 	}
 	network := "tcp"
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
-		network = "tcp4" // else all addresses of IPv4 would mean those of IPv6 too
+		network = "tcp4" // else the IPv4 wildcard would include IPv6
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, network, net.JoinHostPort(host, port))
 	switch {
@@ -150,7 +148,7 @@ func Listen(ctx context.Context, addr string, remote bool) (net.Listener, error)
 		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fault.Wrap(err, fault.Unavailable, "address_in_use", addr+" is in use").
-			WithHint("another cairn or program listens there; choose another port, or :0 for any free one")
+			WithHint("another program listens there; choose another port, or :0 for a free one")
 	}
 	why := err.Error()
 	if op, ok := errors.AsType[*net.OpError](err); ok {
@@ -159,7 +157,7 @@ func Listen(ctx context.Context, addr string, remote bool) (net.Listener, error)
 	return nil, fault.Wrap(err, fault.Unavailable, "cannot_listen", "cannot listen on "+addr+": "+why)
 }
 
-// isLoopback reports whether a host is this machine as only itself can reach it.
+// isLoopback reports whether a host is a loopback address or localhost.
 func isLoopback(host string) bool {
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
@@ -169,25 +167,25 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// maxHeader is how long a request's header may be, in bytes.
+// maxHeader is the maximum size of a request's header, in bytes.
 const maxHeader = 64 << 10
 
-// Serve answers on l until ctx ends; then it takes no more requests, ends the
-// streams, lets running calls end within the limit, cuts those that do not, and
-// returns nil. It closes l.
+// Serve serves requests on l until ctx ends. Then it accepts no more requests, ends the
+// streams, waits for running calls within the limit, cancels the others and returns nil. It
+// closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	limits := s.config.Limits
 	server := &http.Server{
-		Handler:           answering(s),
+		Handler:           passAfterAck(s),
 		BaseContext:       func(net.Listener) context.Context { return calls },
 		ReadHeaderTimeout: limits.Header,
 		ReadTimeout:       limits.Read,
 		WriteTimeout:      limits.Write,
 		IdleTimeout:       limits.Idle,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // what clients do wrong is no news
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // errors of clients are not important
 	}
 	server.RegisterOnShutdown(func() {
 		s.stop()
@@ -201,7 +199,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		defer cancel()
 		err := server.Shutdown(limited)
 		if errors.Is(err, context.DeadlineExceeded) {
-			s.log.Warn("calls that were still running are cut off", "after", limits.Stop)
+			s.log.Warn("running calls are cancelled", "after", limits.Stop)
 			cut()
 			err = server.Close()
 		}
@@ -215,11 +213,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &response{ResponseWriter: w, patience: s.config.Limits.Write}
 	defer func() {
-		s.surviving(out, r, recover())
+		s.recoverPanic(out, r, recover())
 		s.meter.answered(out.status)
 	}()
 	out.Header().Set("X-Content-Type-Options", "nosniff")
@@ -247,13 +245,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.route(out, r)
 }
 
-// route answers a request that has passed all checks.
+// route serves a request that has passed all checks.
 func (s *Server) route(w *response, r *http.Request) {
 	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
 	case path == "/mcp" || path == "/api":
 		s.gate.pass(w, r, isStream(r), s.mcp.ServeHTTP)
-	case aboutMemories(r.URL.EscapedPath()):
-		s.remember(w, r, bearerOf(r))
+	case isMemoryPath(r.URL.EscapedPath()):
+		s.serveMemories(w, r, bearerOf(r))
 	case r.URL.Path == "/metrics":
 		s.metrics(w, r)
 	case r.URL.Path == "/v1/tools":
@@ -261,7 +259,7 @@ func (s *Server) route(w *response, r *http.Request) {
 	default:
 		call, ok := s.mirror.find(r.URL.EscapedPath())
 		if !ok {
-			refuse(w, refusal{status: http.StatusNotFound, code: "not_found", message: "there is nothing here", hint: "GET /v1/tools lists what there is"})
+			refuse(w, refusal{status: http.StatusNotFound, code: "not_found", message: "this route does not exist", hint: "GET /v1/tools lists the routes"})
 			return
 		}
 		s.gate.pass(w, r, false, func(http.ResponseWriter, *http.Request) { s.answer(w, r, call) })

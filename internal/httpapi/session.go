@@ -22,7 +22,7 @@ import (
 const (
 	sessionCookie = "cairn-session"
 	sessionLife   = 12 * time.Hour
-	triesAMinute  = 10 // to sign in, of one address
+	triesAMinute  = 10 // attempts to sign in per address
 )
 
 // sessions are the login sessions of people who have shown the token. The cookie holds
@@ -30,30 +30,30 @@ const (
 // all sessions, and a restarted server accepts the sessions of the one before it.
 type sessions struct {
 	tries *rate
-	dir   string // keeps the logouts for other servers and later ones; "" keeps them in memory only
+	dir   string // stores the logouts for other and later servers; "" keeps them in memory
 	mu    sync.Mutex
-	ended map[string]time.Time // sessions after their logout, and when they expire
-	used  map[string]time.Time // links that have signed in, and when they expire
+	ended map[string]time.Time // expiry of sessions after their logout
+	used  map[string]time.Time // expiry of used sign-in links
 }
 
 func newSessions(dir string) *sessions {
 	return &sessions{tries: newRate(triesAMinute), dir: dir, ended: map[string]time.Time{}, used: map[string]time.Time{}}
 }
 
-// signed is the HMAC of a text that has a purpose.
+// signed returns the HMAC of a text for a purpose.
 func signed(token, purpose, text string) string {
 	m := hmac.New(sha256.New, []byte(token))
 	m.Write([]byte("cairn " + purpose + "\x00" + text))
 	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
-// begin makes the value of a new visit's cookie.
-func (s *sessions) begin(token string, now time.Time) string {
+// newCookie returns the cookie value of a new login session.
+func (s *sessions) newCookie(token string, now time.Time) string {
 	visit := strconv.FormatInt(now.Add(sessionLife).Unix(), 36) + "." + rand.Text()
 	return visit + "." + signed(token, "session", visit)
 }
 
-// valid reports whether a cookie's value is that of a visit which goes on.
+// valid reports whether a cookie's value belongs to a valid login session.
 func (s *sessions) valid(token, value string, now time.Time) bool {
 	at := strings.LastIndexByte(value, '.')
 	if token == "" || at < 0 || !hmac.Equal([]byte(value[at+1:]), []byte(signed(token, "session", value[:at]))) {
@@ -124,14 +124,14 @@ func (s *sessions) removeExpired(now time.Time) error {
 	return err
 }
 
-// formToken is what the forms of a visit carry.
+// formToken returns the form token of a login session.
 func formToken(token, session string) string { return signed(token, "form", session) }
 
-// setSession gives the browser a visit's cookie, or takes it away with "".
+// setSession sets the cookie of a login session, or removes it if value is "".
 func setSession(w http.ResponseWriter, r *http.Request, value string) {
 	c := &http.Cookie{
 		Name: sessionCookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLife.Seconds()),
-		Secure: r.TLS != nil || strings.HasPrefix(strings.ToLower(r.Header.Get("Origin")), "https://"), // a proxy's
+		Secure: r.TLS != nil || strings.HasPrefix(strings.ToLower(r.Header.Get("Origin")), "https://"), // behind a proxy
 	}
 	if value == "" {
 		c.MaxAge = -1

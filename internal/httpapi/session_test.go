@@ -16,7 +16,7 @@ func TestAVisitLastsTwelveHours(t *testing.T) {
 	t.Parallel()
 	s, now := newSessions(""), time.Unix(1_900_000_000, 0)
 	token := strings.Repeat("k", 43)
-	v := s.begin(token, now)
+	v := s.newCookie(token, now)
 	for after, want := range map[time.Duration]bool{0: true, sessionLife - time.Second: true, sessionLife: false, 1000 * time.Hour: false} {
 		if s.valid(token, v, now.Add(after)) != want {
 			t.Errorf("after %v: %v", after, !want)
@@ -25,7 +25,7 @@ func TestAVisitLastsTwelveHours(t *testing.T) {
 	if s.valid(token+"x", v, now) || s.valid("", v, now) || s.valid("", "."+signed("", "session", ""), now) || s.valid(token, "x."+signed(token, "session", "x"), now) {
 		t.Error("a visit under another token, under none, or without an end counts")
 	}
-	if s.begin(token, now) == v || strings.Contains(v, token) || formToken(token, v) == signed(token, "session", v) {
+	if s.newCookie(token, now) == v || strings.Contains(v, token) || formToken(token, v) == signed(token, "session", v) {
 		t.Error("visits are alike, or tell too much")
 	}
 	logout := func(v string, now time.Time) {
@@ -37,7 +37,7 @@ func TestAVisitLastsTwelveHours(t *testing.T) {
 	if s.valid(token, v, now) {
 		t.Error("a visit that was ended counts")
 	}
-	w := s.begin(token, now.Add(2*sessionLife))
+	w := s.newCookie(token, now.Add(2*sessionLife))
 	if logout(w, now.Add(2*sessionLife)); len(s.ended) != 1 {
 		t.Errorf("%d visits are kept that have ended by themselves", len(s.ended)-1)
 	}
@@ -48,7 +48,7 @@ func TestLogoutHoldsForOtherServersOfTheDataDirectory(t *testing.T) {
 	dir, now := filepath.Join(t.TempDir(), "logouts"), time.Unix(1_900_000_000, 0)
 	token := strings.Repeat("k", 43)
 	first, second := newSessions(dir), newSessions(dir)
-	v, other := first.begin(token, now), first.begin(token, now)
+	v, other := first.newCookie(token, now), first.newCookie(token, now)
 	if !second.valid(token, v, now) {
 		t.Error("another server does not accept the session")
 	}
@@ -67,7 +67,7 @@ func TestLogoutHoldsForOtherServersOfTheDataDirectory(t *testing.T) {
 		t.Errorf("%v: %v", files, err)
 	}
 	later := now.Add(2 * sessionLife)
-	w := first.begin(token, later)
+	w := first.newCookie(token, later)
 	if err := second.end(w, later); err != nil {
 		t.Fatal(err)
 	}

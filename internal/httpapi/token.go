@@ -13,16 +13,14 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// TokenFile is the file with the token in a data directory.
+// TokenFile returns the path of the token's file in a data directory.
 func TokenFile(dir string) string { return filepath.Join(dir, "http-token") }
 
-// LogoutDir is the directory of a data directory in which servers keep the logouts of
-// people from their pages.
+// LogoutDir returns the directory of a data directory in which servers store logouts.
 func LogoutDir(dir string) string { return filepath.Join(dir, "http-logouts") }
 
-// ReadToken returns the token of a data directory, an error that is
-// fs.ErrNotExist if there is none, and one of code http_token if the file holds
-// none.
+// ReadToken returns the token of a data directory. Errors: fs.ErrNotExist if there is no
+// file; code http_token if the file contains no token.
 func ReadToken(dir string) (string, error) {
 	data, err := regular.Read(TokenFile(dir), regular.MaxSettings)
 	if err != nil {
@@ -30,7 +28,7 @@ func ReadToken(dir string) (string, error) {
 	}
 	token := strings.TrimSpace(string(data))
 	if raw, err := base64.RawURLEncoding.DecodeString(token); err != nil || len(raw) != tokenBytes {
-		return "", fault.Newf(fault.Unavailable, codeToken, "%s holds no token", TokenFile(dir)).
+		return "", fault.Newf(fault.Unavailable, codeToken, "%s contains no token", TokenFile(dir)).
 			WithHint("`cairn http-token --rotate` writes a new one")
 	}
 	return token, nil
@@ -38,12 +36,12 @@ func ReadToken(dir string) (string, error) {
 
 const codeToken = "http_token"
 
-// tokenBytes is how much chance is in a token.
+// tokenBytes is the number of random bytes of a token.
 const tokenBytes = 32
 
-// EnsureToken returns the token of a data directory, made by whoever is first: of
-// several processes all get the same one. The directory and the file are their
-// owner's alone.
+// EnsureToken returns the token of a data directory and creates it if it is missing.
+// Concurrent processes get the same token. Only the owner can read the directory and the
+// file.
 func EnsureToken(dir string) (string, error) {
 	token, err := ReadToken(dir)
 	switch {
@@ -58,8 +56,8 @@ func EnsureToken(dir string) (string, error) {
 	return ReadToken(dir)
 }
 
-// RotateToken replaces the token of a data directory at once: running servers take
-// only the new one from their next request on.
+// RotateToken replaces the token of a data directory. Running servers accept only the new
+// one from their next request.
 func RotateToken(dir string) (string, error) {
 	if err := wholefile.WritePrivate(TokenFile(dir), newToken()); err != nil {
 		return "", tokenFault(err)
@@ -67,7 +65,7 @@ func RotateToken(dir string) (string, error) {
 	return ReadToken(dir)
 }
 
-// newToken is the text of a file with a new token.
+// newToken returns the content of a file with a new token.
 func newToken() []byte {
 	var raw [tokenBytes]byte
 	_, _ = rand.Read(raw[:]) // never fails
@@ -75,6 +73,6 @@ func newToken() []byte {
 }
 
 func tokenFault(err error) error {
-	return fault.Wrap(err, fault.Unavailable, codeToken, "the token cannot be kept: "+err.Error()).
+	return fault.Wrap(err, fault.Unavailable, codeToken, "the token cannot be stored: "+err.Error()).
 		WithHint("check the rights of the data directory")
 }

@@ -24,8 +24,8 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// Token is a token besides the owner's, as it is listed; the token itself is shown
-// once, when it is made.
+// Token describes a token other than the owner's. The token itself is shown only once, when
+// it is created.
 type Token struct {
 	ID      string    `json:"id"` // the first 12 characters of its SHA-256
 	Name    string    `json:"name"`
@@ -36,7 +36,7 @@ type Token struct {
 	Revoked time.Time `json:"revoked,omitzero"`
 }
 
-// TokenArgs are what a new token is for.
+// TokenArgs are the options of a new token.
 type TokenArgs struct {
 	Name    string        // up to 64 characters, may be empty
 	UserID  string        // a local user of memories; "" for the device's own
@@ -51,7 +51,7 @@ const (
 
 func tokensDir(dir string) string { return filepath.Join(dir, "http-tokens") }
 
-// levelNamed is a level by its name.
+// levelNamed returns the level with a name.
 func levelNamed(name string) (level memory.Level, ok bool) {
 	switch name {
 	case "read":
@@ -64,10 +64,10 @@ func levelNamed(name string) (level memory.Level, ok bool) {
 	return memory.Read, false
 }
 
-// CreateToken makes a token of 256 random bits for the listeners of a data directory
-// and keeps its SHA-256 alone, as the name of a file that is its owner's (memories
-// §13). Running servers take it from their next request on. Wrong arguments are
-// Invalid, code usage; what cannot be kept is Unavailable, code http_token.
+// CreateToken creates a token of 256 random bits for the servers of a data directory. It
+// stores only the SHA-256, as the name of a file that only the owner can read (memories
+// §13). Running servers accept it from their next request. Errors: Invalid, code usage, for
+// invalid arguments; Unavailable, code http_token, if it cannot be stored.
 func CreateToken(dir string, a TokenArgs, now time.Time) (t Token, secret string, err error) {
 	if a.Level == "" {
 		a.Level = "admin"
@@ -80,11 +80,11 @@ func CreateToken(dir string, a TokenArgs, now time.Time) (t Token, secret string
 	case !known:
 		why = "the level must be read, write or admin"
 	case a.Expires < 0:
-		why = "a token cannot have expired already"
+		why = "the lifetime of a token must not be negative"
 	case odd || utf8.RuneCountInString(a.Name) > maxTokenName:
-		why = "the name has more than 64 characters, or strange ones"
+		why = "the name has more than 64 characters, or invalid ones"
 	case a.UserID != "" && !isUser:
-		why = "the user is no UUID"
+		why = "the user is not a UUID"
 	}
 	if why != "" {
 		return t, "", fault.New(fault.Invalid, "usage", why)
@@ -100,14 +100,14 @@ func CreateToken(dir string, a TokenArgs, now time.Time) (t Token, secret string
 	return t, secret, keepToken(dir, hash, t)
 }
 
-// hashOf is the name under which a token is kept. Whoever guesses at tokens cannot
-// choose it, so that finding a file by it tells nothing of those that are there.
+// hashOf returns the file name of a token. An attacker who guesses tokens cannot choose the
+// name, so a lookup by it reveals nothing about existing tokens.
 func hashOf(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// keepToken writes the file of a token, whole and on the disk.
+// keepToken writes the file of a token atomically and flushes it.
 func keepToken(dir, hash string, t Token) error {
 	data, err := json.Marshal(t)
 	if err != nil {
@@ -119,8 +119,8 @@ func keepToken(dir, hash string, t Token) error {
 	return nil
 }
 
-// Tokens lists the tokens of a data directory but the owner's, the oldest first,
-// expired and revoked ones too; none where none was made.
+// Tokens lists the tokens of a data directory except the owner's, oldest first, including
+// expired and revoked ones.
 func Tokens(dir string) ([]Token, error) {
 	tokens := []Token{}
 	err := eachToken(dir, func(_ string, t Token) { tokens = append(tokens, t) })
@@ -143,7 +143,7 @@ func eachToken(dir string, fn func(hash string, t Token)) error {
 	}
 	for _, f := range files {
 		if len(f.Name()) != hex.EncodedLen(sha256.Size) {
-			continue // one that is being written
+			continue // a file that is being written
 		}
 		t, err := readToken(dir, f.Name())
 		if err != nil {
@@ -162,9 +162,9 @@ func readToken(dir, hash string) (t Token, err error) {
 	return t, json.Unmarshal(data, &t)
 }
 
-// RevokeToken ends a token, named by the beginning of its id: running servers refuse
-// it from their next request on. Repeating it is safe and changes nothing. NotFound,
-// code not_found, for an id of none; Invalid, code usage, for the beginning of several.
+// RevokeToken revokes the token whose id begins with id. Running servers reject it from
+// their next request. It is idempotent. Errors: NotFound, code not_found, for an unknown id;
+// Invalid, code usage, if several ids begin with it.
 func RevokeToken(dir, id string, now time.Time) (t Token, err error) {
 	var hash string
 	found := 0
@@ -178,9 +178,9 @@ func RevokeToken(dir, id string, now time.Time) (t Token, err error) {
 	case err != nil:
 		return t, err
 	case found == 0:
-		return t, fault.New(fault.NotFound, "not_found", "there is no such token").WithHint("`cairn token list` lists them")
+		return t, fault.New(fault.NotFound, "not_found", "token not found").WithHint("`cairn token list` lists the tokens")
 	case found > 1:
-		return t, fault.New(fault.Invalid, "usage", "several tokens begin so").WithHint("give the whole id")
+		return t, fault.New(fault.Invalid, "usage", "several token ids begin like this").WithHint("give the whole id")
 	case !t.Revoked.IsZero():
 		return t, nil
 	}
@@ -188,8 +188,8 @@ func RevokeToken(dir, id string, now time.Time) (t Token, err error) {
 	return t, keepToken(dir, hash, t)
 }
 
-// FindToken tells who bears a token of a data directory: nobody if it is unknown, has
-// expired, was revoked or cannot be read, which err says.
+// FindToken returns the bearer of a token of a data directory. ok is false if the token is
+// unknown, expired or revoked, or cannot be read; then err is set.
 func FindToken(dir, secret string, now time.Time) (who mcp.Bearer, ok bool, err error) {
 	t, err := readToken(dir, hashOf(secret))
 	if errors.Is(err, fs.ErrNotExist) {

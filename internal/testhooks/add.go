@@ -15,31 +15,31 @@ import (
 	"cairn/internal/memory"
 )
 
-// maxAdded is how many entries one call may add.
+// maxAdded is the maximum number of entries that one call can add.
 const maxAdded = 1_000_000
 
 type addManyArgs struct {
 	Memory     string `json:"memory"`
 	Prefix     string `json:"prefix"`
 	N          int    `json:"n"`
-	Concurrent any    `json:"concurrent"` // true: all at once; a number: so many at a time
+	Concurrent any    `json:"concurrent"` // true: all concurrently; a number: that many at a time
 	Async      bool   `json:"async"`
 }
 
-// adding is entries on their way.
-type adding struct {
+// addRun is a running add-many.
+type addRun struct {
 	mu   sync.Mutex
 	done bool
-	added
+	addResult
 }
 
-// added is what became of them, in the order in which the answers came.
-type added struct {
-	Statuses []int     `json:"statuses"`  // as by HTTP
-	LocalIDs []*string `json:"local_ids"` // null where none was added
+// addResult is the result of an add-many, in the order of the responses.
+type addResult struct {
+	Statuses []int     `json:"statuses"`  // HTTP statuses
+	LocalIDs []*string `json:"local_ids"` // null if the entry was not added
 }
 
-func (a *adding) note(e memory.Added, err error) {
+func (a *addRun) note(e memory.Added, err error) {
 	status, local := memory.Status(err), &e.LocalID
 	switch {
 	case err != nil:
@@ -54,7 +54,7 @@ func (a *adding) note(e memory.Added, err error) {
 	a.Statuses, a.LocalIDs = append(a.Statuses, status), append(a.LocalIDs, local)
 }
 
-// writer adds entries to a memory as its owner.
+// writer returns a function that adds entries to a memory as its owner.
 func (d *Device) writer(ctx context.Context, named string) (add func(ctx context.Context, raw string) (memory.Added, error), err error) {
 	c, err := d.cairn()
 	if err != nil {
@@ -62,7 +62,7 @@ func (d *Device) writer(ctx context.Context, named string) (add func(ctx context
 	}
 	var id string
 	var owner memory.User
-	if err := d.onBook(ctx, func(b *memory.Service) error { id, owner, err = b.Here(ctx, named); return err }); err != nil {
+	if err := d.withService(ctx, func(b *memory.Service) error { id, owner, err = b.Here(ctx, named); return err }); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, raw string) (out memory.Added, err error) {
@@ -73,7 +73,7 @@ func (d *Device) writer(ctx context.Context, named string) (add func(ctx context
 	}, nil
 }
 
-// addMany adds prefix1 to prefixN.
+// addMany adds the entries prefix1 to prefixN.
 func (d *Device) addMany(ctx context.Context, a addManyArgs) (any, error) {
 	workers := 1
 	switch c := a.Concurrent.(type) {
@@ -85,16 +85,16 @@ func (d *Device) addMany(ctx context.Context, a addManyArgs) (any, error) {
 	case float64:
 		workers = int(c)
 	default:
-		return nil, invalid("concurrent", "concurrent is true, false or a number")
+		return nil, invalid("concurrent", "concurrent must be true, false or a number")
 	}
 	if a.N < 0 || a.N > maxAdded {
-		return nil, invalid("n", "n is 0 to 1000000")
+		return nil, invalid("n", "n must be between 0 and 1000000")
 	}
 	add, err := d.writer(ctx, a.Memory)
 	if err != nil {
 		return nil, err
 	}
-	j := &adding{added: added{[]int{}, []*string{}}}
+	j := &addRun{addResult: addResult{[]int{}, []*string{}}}
 	run := func(ctx context.Context) {
 		left := make(chan int, a.N)
 		for i := range a.N {
@@ -116,7 +116,7 @@ func (d *Device) addMany(ctx context.Context, a addManyArgs) (any, error) {
 	}
 	if !a.Async {
 		run(ctx)
-		return j.added, nil
+		return j.addResult, nil
 	}
 	d.mu.Lock()
 	id := fmt.Sprintf("job-%d", len(d.jobs)+1)
@@ -126,23 +126,23 @@ func (d *Device) addMany(ctx context.Context, a addManyArgs) (any, error) {
 	return map[string]string{"job": id}, nil
 }
 
-// job reports how far an asynchronous add-many has come.
+// job returns the progress of an asynchronous add-many.
 func (d *Device) job(_ context.Context, q url.Values) (any, error) {
 	d.mu.Lock()
 	j := d.jobs[q.Get("id")]
 	d.mu.Unlock()
 	if j == nil {
-		return nil, fault.New(fault.NotFound, memory.CodeNotFound, "there is no such job")
+		return nil, fault.New(fault.NotFound, memory.CodeNotFound, "job not found")
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return struct {
 		Done bool `json:"done"`
-		added
-	}{j.done, added{slices.Clone(j.Statuses), slices.Clone(j.LocalIDs)}}, nil
+		addResult
+	}{j.done, addResult{slices.Clone(j.Statuses), slices.Clone(j.LocalIDs)}}, nil
 }
 
-// ackLatency adds n entries, one after the other, and reports how long that took, in
+// ackLatency adds n entries one after the other and returns their latencies in
 // milliseconds.
 func (d *Device) ackLatency(ctx context.Context, a struct {
 	Memory string `json:"memory"`
@@ -150,7 +150,7 @@ func (d *Device) ackLatency(ctx context.Context, a struct {
 },
 ) (any, error) {
 	if a.N < 1 || a.N > maxAdded {
-		return nil, invalid("n", "n is 1 to 1000000")
+		return nil, invalid("n", "n must be between 1 and 1000000")
 	}
 	add, err := d.writer(ctx, a.Memory)
 	if err != nil {

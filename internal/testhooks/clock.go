@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// ClockState is what a clock shows, and how it goes.
+// ClockState is the state of a test clock.
 type ClockState struct {
 	Now    time.Time `json:"now"`
 	Frozen bool      `json:"frozen"`
-	Real   bool      `json:"real"` // the system's, untouched
+	Real   bool      `json:"real"` // the system's clock
 }
 
 // clockArgs are {set, frozen}, {advance_ms} or {real:true}.
@@ -28,8 +28,8 @@ type clockArgs struct {
 	Real      bool       `json:"real"`
 }
 
-// kept is what outlasts a crash, in a file.
-type kept struct {
+// savedState is what outlasts a crash, in a file.
+type savedState struct {
 	path string
 
 	mu sync.Mutex
@@ -37,14 +37,14 @@ type kept struct {
 }
 
 type lasting struct {
-	Offset   time.Duration     `json:"offset_ns"`        // of a clock that runs, from the system's
-	Frozen   *time.Time        `json:"frozen,omitempty"` // what a clock that stands shows
+	Offset   time.Duration     `json:"offset_ns"`        // of a running clock, from the system's
+	Frozen   *time.Time        `json:"frozen,omitempty"` // the time of a frozen clock
 	Settings map[string]string `json:"settings,omitempty"`
 }
 
-// open reads the file for a store, or hub's database, at a path.
-func open(store string) (*kept, error) {
-	k := &kept{path: filepath.Join(filepath.Dir(store), "test-hooks-"+filepath.Base(store)+".json")}
+// open reads the saved state for the store or hub database at a path.
+func open(store string) (*savedState, error) {
+	k := &savedState{path: filepath.Join(filepath.Dir(store), "test-hooks-"+filepath.Base(store)+".json")}
 	data, err := os.ReadFile(k.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return k, nil
@@ -55,28 +55,28 @@ func open(store string) (*kept, error) {
 	return k, err
 }
 
-// Now is the time by the clock.
-func (k *kept) Now() time.Time {
+// Now returns the time of the clock.
+func (k *savedState) Now() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.now()
 }
 
-func (k *kept) now() time.Time {
+func (k *savedState) now() time.Time {
 	if k.Frozen != nil {
 		return *k.Frozen
 	}
 	return time.Now().Add(k.Offset)
 }
 
-func (k *kept) clock() ClockState {
+func (k *savedState) clock() ClockState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return ClockState{Now: k.now().UTC(), Frozen: k.Frozen != nil, Real: k.Frozen == nil && k.Offset == 0}
 }
 
-// settings are those that a test has set, by key; never nil.
-func (k *kept) settings() map[string]string {
+// settings returns the settings of a test by key; never nil.
+func (k *savedState) settings() map[string]string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	out := map[string]string{}
@@ -84,8 +84,8 @@ func (k *kept) settings() map[string]string {
 	return out
 }
 
-// change changes what is kept, on the disk too.
-func (k *kept) change(do func(l *lasting)) error {
+// change changes the state, also on the disk.
+func (k *savedState) change(do func(l *lasting)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	do(&k.lasting)
@@ -102,8 +102,8 @@ func (k *kept) change(do func(l *lasting)) error {
 	return os.Rename(k.path+".new", k.path)
 }
 
-// clear forgets it all, and the file.
-func (k *kept) clear() error {
+// clear deletes the state and its file.
+func (k *savedState) clear() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.lasting = lasting{}
@@ -113,8 +113,8 @@ func (k *kept) clear() error {
 	return nil
 }
 
-// setClock does what clockArgs say.
-func (k *kept) setClock(a clockArgs) (any, error) {
+// setClock sets the clock.
+func (k *savedState) setClock(a clockArgs) (any, error) {
 	given := 0
 	for _, is := range []bool{a.Set != nil || a.Frozen != nil, a.AdvanceMS != nil, a.Real} {
 		if is {
@@ -122,7 +122,7 @@ func (k *kept) setClock(a clockArgs) (any, error) {
 		}
 	}
 	if given != 1 {
-		return nil, invalid("set", "give one of set (with frozen), advance_ms and real")
+		return nil, invalid("set", "requires one of set (with frozen), advance_ms and real")
 	}
 	err := k.change(func(l *lasting) {
 		now, frozen := k.now(), l.Frozen != nil

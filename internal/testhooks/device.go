@@ -18,34 +18,34 @@ import (
 	"cairn/internal/memory"
 )
 
-// Device is the control of one `cairn serve --http`.
+// Device controls one `cairn serve --http`.
 type Device struct {
 	config cairn.Config
-	kept   *kept
-	turn   chan struct{} // a place in it lets one verb restart the server
+	kept   *savedState
+	turn   chan struct{} // a semaphore: one verb at a time can restart the server
 
 	mu      sync.Mutex
 	running *cairn.Cairn       // while it is served
 	cancel  context.CancelFunc // ends the run
-	next    func() error       // between this run and the next; nil if there is to be none
+	next    func() error       // runs between this run and the next; nil if there is no next run
 	change  chan struct{}      // closed when running changes
-	over    bool               // there is no run any more
-	holds   map[string]func()  // by memory, what releases its worker
-	jobs    map[string]*adding
+	over    bool               // there are no more runs
+	holds   map[string]func()  // by memory, the function that releases its worker
+	jobs    map[string]*addRun
 }
 
-// NewDevice reads what an earlier process of the store has left.
+// NewDevice returns a device with the saved state of an earlier process of the store.
 func NewDevice(c cairn.Config) (*Device, error) {
 	k, err := open(c.DB)
 	return &Device{
-		config: c, kept: k, turn: make(chan struct{}, 1), change: make(chan struct{}), holds: map[string]func(){}, jobs: map[string]*adding{},
+		config: c, kept: k, turn: make(chan struct{}, 1), change: make(chan struct{}), holds: map[string]func(){}, jobs: map[string]*addRun{},
 	}, err
 }
 
-// Now is the time by the test's clock.
+// Now returns the time of the test's clock.
 func (d *Device) Now() time.Time { return d.kept.Now() }
 
-// Setting is what a test has set a variable of the environment to.
+// Setting returns the test's value of an environment variable.
 func (d *Device) Setting(variable string) (text string, ok bool) {
 	for key, text := range d.kept.settings() {
 		if cairn.EnvName(key) == variable {
@@ -55,13 +55,13 @@ func (d *Device) Setting(variable string) (text string, ok bool) {
 	return "", false
 }
 
-// Listen opens the control listener on addr until ctx ends, and says on w where.
+// Listen opens the control listener on addr until ctx ends, and prints its URL on w.
 func (d *Device) Listen(ctx context.Context, addr string, w io.Writer) error {
 	return serve(ctx, addr, w, d.verbs())
 }
 
-// Run runs a server, again whenever a verb has ended it, and returns when it ends for
-// another reason: with the error of run, or nil.
+// Run runs a server and restarts it when a verb has ended it. If the server ends for another
+// reason, Run returns the error of run.
 func (d *Device) Run(ctx context.Context, run func(context.Context) error) error {
 	for {
 		one, cancel := context.WithCancel(ctx)
@@ -80,7 +80,7 @@ func (d *Device) Run(ctx context.Context, run func(context.Context) error) error
 	}
 }
 
-// Serving tells the device that requests are answered now.
+// Serving notifies the device that the server accepts requests.
 func (d *Device) Serving(c *cairn.Cairn) { d.set(func() { d.running = c }) }
 
 func (d *Device) set(do func()) {
@@ -91,9 +91,9 @@ func (d *Device) set(do func()) {
 	d.change = make(chan struct{})
 }
 
-// again ends the run, does something and returns when the next run serves. What runs on
-// a shard is let go before.
-func (d *Device) again(ctx context.Context, between func() error) error {
+// restart ends the run, calls between and returns when the next run serves. It first
+// releases blocked workers.
+func (d *Device) restart(ctx context.Context, between func() error) error {
 	select {
 	case d.turn <- struct{}{}:
 		defer func() { <-d.turn }()
@@ -104,7 +104,7 @@ func (d *Device) again(ctx context.Context, between func() error) error {
 	if err != nil {
 		return err
 	}
-	for _, memory := range d.held() {
+	for _, memory := range d.heldMemories() {
 		d.release(memory)
 	}
 	var failed error
@@ -130,7 +130,7 @@ func (d *Device) again(ctx context.Context, between func() error) error {
 	}
 }
 
-// cairn is what is served now.
+// cairn returns the running server's cairn.
 func (d *Device) cairn() (*cairn.Cairn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,8 +140,8 @@ func (d *Device) cairn() (*cairn.Cairn, error) {
 	return d.running, nil
 }
 
-// onBook calls do with the memory service of what is served.
-func (d *Device) onBook(ctx context.Context, do func(b *memory.Service) error) error {
+// withService calls do with the memory service of the running server.
+func (d *Device) withService(ctx context.Context, do func(b *memory.Service) error) error {
 	c, err := d.cairn()
 	if err != nil {
 		return err
@@ -149,9 +149,9 @@ func (d *Device) onBook(ctx context.Context, do func(b *memory.Service) error) e
 	return c.Memories().Read(ctx, memory.Caller{}, func(_ context.Context, b *memory.Service, _ memory.Caller) error { return do(b) })
 }
 
-// onMemory calls do with the memory service and the id here of a memory that there is.
-func (d *Device) onMemory(ctx context.Context, named string, do func(b *memory.Service, id string) error) error {
-	return d.onBook(ctx, func(b *memory.Service) error {
+// withMemory calls do with the memory service and the local id of an existing memory.
+func (d *Device) withMemory(ctx context.Context, named string, do func(b *memory.Service, id string) error) error {
+	return d.withService(ctx, func(b *memory.Service) error {
 		id, _, err := b.Here(ctx, named)
 		if err != nil {
 			return err
@@ -160,14 +160,14 @@ func (d *Device) onMemory(ctx context.Context, named string, do func(b *memory.S
 	})
 }
 
-// The arguments of verbs about one memory.
+// Arguments of verbs for one memory.
 type (
 	memoryArgs struct {
 		Memory string `json:"memory"`
 	}
 	holdArgs struct {
 		memoryArgs
-		MS *int64 `json:"ms"` // nil for until it is released
+		MS *int64 `json:"ms"` // nil: until it is released
 	}
 	waitArgs struct {
 		memoryArgs
@@ -177,37 +177,37 @@ type (
 
 func (d *Device) verbs() http.Handler {
 	names, _ := crashpoint.Names()
-	mux := newMux(d.kept, names, d.held)
+	mux := newMux(d.kept, names, d.heldMemories)
 	post(mux, "/test/reset", d.reset)
 	post(mux, "/test/config", d.configure)
 	post(mux, "/test/replication", d.replication)
 	post(mux, "/test/shard/hold", func(ctx context.Context, a holdArgs) (any, error) { return nil, d.hold(ctx, a) })
 	post(mux, "/test/shard/release", func(ctx context.Context, a memoryArgs) (any, error) {
-		return nil, d.onMemory(ctx, a.Memory, func(_ *memory.Service, id string) error { d.release(id); return nil })
+		return nil, d.withMemory(ctx, a.Memory, func(_ *memory.Service, id string) error { d.release(id); return nil })
 	})
 	post(mux, "/test/shard/panic", func(ctx context.Context, a memoryArgs) (any, error) {
-		return nil, d.onMemory(ctx, a.Memory, func(b *memory.Service, id string) error { b.PanicNext(id); return nil })
+		return nil, d.withMemory(ctx, a.Memory, func(b *memory.Service, id string) error { b.PanicNext(id); return nil })
 	})
 	post(mux, "/test/wait-synced", func(ctx context.Context, a waitArgs) (any, error) {
 		if a.TimeoutMS != nil && *a.TimeoutMS < 0 {
-			return nil, invalid("timeout_ms", "timeout_ms is negative")
+			return nil, invalid("timeout_ms", "timeout_ms must not be negative")
 		}
-		return nil, d.onMemory(ctx, a.Memory, func(b *memory.Service, id string) error { return b.WaitSynced(ctx, id, memory.AwaitFor(a.TimeoutMS)) })
+		return nil, d.withMemory(ctx, a.Memory, func(b *memory.Service, id string) error { return b.WaitSynced(ctx, id, memory.AwaitFor(a.TimeoutMS)) })
 	})
 	post(mux, "/test/purge", func(ctx context.Context, a struct {
 		IgnoreAge bool `json:"ignore_age"`
 	},
 	) (purged any, err error) {
-		err = d.onBook(ctx, func(b *memory.Service) error { purged, err = b.Purge(ctx, a.IgnoreAge); return err })
+		err = d.withService(ctx, func(b *memory.Service) error { purged, err = b.Purge(ctx, a.IgnoreAge); return err })
 		return purged, err
 	})
 	get(mux, "/test/counts", func(ctx context.Context, q url.Values) (counts any, err error) {
-		err = d.onMemory(ctx, q.Get("memory"), func(b *memory.Service, id string) error { counts, err = b.Counts(ctx, id); return err })
+		err = d.withMemory(ctx, q.Get("memory"), func(b *memory.Service, id string) error { counts, err = b.Counts(ctx, id); return err })
 		return counts, err
 	})
 	get(mux, "/test/context-rows", func(ctx context.Context, q url.Values) (any, error) {
 		out := map[string]int{}
-		return out, d.onMemory(ctx, q.Get("memory"), func(b *memory.Service, id string) (err error) {
+		return out, d.withMemory(ctx, q.Get("memory"), func(b *memory.Service, id string) (err error) {
 			out["count"], err = b.ContextRows(ctx, id)
 			return err
 		})
@@ -218,19 +218,19 @@ func (d *Device) verbs() http.Handler {
 	return mux
 }
 
-// replication pauses and resumes as `cairn replication` does.
+// replication pauses and resumes the replication, as `cairn replication` does.
 func (d *Device) replication(ctx context.Context, a struct {
 	State string `json:"state"`
 },
 ) (any, error) {
 	if a.State != "paused" && a.State != "running" {
-		return nil, invalid("state", "state is paused or running")
+		return nil, invalid("state", "state must be paused or running")
 	}
-	return a, d.onBook(ctx, func(b *memory.Service) error { return b.SetPaused(ctx, a.State == "paused") })
+	return a, d.withService(ctx, func(b *memory.Service) error { return b.SetPaused(ctx, a.State == "paused") })
 }
 
-// held lists the memories whose worker is occupied.
-func (d *Device) held() []string {
+// heldMemories lists the memories whose worker is blocked.
+func (d *Device) heldMemories() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := []string{}
@@ -241,9 +241,10 @@ func (d *Device) held() []string {
 	return out
 }
 
-// hold occupies a memory's worker, permanently or for some time, and returns when it is.
+// hold blocks a memory's worker, permanently or for some time. It returns when the worker is
+// blocked.
 func (d *Device) hold(ctx context.Context, a holdArgs) error {
-	return d.onMemory(ctx, a.Memory, func(b *memory.Service, id string) error {
+	return d.withMemory(ctx, a.Memory, func(b *memory.Service, id string) error {
 		until := make(chan struct{})
 		d.mu.Lock()
 		taken := d.holds[id] != nil
@@ -252,7 +253,7 @@ func (d *Device) hold(ctx context.Context, a holdArgs) error {
 		}
 		d.mu.Unlock()
 		if taken {
-			return fault.New(fault.Conflict, memory.CodeExists, "the worker is occupied already").WithHint("release it first")
+			return fault.New(fault.Conflict, memory.CodeExists, "the worker is already blocked").WithHint("release it first")
 		}
 		if err := b.Hold(ctx, id, until); err != nil {
 			d.release(id)
@@ -265,7 +266,7 @@ func (d *Device) hold(ctx context.Context, a holdArgs) error {
 	})
 }
 
-// release lets a memory's worker go; repeating it is harmless.
+// release releases a memory's worker. It is idempotent.
 func (d *Device) release(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

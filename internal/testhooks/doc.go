@@ -1,10 +1,9 @@
 //go:build testhooks
 
-// Package testhooks is the control listener of test builds (memories §15): a driver
-// tells a device or a hub through it what is to go wrong, and looks behind the scenes.
+// Package testhooks is the control listener of test builds (memories §15). A test driver
+// uses it to inject faults into a device or a hub, and to read their internal state.
 //
-// A device is reset and reconfigured by ending its server and starting another one in
-// the same process and at the same address: what a restart would do, but for the
-// process. A hub stays; its data listener can be shut. What is to outlast a crash is in a
-// file beside the store.
+// To reset or reconfigure a device, its server ends and another one starts in the same
+// process at the same address. A hub keeps running; its data listener can be closed. State
+// that must survive a crash is in a file next to the store.
 package testhooks

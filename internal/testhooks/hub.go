@@ -17,30 +17,30 @@ import (
 	"cairn/internal/memory/rules"
 )
 
-// Hub is the control of one `cairn hub`.
+// Hub controls one `cairn hub`.
 type Hub struct {
-	kept *kept
+	kept *savedState
 
 	mu   sync.Mutex
 	hub  *hub.Hub // nil until it is open
-	door *door
+	door *pausableListener
 }
 
-// NewHub reads what an earlier process has left beside the database at a path.
+// NewHub returns a hub with the saved state of an earlier process of the database at a path.
 func NewHub(path string) (*Hub, error) {
 	k, err := open(path)
 	return &Hub{kept: k}, err
 }
 
-// Now is the time by the test's clock.
+// Now returns the time of the test's clock.
 func (c *Hub) Now() time.Time { return c.kept.Now() }
 
-// Listen opens the control listener on addr until ctx ends, and says on w where.
+// Listen opens the control listener on addr until ctx ends, and prints its URL on w.
 func (c *Hub) Listen(ctx context.Context, addr string, w io.Writer) error {
 	return serve(ctx, addr, w, c.verbs())
 }
 
-// Opened reports which hub is served, and returns the listener for it, in the place of l.
+// Opened sets the running hub and returns its listener, which replaces l.
 func (c *Hub) Opened(h *hub.Hub, l net.Listener) net.Listener {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +48,7 @@ func (c *Hub) Opened(h *hub.Hub, l net.Listener) net.Listener {
 	return c.door
 }
 
-func (c *Hub) opened() (*hub.Hub, *door, error) {
+func (c *Hub) opened() (*hub.Hub, *pausableListener, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hub == nil {
@@ -78,7 +78,7 @@ func (c *Hub) verbs() http.Handler {
 			}
 			id, ok := rules.ParseID(q.Get("memory"))
 			if !ok {
-				return nil, invalid("memory", "memory is no UUID")
+				return nil, invalid("memory", "memory is not a UUID")
 			}
 			all, err := list(ctx, h, id, q)
 			return map[string][]string{name: all}, err
@@ -93,8 +93,7 @@ func (c *Hub) verbs() http.Handler {
 	return mux
 }
 
-// reset empties the hub and makes tokens of level admin. Points and clock are as at the
-// start.
+// reset empties the hub and creates tokens of level admin. It resets crash points and clock.
 func (c *Hub) reset(ctx context.Context, a struct {
 	Users []string `json:"users"`
 },
@@ -105,7 +104,7 @@ func (c *Hub) reset(ctx context.Context, a struct {
 	}
 	for _, user := range a.Users {
 		if _, ok := rules.ParseID(user); !ok {
-			return nil, invalid("users", fmt.Sprintf("%.80q is no UUID", user))
+			return nil, invalid("users", fmt.Sprintf("%.80q is not a UUID", user))
 		}
 	}
 	crashpoint.Disarm(func(string) bool { return true })
@@ -136,7 +135,7 @@ type backendArgs struct {
 	Status   int    `json:"status"`
 }
 
-// backend changes how the hub takes what is sent.
+// backend changes how the hub processes incoming changes.
 func (c *Hub) backend(ctx context.Context, a backendArgs) (any, error) {
 	h, d, err := c.opened()
 	if err != nil {
@@ -152,7 +151,7 @@ func (c *Hub) backend(ctx context.Context, a backendArgs) (any, error) {
 		}
 	}
 	if !sound {
-		return nil, invalid("mode", "there is no such mode, or what it needs is missing")
+		return nil, invalid("mode", "unknown mode, or its argument is missing")
 	}
 	h.SetBackend(hub.Backend{Mode: a.Mode, Delay: time.Duration(a.DelayMS) * time.Millisecond, Statuses: a.Statuses, Memory: id, Status: a.Status})
 	if a.Mode == hub.ModeDown {
@@ -161,26 +160,26 @@ func (c *Hub) backend(ctx context.Context, a backendArgs) (any, error) {
 	return nil, d.open(ctx)
 }
 
-// door is a listener that can be shut: then its address refuses connections, and those
-// that there were are cut.
-type door struct {
+// pausableListener is a listener that can be closed and opened again. While it is closed, its
+// address refuses connections, and existing connections are cut.
+type pausableListener struct {
 	at net.Addr
 
 	mu      sync.Mutex
-	l       net.Listener // nil while it is shut
+	l       net.Listener // nil while it is closed
 	guests  map[net.Conn]bool
 	changed chan struct{} // closed when l changes
-	closed  bool          // for good
+	closed  bool          // permanently
 }
 
-func newDoor(l net.Listener) *door {
-	return &door{at: l.Addr(), l: l, guests: map[net.Conn]bool{}, changed: make(chan struct{})}
+func newDoor(l net.Listener) *pausableListener {
+	return &pausableListener{at: l.Addr(), l: l, guests: map[net.Conn]bool{}, changed: make(chan struct{})}
 }
 
-func (d *door) Addr() net.Addr { return d.at }
+func (d *pausableListener) Addr() net.Addr { return d.at }
 
-// Accept waits while the door is shut.
-func (d *door) Accept() (net.Conn, error) {
+// Accept waits while the listener is closed.
+func (d *pausableListener) Accept() (net.Conn, error) {
 	for {
 		d.mu.Lock()
 		l, changed, closed := d.l, d.changed, d.closed
@@ -201,37 +200,37 @@ func (d *door) Accept() (net.Conn, error) {
 		d.mu.Unlock()
 		switch {
 		case same && err == nil:
-			return guest{conn, d}, nil
+			return trackedConn{conn, d}, nil
 		case same:
 			return nil, err
 		case err == nil:
-			_ = conn.Close() // it came too late
+			_ = conn.Close() // the listener was closed meanwhile
 		}
 	}
 }
 
-// guest is a connection that the door knows of.
-type guest struct {
+// trackedConn is a connection that the listener can cut.
+type trackedConn struct {
 	net.Conn
-	door *door
+	door *pausableListener
 }
 
-func (g guest) Close() error {
+func (g trackedConn) Close() error {
 	g.door.mu.Lock()
 	delete(g.door.guests, g.Conn)
 	g.door.mu.Unlock()
 	return g.Conn.Close()
 }
 
-// turn puts another listener in the place of l, nil for none.
-func (d *door) turn(l net.Listener) {
+// turn replaces the listener by l, which may be nil.
+func (d *pausableListener) turn(l net.Listener) {
 	d.l = l
 	close(d.changed)
 	d.changed = make(chan struct{})
 }
 
-// shut closes the door; repeating it is harmless.
-func (d *door) shut() error {
+// shut closes the listener. It is idempotent.
+func (d *pausableListener) shut() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := d.l
@@ -240,14 +239,14 @@ func (d *door) shut() error {
 	}
 	d.turn(nil)
 	for conn := range d.guests {
-		_ = conn.Close() // it is cut, whatever it thinks of that
+		_ = conn.Close() // the error does not matter
 	}
 	clear(d.guests)
 	return l.Close()
 }
 
-// open opens the door at the address of before; repeating it is harmless.
-func (d *door) open(ctx context.Context) error {
+// open opens the listener at its old address. It is idempotent.
+func (d *pausableListener) open(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.l != nil || d.closed {
@@ -261,7 +260,7 @@ func (d *door) open(ctx context.Context) error {
 }
 
 // Close ends the listener permanently.
-func (d *door) Close() error {
+func (d *pausableListener) Close() error {
 	err := d.shut()
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 	"cairn/internal/store"
 )
 
-// confirmTime is how long a reset waits for the hub to confirm what it has made.
+// confirmTime is how long a reset waits for the hub's confirmation.
 const confirmTime = 30 * time.Second
 
 type resetArgs struct {
@@ -38,7 +38,7 @@ type resetArgs struct {
 	} `json:"vaults"`
 }
 
-// identity is a user that a reset has made.
+// identity is a user that a reset has created.
 type identity struct {
 	UserID string `json:"user_id"`
 	Token  string `json:"token"`
@@ -54,30 +54,30 @@ func (a resetArgs) check() error {
 	known := map[string]bool{}
 	for _, name := range a.Users {
 		if name == "" || known[name] {
-			return invalid("users", "a user has no name, or another's")
+			return invalid("users", "a user has no name or a duplicate name")
 		}
 		known[name] = true
 	}
 	if a.Hub != "" && a.HubControl == "" {
-		return invalid("hub_control", "a hub that is to be joined needs hub_control, for its tokens")
+		return invalid("hub_control", "hub requires hub_control, for its tokens")
 	}
 	for _, v := range a.Vaults {
 		if !known[v.Owner] {
-			return invalid("vaults", "the owner of vault "+v.Name+" is none of the users")
+			return invalid("vaults", "the owner of vault "+v.Name+" is not one of the users")
 		}
 	}
 	return nil
 }
 
-// reset empties the store and the hub and makes users, vaults and memories. The first
-// user is the device's own. Armed points go first, but for the one that only a new
+// reset empties the store and the hub and creates users, vaults and memories. The first user
+// is the device's own. It first disarms all crash points, except the one that only a new
 // store passes.
 func (d *Device) reset(ctx context.Context, a resetArgs) (any, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
 	crashpoint.Disarm(func(name string) bool { return name != crashpoint.MidMigration })
-	if err := d.again(ctx, d.wipe); err != nil {
+	if err := d.restart(ctx, d.wipe); err != nil {
 		return nil, err
 	}
 	c, err := d.cairn()
@@ -99,8 +99,8 @@ func (d *Device) reset(ctx context.Context, a resetArgs) (any, error) {
 	return out, err
 }
 
-// wipe takes away what belongs to the store, and what a test has set. Files that other
-// processes lock stay, and so do the settings and the owner's token.
+// wipe deletes the store and the state of the test. Files that other processes lock stay,
+// and so do the settings and the owner's token.
 func (d *Device) wipe() error {
 	files, err := store.Files(d.config.DB)
 	for _, f := range files {
@@ -134,7 +134,7 @@ func (f *fresh) makeUsers(ctx context.Context, c *cairn.Cairn, b *memory.Service
 	return nil
 }
 
-// join empties the hub and joins it, under the ids of here.
+// join empties the hub and joins it, with the local user ids.
 func (f *fresh) join(ctx context.Context, c *cairn.Cairn, _ *memory.Service, a resetArgs) error {
 	if a.HubControl == "" {
 		return nil
@@ -143,17 +143,17 @@ func (f *fresh) join(ctx context.Context, c *cairn.Cairn, _ *memory.Service, a r
 	for _, u := range f.Users {
 		ids = append(ids, u.UserID)
 	}
-	var told struct {
+	var created struct {
 		Tokens map[string]string `json:"tokens"`
 	}
-	if err := Call(ctx, http.MethodPost, a.HubControl+"/test/reset", map[string]any{"users": ids}, &told); err != nil {
+	if err := Call(ctx, http.MethodPost, a.HubControl+"/test/reset", map[string]any{"users": ids}, &created); err != nil {
 		return err
 	}
 	for _, id := range ids {
 		if a.Hub == "" {
 			break
 		}
-		_, _, err := c.Replication().Join(ctx, cairn.JoinArgs{URL: a.Hub, Token: told.Tokens[id], User: id, Upload: true, Insecure: true})
+		_, _, err := c.Replication().Join(ctx, cairn.JoinArgs{URL: a.Hub, Token: created.Tokens[id], User: id, Upload: true, Insecure: true})
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (f *fresh) makeMemories(ctx context.Context, _ *cairn.Cairn, b *memory.Serv
 	return nil
 }
 
-// confirmed waits for the hub.
+// confirmed waits until the hub has confirmed everything.
 func (f *fresh) confirmed(ctx context.Context, b *memory.Service) error {
 	for _, made := range []map[string]string{f.Vaults, f.Memories} {
 		for _, id := range made {
@@ -192,8 +192,8 @@ func (f *fresh) confirmed(ctx context.Context, b *memory.Service) error {
 	return nil
 }
 
-// configure restarts the server with settings, which replace those of before: the
-// members of the body, or of its member settings.
+// configure restarts the server with new settings, which replace the old ones. The settings
+// are the members of the body, or of its member settings.
 func (d *Device) configure(ctx context.Context, a map[string]any) (any, error) {
 	if inner, ok := a["settings"].(map[string]any); ok && len(a) == 1 {
 		a = inner
@@ -209,18 +209,18 @@ func (d *Device) configure(ctx context.Context, a map[string]any) (any, error) {
 		case float64:
 			settings[key] = strconv.FormatFloat(v, 'f', -1, 64)
 		default:
-			return nil, invalid(key, key+" is no text, number or truth")
+			return nil, invalid(key, key+" must be a text, a number or a boolean")
 		}
 	}
-	if err := d.sound(settings); err != nil {
+	if err := d.validate(settings); err != nil {
 		return nil, err
 	}
-	err := d.again(ctx, func() error { return d.kept.change(func(l *lasting) { l.Settings = settings }) })
+	err := d.restart(ctx, func() error { return d.kept.change(func(l *lasting) { l.Settings = settings }) })
 	return map[string]any{"settings": settings}, err
 }
 
-// sound refuses settings that no server would start with.
-func (d *Device) sound(settings map[string]string) error {
+// validate rejects settings with which no server would start.
+func (d *Device) validate(settings map[string]string) error {
 	config, asked := d.config, map[string]bool{}
 	config.Setting = func(key string) string {
 		if asked[key] = true; settings[key] != "" || d.config.Setting == nil {
@@ -234,14 +234,14 @@ func (d *Device) sound(settings map[string]string) error {
 	}
 	for key := range settings {
 		if !asked[key] {
-			err = invalid(key, "there is no setting "+key)
+			err = invalid(key, "unknown setting "+key)
 		}
 	}
 	return errors.Join(err, c.Close())
 }
 
-// Call sends a verb to a control listener and reads its answer into out, which may be a
-// json.RawMessage. A body of nil is none. Errors are those that were told.
+// Call sends a verb to a control listener and reads the response into out, which may be a
+// json.RawMessage. A nil body sends none. Errors are those of the response.
 func Call(ctx context.Context, method, url string, body, out any) error {
 	var sent io.Reader
 	if body != nil {
@@ -267,13 +267,13 @@ func Call(ctx context.Context, method, url string, body, out any) error {
 	if w.StatusCode == http.StatusOK {
 		return json.Unmarshal(data, out)
 	}
-	var told fault.Envelope
-	_ = json.Unmarshal(data, &told) // what is no envelope has no code
+	var envelope fault.Envelope
+	_ = json.Unmarshal(data, &envelope) // other data has no code
 	kinds := map[int]fault.Kind{
 		http.StatusBadRequest: fault.Invalid, http.StatusForbidden: fault.Denied, http.StatusNotFound: fault.NotFound,
 		http.StatusConflict: fault.Conflict, http.StatusServiceUnavailable: fault.Unavailable, http.StatusGatewayTimeout: fault.Unavailable,
 	}
 	return &fault.Error{
-		Kind: kinds[w.StatusCode], Code: told.Error.Code, Message: told.Error.Message, Hint: told.Error.Hint, Details: told.Error.Details,
+		Kind: kinds[w.StatusCode], Code: envelope.Error.Code, Message: envelope.Error.Message, Hint: envelope.Error.Hint, Details: envelope.Error.Details,
 	}
 }

@@ -6,25 +6,25 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// Table is where a table stands in a text: [Start, End) reaches from the first
-// byte of its header's line to the end of the line of its last key, without the
-// comments and blank lines behind it.
+// Table is the position of a table in a text. [Start, End) reaches from the first byte of
+// its header's line to the end of the line of its last key, without trailing comments and
+// blank lines.
 type Table struct {
 	Name       []string // the dotted name
 	Start, End int
-	HeaderEnd  int // behind the header's line
+	HeaderEnd  int // after the header's line
 	Keys       []Key
 }
 
-// Key is where one assignment of a table stands: [Start, End) is name to value,
-// without indentation and comment.
+// Key is the position of one assignment of a table: [Start, End) is name to value, without
+// indentation and comment.
 type Key struct {
 	Name       []string
 	Start, End int
 }
 
-// Tables lists the tables of a text in their order, tables of arrays included.
-// What stands before the first header is in none. The error is the parser's.
+// Tables lists the tables of a text in order, including tables of arrays. Keys before the
+// first header belong to no table. The error is the parser's.
 func Tables(text []byte) ([]Table, error) {
 	var p unstable.Parser
 	p.Reset(text)
@@ -63,7 +63,7 @@ func Tables(text []byte) ([]Table, error) {
 
 func lineStart(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
 
-// lineEnd is behind the line break that ends the line of a byte.
+// lineEnd returns the position after the line break of a byte's line.
 func lineEnd(text []byte, at int) int {
 	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
 		return at + i + 1

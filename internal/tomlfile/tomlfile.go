@@ -17,13 +17,12 @@ import (
 	"cairn/internal/regular"
 )
 
-// Code marks a file that is no TOML or does not fit what it is read into.
+// Code is the code of a file that is not TOML or does not match its Go type.
 const Code = "invalid_settings"
 
-// Read decodes a file into a struct or map. A missing file leaves it as it is.
-// Errors are Invalid with Code and name the file and, where it is known, the
-// line; the hint names the whole path. A file that is not regular, or is larger
-// than regular.MaxSettings, is such an error.
+// Read decodes a file into a struct or map. A missing file does not change it. Errors are
+// Invalid with Code. They name the file and, if known, the line; the hint has the whole
+// path. A file that is not regular or is larger than regular.MaxSettings is an error.
 func Read(path string, into any) error {
 	text, err := readSettings(path)
 	if text == nil {
@@ -46,7 +45,7 @@ func readSettings(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Decode is Read for a text that was read already; path is for the error only.
+// Decode is Read for a text; path is only for the error.
 func Decode(path string, text []byte, into any) error {
 	err := toml.Unmarshal(text, into)
 	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
@@ -59,7 +58,7 @@ func Decode(path string, text []byte, into any) error {
 	return nil
 }
 
-// reason is what the decoder says, for people who do not know its types.
+// reason returns the decoder's message without the names of Go types.
 func reason(err *toml.DecodeError) string {
 	why := strings.TrimPrefix(err.Error(), "toml: ")
 	if kind, ok := strings.CutPrefix(why, "cannot decode TOML "); ok {
@@ -69,9 +68,9 @@ func reason(err *toml.DecodeError) string {
 	return why
 }
 
-// LineOf is the line of a key in a file, counted from 1. The key is named by its
-// table and itself, from behind: with "b.c" the key c of [a.b] is meant. It is 0
-// where there is none below a table's header, or the file cannot be read.
+// LineOf returns the line of a key in a file, counted from 1. The key is the end of its
+// dotted name: "b.c" means the key c of [a.b]. It returns 0 if no table has the key, or the
+// file cannot be read.
 func LineOf(path, key string) int {
 	text, err := readSettings(path)
 	if err != nil {
@@ -92,7 +91,7 @@ func LineOf(path, key string) int {
 	return 0
 }
 
-// Fault is the error for a settings file that cannot be used.
+// Fault returns the error for an invalid settings file.
 func Fault(cause error, path, why string) *fault.Error {
 	return fault.Wrap(cause, fault.Invalid, Code, filepath.Base(path)+": "+why).
 		WithHint("correct or remove " + path)

@@ -9,16 +9,16 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// UnknownKey is a key or a table of a file that nothing reads.
+// UnknownKey is an unknown key or table of a file.
 type UnknownKey struct {
-	Name string // dotted; of one in an inline table only from there on
+	Name string // dotted; for a key in an inline table it starts at that table
 	Line int    // counted from 1
-	Like string // the one key or table that it may have been meant to be, dotted; "" if none, or several, are that near
+	Like string // the most similar known key or table, dotted; "" if none or several are similar
 }
 
-// Unknown lists what Read would pass over because a struct of the type of into has
-// no field for it, in the order of the file; an unknown table stands for its keys
-// too. A missing file has nothing unknown. Errors are those of Read.
+// Unknown lists the keys that Read ignores because the type of into has no field for them,
+// in the order of the file. An unknown table represents all its keys. A missing file has no
+// unknown keys. Errors: those of Read.
 func Unknown(path string, into any) ([]UnknownKey, error) {
 	text, err := readSettings(path)
 	if text == nil {
@@ -44,7 +44,7 @@ func Unknown(path string, into any) ([]UnknownKey, error) {
 	return unknown, nil
 }
 
-// keysOf are the dotted names of a struct's tables and keys.
+// keysOf returns the dotted names of a struct's tables and keys.
 func keysOf(t reflect.Type, table string) (names []string) {
 	for f := range t.Fields() {
 		name := f.Tag.Get("toml")
@@ -59,9 +59,9 @@ func keysOf(t reflect.Type, table string) (names []string) {
 	return names
 }
 
-// nearest is the known name that a name is likely to be a slip of, "" if none is
-// or two are equally. Tables that are missing in front of it, or too many, count
-// less than letters.
+// nearest returns the known name that is most similar to a misspelt name, "" if none is
+// similar or two are equally similar. Missing or additional tables before it count less
+// than letters.
 func nearest(name string, known []string) string {
 	like, best, several := "", nearness{letters: maxSlips + 1}, false
 	for _, k := range known {
@@ -78,22 +78,22 @@ func nearest(name string, known []string) string {
 	return like
 }
 
-// maxSlips is how many letters a slip of a name may differ in; of short names a
-// third may.
+// maxSlips is the maximum number of wrong letters in a misspelt name; in short names it is
+// a third of the letters.
 const maxSlips = 3
 
-// nearness is by how much two names differ.
+// nearness is the difference of two names.
 type nearness struct {
 	letters int // to change, insert or delete
-	tables  int // to leave out in front of either
+	tables  int // to remove before either name
 }
 
 func (n nearness) less(m nearness) bool {
 	return n.letters < m.letters || n.letters == m.letters && n.tables < m.tables
 }
 
-// between compares two dotted names, also without tables in front; letters is more
-// than maxSlips if they are not alike.
+// between compares two dotted names, also without their first tables. letters is more than
+// maxSlips if they are not similar.
 func between(a, b string) nearness {
 	best := nearness{letters: maxSlips + 1}
 	for i, x := range endings(a) {
@@ -107,7 +107,7 @@ func between(a, b string) nearness {
 	return best
 }
 
-// endings are a dotted name, the same without its first part, and so on.
+// endings returns a dotted name, the name without its first part, and so on.
 func endings(name string) []string {
 	out := []string{name}
 	for {
@@ -119,8 +119,8 @@ func endings(name string) []string {
 	}
 }
 
-// distance is how many bytes must be changed, inserted or deleted to make b of a,
-// maxSlips+1 if that is more than maxSlips.
+// distance returns the number of bytes to change, insert or delete to get from a to b, at
+// most maxSlips+1.
 func distance(a, b string) int {
 	if max(len(a), len(b))-min(len(a), len(b)) > maxSlips {
 		return maxSlips + 1

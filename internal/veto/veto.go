@@ -1,5 +1,5 @@
-// Package veto keeps a hook that fails from stopping its agent: hosts read exit code 2 as
-// a refusal (contract observations §4.1), and it is the code with which Go's runtime ends.
+// Package veto prevents a failing hook from blocking its agent. Hosts treat exit code 2 as a
+// denial (contract observations §4.1), and Go's runtime also exits with 2 when it fails.
 package veto
 
 import (
@@ -10,19 +10,18 @@ import (
 	"strings"
 )
 
-// isHook reports whether the arguments of a process, its name included, are those of a hook:
-// the program cairn-hook, or `cairn record`, also behind flags.
+// isHook reports whether the arguments of a process, including its name, are those of a
+// hook: the program cairn-hook, or `cairn record`, also after flags.
 func isHook(args []string) bool {
 	return strings.HasPrefix(filepath.Base(args[0]), "cairn-hook") || slices.Contains(args[:min(len(args), hookArguments+1)], "record")
 }
 
-// hookArguments is how many arguments are searched for the hook's name.
+// hookArguments is the number of arguments that are searched for the hook's name.
 const hookArguments = 4
 
-// Prevent keeps a hook from ending with exit code 2 because the Go runtime gives
-// up: without memory, threads or descriptors, or with a stack that is too deep. The runtime
-// now raises SIGABRT instead, and leaves no core file in the user's folder. It does nothing
-// in a process that is no hook.
+// Prevent prevents exit code 2 when the Go runtime fails in a hook: without memory, threads
+// or descriptors, or with a stack that is too deep. The runtime then raises SIGABRT instead
+// and writes no core file. In other processes Prevent does nothing.
 //
 // Go code runs too late for what happens before main; see veto_linux.go.
 func Prevent() {

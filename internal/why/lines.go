@@ -229,19 +229,12 @@ func (q *linesQuestion) cite(ctx context.Context) error {
 	if q.Records == nil || q.file.rel == "" {
 		return nil
 	}
-	records, err := q.Records.Citing(ctx, record.Caller{Place: q.file.place}, q.file.rel)
+	tree, known := citation.Open(q.file.place.Root)
+	records, err := q.citingRecords(ctx, record.Caller{Place: q.file.place}, tree, known)
 	if fault.HasCode(err, record.CodeProjectNotFound) {
 		return nil
 	}
 	if err != nil {
-		return err
-	}
-	var all Shown
-	for i := range records {
-		all.Record(&records[i])
-	}
-	tree, known := citation.Open(q.file.place.Root)
-	if err := all.judge(ctx, tree, known); err != nil {
 		return err
 	}
 	for _, r := range records {

@@ -101,15 +101,8 @@ func (q *question) citing(ctx context.Context, found *recordList, tree citation.
 	if q.file.rel == "" {
 		return nil
 	}
-	records, err := found.book.Citing(ctx, found.caller, q.file.rel)
+	records, err := q.citingRecords(ctx, found.caller, tree, known)
 	if err != nil {
-		return err
-	}
-	var all Shown
-	for i := range records {
-		all.Record(&records[i])
-	}
-	if err := all.judge(ctx, tree, known); err != nil {
 		return err
 	}
 	for _, r := range records {
@@ -130,6 +123,20 @@ func (q *question) citing(ctx context.Context, found *recordList, tree citation.
 		}
 	}
 	return nil
+}
+
+// citingRecords are the records whose bodies cite the file, compared with the working tree if it
+// is known.
+func (q *question) citingRecords(ctx context.Context, caller record.Caller, tree citation.Tree, known bool) ([]record.Record, error) {
+	records, err := q.Records.Citing(ctx, caller, q.file.rel)
+	if err != nil {
+		return nil, err
+	}
+	var all Shown
+	for i := range records {
+		all.Record(&records[i])
+	}
+	return records, all.judge(ctx, tree, known)
 }
 
 // covers reports whether a citation means a line of today's file. A drifted citation means the

@@ -70,7 +70,7 @@ func (d desk) read(path string) string {
 	return string(text)
 }
 
-// snapshot is every file of the home directory with its text, but for those of
+// snapshot is every file of the home directory with its text, except for those of
 // the data directory.
 func (d desk) snapshot() map[string]string {
 	d.t.Helper()
@@ -156,7 +156,7 @@ func all(a Action) map[string]Action {
 // plugin is OpenCode's file that is cairn's as a whole, so that no user has one.
 const plugin = ".config/opencode/plugin/cairn.js"
 
-// wholes are the files that are cairn's as a whole.
+// wholes returns the files that are cairn's as a whole.
 func wholes() []string {
 	all := []string{plugin}
 	for _, event := range []string{"PreToolUse", "PostToolUse", "TaskComplete", "TaskCancel", "TaskError", "SessionShutdown"} {
@@ -165,7 +165,7 @@ func wholes() []string {
 	return all
 }
 
-// first are the actions of an init that finds what furnish has put there.
+// first returns the actions of an init that finds what furnish has put there.
 func first(a Action) map[string]Action {
 	out := all(a)
 	for _, path := range wholes() {

@@ -66,14 +66,14 @@ func (d *document) pack() []byte {
 	return d.root.Pack()
 }
 
-// indentation is the white space between the last line break of an extra and
+// indentation returns the white space between the last line break of an extra and
 // what follows it.
 func indentation(extra string) string {
 	line := extra[strings.LastIndexByte(extra, '\n')+1:]
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 }
 
-// member is a member's value by its name, nil if there is none. Of several with
+// member returns a member's value by its name, nil if there is none. Of several with
 // one name the last counts, as it does for the readers of these files.
 func member(o *hujson.Object, name string) *hujson.Value {
 	for i := len(o.Members) - 1; i >= 0; i-- {
@@ -84,7 +84,7 @@ func member(o *hujson.Object, name string) *hujson.Value {
 	return nil
 }
 
-// text is the string that a value holds, "" if it is no string.
+// text returns the string that a value holds, "" if it is not a string.
 func text(v hujson.Value) string {
 	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '"' {
 		return l.String()
@@ -92,7 +92,7 @@ func text(v hujson.Value) string {
 	return ""
 }
 
-// texts are the strings of an array, false if it is none or holds anything else.
+// texts returns the strings of an array, false if it is not one or holds anything else.
 func texts(v *hujson.Value) ([]string, bool) {
 	if v == nil {
 		return nil, false

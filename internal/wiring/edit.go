@@ -6,13 +6,13 @@ import (
 	"cairn/internal/harness"
 )
 
-// edited is a file's text with what is wanted in it. A text that is right
+// edited returns a file's text with the wanted content in it. A text that is right
 // already comes back as it is.
 func (s settings) edited(old []byte) ([]byte, error) {
 	return s.apply(old, nil)
 }
 
-// stripped is a file's text without anything of ours. was is the text before
+// stripped returns a file's text without anything of ours. was is the text before
 // anything was added, nil if that is not known: it reports which empty lists were
 // the user's and how they were spaced, so that stripping what edited made of it
 // gives it back byte for byte.

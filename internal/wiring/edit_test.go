@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fileOf is one settings file of a harness, by its name in the folder.
+// fileOf returns one settings file of a harness, by its name in the folder.
 func fileOf(p Paths, harness, name string) settings {
 	for _, s := range p.settingsOf(harness, allParts()) {
 		if filepath.Base(s.path) == name {
@@ -20,7 +20,7 @@ func fileOf(p Paths, harness, name string) settings {
 	panic(name)
 }
 
-// input is a text of testdata/in.
+// input returns a text of testdata/in.
 func input(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "in", name))
@@ -52,7 +52,7 @@ func examples(p Paths) map[string]settings {
 	}
 }
 
-// variants are the ways in which people and editors keep a text.
+// variants returns the ways in which people and editors keep a text.
 func variants(text []byte) map[string][]byte {
 	tabs := bytes.ReplaceAll(text, []byte("  "), []byte("\t"))
 	crlf := bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))

@@ -63,7 +63,7 @@ func cannotWrite(path string, err error) error {
 		WithHint("check the rights of its folder and the room on its disk")
 }
 
-// missingFolders are those that a file needs and that are not there, the
+// missingFolders returns the ones that a file needs and that do not exist, the
 // outermost first.
 func missingFolders(path string) []string {
 	var out []string

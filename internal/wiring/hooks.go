@@ -87,7 +87,7 @@ func (h *hookSet) entriesOf(event items, outer string) []place {
 	return out
 }
 
-// indentOf is the indentation of an item's line.
+// indentOf returns the indentation of an item's line.
 func indentOf(c items, i int, outer string) string {
 	if before := string(*c.before(i)); strings.Contains(before, "\n") {
 		return indentation(before)
@@ -95,7 +95,7 @@ func indentOf(c items, i int, outer string) string {
 	return outer
 }
 
-// editHooks makes the hooks of a file what is wanted: entries of ours are
+// editHooks sets the hooks of a file to the wanted content: cairn's entries are
 // corrected where they stand, added behind the others or taken out. was is the
 // text as it was before anything was added, nil if that is not known.
 func (d *document) editHooks(h *hookSet, was *document) error {
@@ -186,7 +186,7 @@ func (d *document) editEvent(h *hookSet, hooks items, i int, name, outer string,
 	return len(ours) > first && event.len() == 0, nil
 }
 
-// all is the whole of "hooks".
+// all returns the whole of "hooks".
 func (h *hookSet) all() []field {
 	var out []field
 	for _, w := range h.want {
@@ -214,7 +214,7 @@ func (h *hookSet) entry(w hook) []field {
 	return group
 }
 
-// fields are those of an entry that init answers for.
+// fields returns the ones of an entry that init answers for.
 func (h *hookSet) fields(w hook, apart bool) []field {
 	var fields []field
 	if h.form.Typed {
@@ -237,10 +237,10 @@ func (h *hookSet) fields(w hook, apart bool) []field {
 	return fields
 }
 
-// timeoutName is the member of an entry that holds its timeout.
+// timeoutName returns the member of an entry that holds its timeout.
 func (h *hookSet) timeoutName() string { return cmp.Or(h.form.Timeout, "timeout") }
 
-// fieldsLike are the wanted fields in the form of an entry that is there, if
+// fieldsLike returns the wanted fields in the form of an entry that is there, if
 // both forms will do.
 func (h *hookSet) fieldsLike(w hook, entry *hujson.Object) []field {
 	_, isApart := texts(member(entry, "args"))
@@ -318,7 +318,7 @@ func (s style) dropNamed(c items, name string, was *items) {
 	}
 }
 
-// items are the members at a path of names, nil if d is nil or has none there.
+// items returns the members at a path of names, nil if d is nil or has none there.
 func (d *document) items(path ...string) *items {
 	if d == nil {
 		return nil

@@ -36,7 +36,7 @@ type Change struct {
 	Diff    string `json:"diff,omitempty"` // unified; only of a dry run
 }
 
-// failed is the change that could not be made. It stops no other file's, so it is no error.
+// failed returns the change that could not be made. It stops no other file's, so it is not an error.
 func (c Change) failed(err error) (Change, error) {
 	c.Action, c.Error = Failed, err.Error()
 	return c, nil
@@ -108,8 +108,8 @@ const attempts = 5
 
 var errBusy = errors.New("keeps changing; close the agent and try again")
 
-// wire edits one file. A change without an action is none worth telling: a file
-// that is not there and needs nothing.
+// wire edits one file. A change without an action is not reported: a file
+// that does not exist and needs nothing.
 func (m *manifest) wire(s settings, dryRun bool) (Change, error) {
 	c := Change{Harness: s.harness, Path: s.path}
 	path, err := target(s.path)
@@ -222,7 +222,7 @@ func (p Paths) notes(name string, changed bool) (notes []string) {
 	return notes
 }
 
-// hooksOff is the setting by which a harness's files turn hooks off, "" if they do not.
+// hooksOff returns the setting by which a harness's files turn hooks off, "" if they do not.
 // Of several switches the first that is set counts.
 func hooksOff(h harness.Harness, files []settings) string {
 	for _, w := range h.Hooks.Form.Switches {

@@ -101,7 +101,7 @@ func (c contents) entries(event string) []place {
 	return nil
 }
 
-// report compares what is in a file with what is wanted there.
+// report compares what is in a file with the wanted content there.
 func (c contents) report() []Entry {
 	var out []Entry
 	add := func(name string, state State, why string) *Entry {
@@ -217,7 +217,7 @@ func (c contents) serverState() (State, string) {
 	return Outdated, errForeign.Error()
 }
 
-// value is the member of a file at a path of names, false if it is not there.
+// value returns the member of a file at a path of names, false if it is not there.
 func (c contents) value(path []string) (value any, set bool) {
 	var all any = c.config
 	if c.doc != nil {

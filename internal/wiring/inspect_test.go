@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// states are the entries of a harness that are not simply there.
+// states returns the entries of a harness that are not simply there.
 func states(r Report) []string {
 	out := []string{}
 	for _, e := range r.Entries {

@@ -69,7 +69,7 @@ func (m *manifest) find(path string) *record {
 	return &m.Files[i]
 }
 
-// original is a record's original text; nil if there was no file.
+// original returns a record's original text; nil if there was no file.
 func (m *manifest) original(r *record) ([]byte, error) {
 	if r == nil || r.Made {
 		return nil, nil

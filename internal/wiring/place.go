@@ -11,7 +11,7 @@ import (
 // takes, in the order in which they are shown.
 func Harnesses() []string { return harness.Names() }
 
-// Title is a harness's name for people.
+// Title returns a harness's name for people.
 func Title(name string) string {
 	if h, ok := harness.Of(name); ok {
 		return h.Title
@@ -31,7 +31,7 @@ type Paths struct {
 	Windows bool                // whether shells and paths are those of Windows
 }
 
-// hook is the program that hooks call.
+// hook returns the program that hooks call.
 func (p Paths) hook() string { return cmp.Or(p.Hook, p.Program) }
 
 func (p Paths) homes() harness.Homes { return harness.Homes{User: p.Home, Getenv: p.Getenv} }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Program is the path by which agents are to call the running program: the entry
+// Program returns the path by which agents are to call the running program: the entry
 // on the PATH that leads to it, with links left as they are, so that it outlives
 // an upgrade that moves what they lead to (a Homebrew cellar, a version manager).
 // Without one it is the path by which it was called, args0, and at last
@@ -34,7 +34,7 @@ func Program(args0, executable, path string, windows bool) string {
 // hookName is the name of the program that only records.
 const hookName = "cairn-hook"
 
-// HookProgram is the program that hooks are to call: cairn-hook, where it lies beside
+// HookProgram returns the program that hooks are to call: cairn-hook, where it is next to
 // program and is of the same version, else "". versionLine is what it is to print for
 // --version.
 func HookProgram(ctx context.Context, program, versionLine string, windows bool) string {
@@ -48,7 +48,7 @@ func HookProgram(ctx context.Context, program, versionLine string, windows bool)
 	return at
 }
 
-// versionTime is how long a program may take to tell its version.
+// versionTime is the time limit of a program for printing its version.
 const versionTime = 5 * time.Second
 
 // VersionLine is what a program prints for --version. Errors: those of starting it, and of

@@ -15,7 +15,7 @@ const (
 	cmd                     // cmd.exe
 )
 
-// line is a command line that calls a program by its path, whatever characters
+// line returns a command line that calls a program by its path, whatever characters
 // that has. Arguments are words of ours that need no quotes.
 func (s shell) line(program string, args []string) string {
 	if s == gitBash {
@@ -105,7 +105,7 @@ func escapes(r, next, quote rune, windows bool) bool {
 	return next == '\'' || next == '"' || next == ' '
 }
 
-// baseName is a program's name without its folder and without .exe.
+// baseName returns a program's name without its folder and without .exe.
 func baseName(path string) string {
 	name := path[strings.LastIndexAny(path, `/\`)+1:]
 	if len(name) > 4 && strings.EqualFold(name[len(name)-4:], ".exe") {

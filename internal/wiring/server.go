@@ -42,7 +42,7 @@ func (s *server) right(c call) bool {
 // the user's own.
 func (s *server) bare(c call) bool { return len(c.args) == 1 && len(s.args) > 1 }
 
-// argsFor are the arguments that an entry is to have: the user's own stay.
+// argsFor returns the arguments that an entry is to have: the user's own stay.
 func (s *server) argsFor(c call) []string {
 	if len(c.args) > 0 && c.args[0] == "serve" && !s.bare(c) {
 		return c.args
@@ -55,7 +55,7 @@ func (s *server) ours(c call) bool {
 	return c.runsServer() || c.program == s.program && len(c.args) > 0 && c.args[0] == "serve"
 }
 
-// editServer makes the MCP server of a file what is wanted.
+// editServer sets the MCP server of a file to the wanted content.
 func (d *document) editServer(s *server, was *document) error {
 	root := items{object: d.object()}
 	value := member(root.object, s.form.Under)
@@ -109,7 +109,7 @@ func (d *document) correctServer(s *server, o *hujson.Object, indent string) err
 	return nil
 }
 
-// fields are those of an entry that say what it runs.
+// fields returns the ones of an entry that say what it runs.
 func (s *server) fields(args []string) []field {
 	if s.form.OneList {
 		return []field{{"command", append([]string{s.program}, args...)}}

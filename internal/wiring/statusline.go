@@ -11,7 +11,7 @@ import (
 // below the prompt.
 const statusMember = "statusLine"
 
-// statusLine is that line as it is wanted in a file.
+// statusLine is that line in its wanted form in a file.
 type statusLine struct {
 	want    bool // else there is to be none of ours
 	program string
@@ -39,7 +39,7 @@ func (s *statusLine) call(v *hujson.Value) (c call, ours bool) {
 	return c, strings.EqualFold(baseName(c.program), serverName) && slices.Equal(c.args, statusArgs())
 }
 
-// editStatusLine makes the status line of a file what is wanted. One of the user's own
+// editStatusLine sets the status line of a file to the wanted content. The user's own
 // stays.
 func (d *document) editStatusLine(s *statusLine, was *document) error {
 	root := items{object: d.object()}

@@ -22,10 +22,10 @@ const (
 	blockEnd    = "<!-- cairn: end -->"
 )
 
-// errTheirs is why a file is left alone that should be cairn's as a whole.
-var errTheirs = errors.New("the file is not cairn's")
+// errNotCairns is why a file is left alone that should be cairn's as a whole.
+var errNotCairns = errors.New("the file is not cairn's")
 
-// fill is the text of a file with what only this machine knows: {{head}} is the line
+// fill returns the text of a file with what only this machine knows: {{head}} is the line
 // that says who wrote it, {{program}} the path of the program that hooks call as a JSON string, {{quoted}} as bash
 // takes it, {{assist}} true or false.
 func (p Paths) fill(f harness.File, assist bool) string {
@@ -60,21 +60,21 @@ func isOurs(text []byte) bool {
 	return ok
 }
 
-// editScript is a file of ours as it is wanted, nothing if there is to be none.
+// editScript returns a file of ours in its wanted form, nothing if there is to be none.
 func (s settings) editScript(old []byte) ([]byte, error) {
 	switch {
 	case len(bytes.TrimSpace(old)) > 0 && !isOurs(old):
 		if s.text == "" {
 			return old, nil
 		}
-		return nil, errTheirs
+		return nil, errNotCairns
 	case s.text == "":
 		return nil, nil
 	}
 	return []byte(s.text), nil
 }
 
-// editBlock is a text with our block as it is wanted, at the end if it was not there.
+// editBlock returns a text with our block in its wanted form, at the end if it was not there.
 // was is the text before there was one, nil if that is not known.
 func (s settings) editBlock(old, was []byte) []byte {
 	start, end := blockIn(old)

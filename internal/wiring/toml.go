@@ -11,7 +11,7 @@ import (
 	"cairn/internal/tomlfile"
 )
 
-// editTOML makes the MCP server in Codex's config.toml what is wanted, as text:
+// editTOML sets the MCP server in Codex's config.toml to the wanted content, as text:
 // our table is appended, its keys are replaced, or it is cut out with its
 // subtables. The result is parsed again and taken only if nothing but our server
 // differs. Errors of the file itself are tomlfile's.
@@ -40,7 +40,7 @@ func editTOML(path string, old []byte, s *server, was []byte) ([]byte, error) {
 	return out, nil
 }
 
-// editServerText is a text with our server as it is wanted, or the text itself if
+// editServerText returns a text with our server in its wanted form, or the text itself if
 // nothing is to be done; config is what it says.
 func editServerText(text []byte, s *server, config map[string]any) ([]byte, error) {
 	c, there := codexServer(config)
@@ -62,7 +62,7 @@ func editServerText(text []byte, s *server, config map[string]any) ([]byte, erro
 	return cutServer(text)
 }
 
-// onlyChange is an error if a text that says what is wanted of our server changes
+// onlyChange returns an error if a text that sets our server to the wanted content changes
 // more than that.
 func (s *server) onlyChange(path string, before map[string]any, text []byte) error {
 	after := map[string]any{}
@@ -197,7 +197,7 @@ func sameButEnd(a, b []byte) bool {
 	return bytes.Equal(bytes.TrimRight(a, "\r\n"), bytes.TrimRight(b, "\r\n"))
 }
 
-// tomlArgs is the line of an entry's arguments.
+// tomlArgs returns the line of an entry's arguments.
 func tomlArgs(args []string) string {
 	var words []string
 	for _, a := range args {

@@ -11,7 +11,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Codex runs a hook only if its user has trusted it as it stands. What was trusted is in
+// Codex runs a hook only if its user has trusted it in its current form. What was trusted is in
 // config.toml: [hooks.state."FILE:EVENT:GROUP:INDEX"] with a hash of the hook.
 
 // codexTimeout is how long Codex waits for a hook that names no timeout, in seconds.
@@ -49,7 +49,7 @@ func untrusted(hooks, config contents) []string {
 	return out
 }
 
-// trustedHashes are the hashes of the trusted hooks by EVENT:GROUP:INDEX of hooks.json.
+// trustedHashes returns the hashes of the trusted hooks by EVENT:GROUP:INDEX of hooks.json.
 func trustedHashes(config map[string]any) map[string]string {
 	hashes := map[string]string{}
 	table, _ := config["hooks"].(map[string]any)
@@ -64,7 +64,7 @@ func trustedHashes(config map[string]any) map[string]string {
 	return hashes
 }
 
-// trustHash is the hash that Codex gives to a hook: of its event, its group's matcher and
+// trustHash returns the hash that Codex gives to a hook: of its event, its group's matcher and
 // the hook itself, as JSON with sorted names.
 func trustHash(event string, group *hujson.Value, entry *hujson.Object) string {
 	hook := map[string]any{"type": "command", "command": "", "timeout": codexTimeout, "async": false}
@@ -98,7 +98,7 @@ func compactJSON(v any) ([]byte, error) {
 	return []byte(strings.TrimSuffix(b.String(), "\n")), nil
 }
 
-// snakeCase is the name of an event as Codex writes it into its state.
+// snakeCase returns the name of an event as Codex writes it into its state.
 func snakeCase(event string) string {
 	var b strings.Builder
 	for i, r := range event {

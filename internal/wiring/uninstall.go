@@ -14,7 +14,7 @@ import (
 // one that was changed since, and of one that Init does not know, only our
 // entries are taken out. Files that are not ours to touch are not listed. A file
 // that cannot be read or written is Failed and its original stays kept; the
-// others are done. Repeating it is safe, also after an interruption
+// others are done. It is safe to retry, also after an interruption
 // (observations §15).
 func Uninstall(p Paths) ([]Change, error) {
 	out := []Change{}
@@ -123,7 +123,7 @@ func (m *manifest) undo(s settings, now []byte) (Action, []byte, error) {
 	}
 	text, err := s.stripped(now, original)
 	switch {
-	case err != nil && r == nil && !mayHoldOurs(now):
+	case err != nil && r == nil && !mayContainCairn(now):
 		return Unchanged, now, nil
 	case err != nil:
 		return Failed, nil, err
@@ -137,9 +137,9 @@ func (m *manifest) undo(s settings, now []byte) (Action, []byte, error) {
 	return Cleaned, text, nil
 }
 
-// mayHoldOurs reports whether a file that cannot be parsed, and that init never
+// mayContainCairn reports whether a file that cannot be parsed, and that init never
 // changed, could have an entry of ours anyway.
-func mayHoldOurs(text []byte) bool {
+func mayContainCairn(text []byte) bool {
 	return bytes.Contains(text, []byte(serverName)) &&
 		(bytes.Contains(text, []byte("record")) || bytes.Contains(text, []byte("serve")))
 }

@@ -68,7 +68,7 @@ func (p Paths) versionOf(h harness.Harness) (version, bool) {
 	return parseVersion(noted)
 }
 
-// versionAt is the version of the program that a path leads to.
+// versionAt returns the version of the program that a path leads to.
 func versionAt(program, name string) (version, bool) {
 	target, err := filepath.EvalSymlinks(program)
 	if err != nil {
@@ -85,7 +85,7 @@ func versionAt(program, name string) (version, bool) {
 			return v, true
 		}
 	}
-	// npm on Windows puts a script beside the folder of packages
+	// npm on Windows puts a script next to the folder of packages
 	return packageVersion(filepath.Join(filepath.Dir(target), "node_modules", name), name)
 }
 

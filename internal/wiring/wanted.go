@@ -15,7 +15,7 @@ type hook struct {
 	since   version // the host's first that knows the event; the zero version for all
 }
 
-// hookSet is what is wanted below "hooks" of a file.
+// hookSet is the wanted content below "hooks" of a file.
 type hookSet struct {
 	want    []hook
 	form    harness.HookForm
@@ -34,7 +34,7 @@ const (
 	either // the host's version is not known: one line is written, both are kept
 )
 
-// server is the MCP server as it is wanted in a file.
+// server is the MCP server in its wanted form in a file.
 type server struct {
 	want    bool // else there is to be none of ours
 	form    harness.Server
@@ -42,7 +42,7 @@ type server struct {
 	args    []string
 }
 
-// settings is one settings file of a harness and what is wanted in it.
+// settings is one settings file of a harness and the wanted content in it.
 type settings struct {
 	harness string
 	path    string
@@ -64,7 +64,7 @@ func Events(name string) []string {
 	return out
 }
 
-// wantedHooks are the hooks of a harness, with or without help during the turn
+// wantedHooks returns the hooks of a harness, with or without help during the turn
 // (observations §4.3, §9.2, §15).
 func wantedHooks(h harness.Harness, assist bool) (out []hook) {
 	for _, w := range h.Hooks.Wanted {
@@ -80,7 +80,7 @@ func wantedHooks(h harness.Harness, assist bool) (out []hook) {
 	return out
 }
 
-// serveArgs are the arguments of the MCP server in a harness: all tools where they are
+// serveArgs returns the arguments of the MCP server in a harness: all tools where they are
 // loaded on demand, else the few through which the others are reached (amendments §B.3).
 func serveArgs(h harness.Harness) []string {
 	if h.Defers {
@@ -98,7 +98,7 @@ type parts struct {
 // allParts leaves nothing out.
 func allParts() parts { return parts{assist: true, status: true} }
 
-// settingsOf are the files of a harness with what is wanted in them. With the
+// settingsOf returns the files of a harness with the wanted content in them. With the
 // plugin in the harness that is nothing: it has hooks and server of its own, and
 // hosts run both sets.
 func (p Paths) settingsOf(name string, with parts) (out []settings) {
@@ -134,13 +134,13 @@ func (p Paths) settingsOf(name string, with parts) (out []settings) {
 	return out
 }
 
-// knownTo are the hooks for events that a version of a host knows. One that
+// knownTo returns the hooks for events that a version of a host knows. One that
 // it does not know would make it skip the whole file.
 func knownTo(v version, hooks []hook) []hook {
 	return slices.DeleteFunc(hooks, func(h hook) bool { return less(v, h.since) })
 }
 
-// shellOf is the shell that a harness gives command lines to.
+// shellOf returns the shell that a harness gives command lines to.
 func (p Paths) shellOf(h harness.Harness) shell {
 	if !p.Windows {
 		return posix
