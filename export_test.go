@@ -19,6 +19,10 @@ import (
 	"cairn/internal/copies"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
+	"cairn/internal/observation/capture"
+	"cairn/internal/observation/forget"
+	"cairn/internal/observation/search"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/repair"
@@ -145,7 +149,7 @@ func (h home) event(e observation.Event) observation.Recorded {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	done, err := j.Record(context.Background(), e, place, project.Process{PID: 4, Start: 2})
+	done, err := capture.Record(context.Background(), j, e, place, project.Process{PID: 4, Start: 2})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -168,23 +172,23 @@ func (h home) answers() string {
 		out = append(out, v)
 	}
 	for _, q := range []string{"ledger", "make", "page*", "b", "red OR green", `"tidy the"`, "go"} {
-		hits, err := j.Search(ctx, observation.SearchArgs{Query: q, Limit: 100})
+		hits, err := search.Search(ctx, j, search.SearchArgs{Query: q, Limit: 100})
 		// FTS5 ranks by averages in which rows that were purged still count.
-		slices.SortFunc(hits, func(a, b observation.Hit) int { return cmp.Compare(a.ID, b.ID) })
+		slices.SortFunc(hits, func(a, b search.Hit) int { return cmp.Compare(a.ID, b.ID) })
 		keep(hits, err)
 	}
 	for _, p := range []string{"", "shop", "works", "store-front"} {
-		recent, err := j.Recent(ctx, observation.Scope{Project: p}, 50)
+		recent, err := browse.Recent(ctx, j, observation.Scope{Project: p}, 50)
 		keep(recent, err)
 		told, err := h.Context(ctx, p, "compact")
 		keep(told.Text, err)
 	}
 	for id := range int64(30) {
-		line, err := j.Timeline(ctx, id, 3, 3)
+		line, err := browse.RowsAround(ctx, j, id, 3, 3)
 		keep(line, err)
 	}
 	for _, s := range sessionNames {
-		trace, err := j.Trace(ctx, s, nil, nil)
+		trace, err := browse.TraceSession(ctx, j, s, nil, nil)
 		keep(trace, err)
 	}
 	list, err := h.Projects(ctx)
@@ -276,15 +280,15 @@ func (x *history) step() {
 	x.now.Add(int64(pick(x.T, "seconds", 0, 0, 1, 40, 4000)))
 	switch rapid.IntRange(0, 38).Draw(x.T, "what") {
 	case 0:
-		_, err := x.Mark(x.ctx(), observation.MarkArgs{Text: x.words(), Cwd: x.cwd(), Pin: rapid.Bool().Draw(x.T, "pin")})
+		_, err := x.Mark(x.ctx(), capture.MarkArgs{Text: x.words(), Cwd: x.cwd(), Pin: rapid.Bool().Draw(x.T, "pin")})
 		x.fine(err, fault.NotFound)
 	case 1:
-		_, err := x.Pin(x.ctx(), observation.PinArgs{IDs: []int64{x.id()}, Cwd: x.shop, Unpin: rapid.Bool().Draw(x.T, "unpin")})
+		_, err := x.Pin(x.ctx(), capture.PinArgs{IDs: []int64{x.id()}, Cwd: x.shop, Unpin: rapid.Bool().Draw(x.T, "unpin")})
 		x.fine(err, fault.NotFound)
 	case 2:
-		a := observation.PurgeArgs{Confirm: true, IDs: []int64{x.id(), x.id()}}
+		a := forget.PurgeArgs{Confirm: true, IDs: []int64{x.id(), x.id()}}
 		if rapid.IntRange(0, 4).Draw(x.T, "whole session") == 0 {
-			a = observation.PurgeArgs{Confirm: true, Session: pick(x.T, "session", sessionNames...)}
+			a = forget.PurgeArgs{Confirm: true, Session: pick(x.T, "session", sessionNames...)}
 		}
 		_, err := x.Purge(x.ctx(), a)
 		x.fine(err, fault.NotFound)

@@ -10,6 +10,8 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/forget"
+	"cairn/internal/observation/integrity"
 	"cairn/internal/store"
 )
 
@@ -64,27 +66,27 @@ const (
 
 // Purge deletes rows permanently; see observation.Service.Purge. Errors: those of
 // Service.Purge, and NotFound with store.CodeMissing without a store.
-func (c *Cairn) Purge(ctx context.Context, a observation.PurgeArgs) (observation.PurgeResult, error) {
+func (c *Cairn) Purge(ctx context.Context, a forget.PurgeArgs) (forget.PurgeResult, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil {
-		return observation.PurgeResult{}, err
+		return forget.PurgeResult{}, err
 	}
 	if s == nil {
-		return observation.PurgeResult{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
+		return forget.PurgeResult{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
 	a.Cwd = c.config.Cwd
 	if a.Confirm {
 		if _, err := c.finishForgetting(ctx, s); err != nil { // completes an interrupted purge of mail
-			return observation.PurgeResult{}, err
+			return forget.PurgeResult{}, err
 		}
 	}
-	return c.observationsOver(s).Purge(ctx, a)
+	return forget.Purge(ctx, c.observationsOver(s), a)
 }
 
 // SweepResult is the result of a sweep or of its dry run.
 type SweepResult struct {
-	observation.SweepResult
-	Rescan *observation.Rescanned `json:"rescan,omitempty"` // if it was requested
+	forget.SweepResult
+	Rescan *forget.Rescanned `json:"rescan,omitempty"` // if it was requested
 }
 
 // SweepArgs are the options of a sweep.
@@ -106,26 +108,26 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done SweepResult, err e
 	if err != nil {
 		return done, err
 	}
-	args := observation.SweepArgs{DryRun: a.DryRun, Progress: func(rows int) {
+	args := forget.SweepArgs{DryRun: a.DryRun, Progress: func(rows int) {
 		if a.Progress != nil {
 			a.Progress(rows, 0)
 		}
 	}}
-	if done.SweepResult, err = j.Sweep(ctx, args); err != nil {
+	if done.SweepResult, err = forget.Sweep(ctx, j, args); err != nil {
 		return done, err
 	}
 	if !a.DryRun {
-		if _, err := j.FillChecksums(ctx, math.MaxInt); err != nil {
+		if _, err := integrity.FillChecksums(ctx, j, math.MaxInt); err != nil {
 			return done, err
 		}
 	}
-	room, err := j.MakeRoom(ctx, args)
+	room, err := forget.EnforceSizeLimit(ctx, j, args)
 	done.Add(room)
 	if err != nil {
 		return done, err
 	}
 	if a.Rescan {
-		found, err := j.Rescan(ctx, observation.RescanArgs{DryRun: a.DryRun, Progress: a.Progress})
+		found, err := forget.Rescan(ctx, j, forget.RescanArgs{DryRun: a.DryRun, Progress: a.Progress})
 		done.Rescan = &found
 		if err != nil {
 			return done, err
@@ -144,14 +146,14 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done SweepResult, err e
 
 // enforceSizeLimit keeps a server's store within its size limit.
 func (c *Cairn) enforceSizeLimit(ctx context.Context, s *store.Store) error {
-	_, err := c.observationsOver(s).MakeRoom(ctx, observation.SweepArgs{})
+	_, err := forget.EnforceSizeLimit(ctx, c.observationsOver(s), forget.SweepArgs{})
 	return err
 }
 
 // fillChecksums computes the checksums of some rows that an older cairn wrote.
 func (c *Cairn) fillChecksums(ctx context.Context, s *store.Store) error {
 	const atOnce = 20_000
-	_, err := c.observationsOver(s).FillChecksums(ctx, atOnce)
+	_, err := integrity.FillChecksums(ctx, c.observationsOver(s), atOnce)
 	return err
 }
 

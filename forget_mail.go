@@ -10,7 +10,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mail"
 	"cairn/internal/mail/documents"
-	"cairn/internal/observation"
+	"cairn/internal/observation/forget"
 	"cairn/internal/store"
 )
 
@@ -37,7 +37,7 @@ func (c *Cairn) PurgeMail(ctx context.Context, a documents.PurgeArgs) (done Mail
 	if err != nil {
 		return done, err
 	}
-	a.Note = observation.NoteForgetting
+	a.Note = forget.MarkUnfinished
 	done.PurgeResult, err = c.mailService(s).Purge(ctx, mail.Caller{Owner: true, Place: c.location}, a)
 	if err != nil || !a.Confirm || done.Messages == 0 {
 		return done, err
@@ -78,12 +78,12 @@ func (c *Cairn) archiveTombstones(ctx context.Context, done *MailPurgeResult) er
 // data of observation.Service.FinishForgetting.
 func (c *Cairn) finishForgetting(ctx context.Context, s *store.Store) (backups int, err error) {
 	j := c.observationsOver(s)
-	pending, err := j.IsForgetting(ctx)
+	pending, err := forget.IsUnfinished(ctx, j)
 	if err != nil || !pending {
 		return 0, err
 	}
 	if err := c.mailService(s).DropStaleWords(ctx); err != nil {
 		return 0, err
 	}
-	return j.FinishForgetting(ctx)
+	return forget.Finish(ctx, j)
 }

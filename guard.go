@@ -16,6 +16,7 @@ import (
 	"cairn/internal/mail/reservations"
 	"cairn/internal/mail/service"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -30,7 +31,7 @@ func (c *Cairn) mailService(s *store.Store) *service.Mail {
 		return mail.DiskLevel(level)
 	}
 	config.Edits = func(ctx context.Context, project string, since time.Time) (all []mail.Touch, err error) {
-		files, err := c.observationsOver(s).Touched(ctx, project, since)
+		files, err := browse.Touched(ctx, c.observationsOver(s), project, since)
 		for _, f := range files {
 			all = append(all, mail.Touch{Path: f.Path, At: time.Unix(f.At, 0)})
 		}

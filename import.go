@@ -18,6 +18,7 @@ import (
 	"cairn/internal/harness"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
+	"cairn/internal/observation/capture"
 	"cairn/internal/regular"
 	"cairn/internal/store"
 )
@@ -45,7 +46,7 @@ type ImportReport struct {
 	Unchanged int   `json:"unchanged"` // skipped, because they have not changed
 	Lines     int   `json:"lines"`
 	Bytes     int64 `json:"bytes"`
-	observation.Imported
+	capture.Imported
 	ByHarness  map[string]int    `json:"by_harness"` // files read
 	Skipped    map[string]int    `json:"skipped"`    // lines and calls, by reason
 	Unreadable []UnreadableFile  `json:"unreadable"`
@@ -68,7 +69,7 @@ type UnreadableFile struct {
 func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) {
 	began := time.Now()
 	r := ImportReport{
-		Imported:  observation.Imported{ByType: map[string]int{}},
+		Imported:  capture.Imported{ByType: map[string]int{}},
 		ByHarness: map[string]int{}, Skipped: map[string]int{}, Unreadable: []UnreadableFile{},
 	}
 	exports, others := splitExports(a.Paths)
@@ -180,7 +181,7 @@ const readAhead = 4
 func (r *ImportReport) importAll(ctx context.Context, j *observation.Service, files []string, a ImportArgs) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	roots, err := j.Roots(ctx)
+	roots, err := capture.Roots(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (r *ImportReport) importAll(ctx context.Context, j *observation.Service, fi
 	go func() {
 		defer close(readings)
 		for _, path := range files {
-			f := &transcriptReader{path: path, roots: roots, whole: a.IncludePurged, events: make(chan observation.Prepared, 256)}
+			f := &transcriptReader{path: path, roots: roots, whole: a.IncludePurged, events: make(chan capture.Prepared, 256)}
 			select {
 			case readings <- f:
 				go f.run(ctx, j)
@@ -197,8 +198,8 @@ func (r *ImportReport) importAll(ctx context.Context, j *observation.Service, fi
 			}
 		}
 	}()
-	options := observation.ImportOptions{Since: a.Since, Project: a.Project, IncludePurged: a.IncludePurged}
-	importer := j.Importer(options)
+	options := capture.ImportOptions{Since: a.Since, Project: a.Project, IncludePurged: a.IncludePurged}
+	importer := capture.NewImporter(j, options)
 	done := r.Unchanged + len(r.Unreadable)
 	for f := range readings {
 		if err := r.store(ctx, importer, f); err != nil {
@@ -216,10 +217,10 @@ type transcriptReader struct {
 	path   string
 	roots  []string // root folders of known projects
 	whole  bool     // also read the part that an earlier import has read
-	events chan observation.Prepared
+	events chan capture.Prepared
 
 	// Set before events is closed.
-	file      observation.ImportedFile
+	file      capture.ImportedFile
 	report    harness.TranscriptReport
 	unchanged bool
 	err       error
@@ -240,11 +241,11 @@ func (f *transcriptReader) read(ctx context.Context, j *observation.Service) err
 	if err != nil {
 		return err
 	}
-	last, known, err := j.ImportedFile(ctx, f.path)
+	last, known, err := capture.FindImportedFile(ctx, j, f.path)
 	if err != nil {
 		return err
 	}
-	f.file = observation.ImportedFile{Path: f.path}
+	f.file = capture.ImportedFile{Path: f.path}
 	f.file.Size, f.file.MTime = harness.TranscriptState(f.path, info.Size(), info.ModTime().UnixNano())
 	switch {
 	case f.whole:
@@ -261,7 +262,7 @@ func (f *transcriptReader) read(ctx context.Context, j *observation.Service) err
 	if options.Offset > 0 {
 		options.Head = io.NewSectionReader(file, 0, options.Offset)
 	}
-	preparer := j.Preparer()
+	preparer := capture.NewPreparer(j)
 	f.report, err = harness.ReadTranscript(ctx, file, options, func(e observation.Event) error {
 		p, err := preparer.Prepare(e)
 		if err != nil {
@@ -279,7 +280,7 @@ func (f *transcriptReader) read(ctx context.Context, j *observation.Service) err
 }
 
 // store stores the events of one transcript.
-func (r *ImportReport) store(ctx context.Context, importer *observation.Importer, f *transcriptReader) error {
+func (r *ImportReport) store(ctx context.Context, importer *capture.Importer, f *transcriptReader) error {
 	for p := range f.events {
 		if err := importer.Add(ctx, p); err != nil {
 			return fmt.Errorf("%s: %w", filepath.Base(f.path), err)

@@ -20,6 +20,10 @@ import (
 	"cairn/internal/exchange"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
+	"cairn/internal/observation/capture"
+	"cairn/internal/observation/forget"
+	"cairn/internal/observation/search"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -128,7 +132,7 @@ func TestIdsThatAreTakenAreGivenAnewAndRelationsHold(t *testing.T) {
 	for i := range 7 {
 		target.event(observation.Event{Kind: observation.Prompt, Session: "other", Cwd: works, Source: "UserPromptSubmit", Text: fmt.Sprint("mend pipe ", i)})
 	}
-	if _, err := target.Purge(t.Context(), observation.PurgeArgs{IDs: []int64{6, 7}, Confirm: true}); err != nil {
+	if _, err := target.Purge(t.Context(), forget.PurgeArgs{IDs: []int64{6, 7}, Confirm: true}); err != nil {
 		t.Fatal(err)
 	}
 	one := source.export("shop")
@@ -144,7 +148,7 @@ func TestIdsThatAreTakenAreGivenAnewAndRelationsHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range sessionNames {
-		trace, err := j.Trace(t.Context(), s, nil, nil)
+		trace, err := browse.TraceSession(t.Context(), j, s, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +160,7 @@ func TestIdsThatAreTakenAreGivenAnewAndRelationsHold(t *testing.T) {
 			t.Errorf("%s: %d calls", s, n)
 		}
 	}
-	all, err := j.Search(t.Context(), observation.SearchArgs{Query: "page", ObsType: "command", Limit: 100})
+	all, err := search.Search(t.Context(), j, search.SearchArgs{Query: "page", ObsType: "command", Limit: 100})
 	if err != nil || len(all) != 80 {
 		t.Fatalf("%d %v", len(all), err)
 	}
@@ -164,7 +168,7 @@ func TestIdsThatAreTakenAreGivenAnewAndRelationsHold(t *testing.T) {
 	for _, hit := range all {
 		ids = append(ids, hit.ID)
 	}
-	rows, err := j.Get(t.Context(), ids[:50])
+	rows, err := browse.Get(t.Context(), j, ids[:50])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,11 +183,11 @@ func TestWhatWasPurgedStaysOutUnlessItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	now := clockAt(1_770_000_000)
 	source, shop := busy(t, now)
-	if _, err := source.Mark(t.Context(), observation.MarkArgs{Text: "a private note", Session: "s1", Cwd: shop}); err != nil {
+	if _, err := source.Mark(t.Context(), capture.MarkArgs{Text: "a private note", Session: "s1", Cwd: shop}); err != nil {
 		t.Fatal(err)
 	}
 	before := source.export("shop")
-	for _, a := range []observation.PurgeArgs{
+	for _, a := range []forget.PurgeArgs{
 		{Session: "s2"}, {Type: "marker"}, {Search: `"tidy page 3"`}, {Type: "agent_message", Session: "s3"},
 	} {
 		a.Confirm = true
@@ -205,7 +209,7 @@ func TestWhatWasPurgedStaysOutUnlessItIsAskedFor(t *testing.T) {
 	}
 	// Also where something else was purged before, with another salt.
 	third, _ := busy(t, clockAt(1_780_000_000))
-	if _, err := third.Purge(t.Context(), observation.PurgeArgs{Confirm: true, Session: "s1"}); err != nil {
+	if _, err := third.Purge(t.Context(), forget.PurgeArgs{Confirm: true, Session: "s1"}); err != nil {
 		t.Fatal(err)
 	}
 	third.mustRestore(after)
@@ -480,7 +484,7 @@ func TestTwoProjectsEachHaveAnR001(t *testing.T) {
 		h.sound()
 	}
 	same(target, "shop", "works")
-	if done, err := target.Purge(ctx, observation.PurgeArgs{Project: "works", Confirm: true}); err != nil || done.Rows != 4 {
+	if done, err := target.Purge(ctx, forget.PurgeArgs{Project: "works", Confirm: true}); err != nil || done.Rows != 4 {
 		t.Fatalf("%+v %v", done, err)
 	}
 	same(target, "shop", "works")
@@ -629,7 +633,7 @@ func FuzzImport(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if _, err := source.Purge(f.Context(), observation.PurgeArgs{Confirm: true, IDs: []int64{1}}); err != nil {
+	if _, err := source.Purge(f.Context(), forget.PurgeArgs{Confirm: true, IDs: []int64{1}}); err != nil {
 		f.Fatal(err)
 	}
 	lines := body(source.export("shop"))

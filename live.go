@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/store"
 )
 
@@ -73,7 +74,7 @@ func (c *Cairn) Watch(ctx context.Context, project string, seen func(observation
 			if err != nil || change.Kind != "observation" || project != "" && change.Project != project {
 				continue
 			}
-			rows, err := j.Get(ctx, []int64{id})
+			rows, err := browse.Get(ctx, j, []int64{id})
 			if err != nil {
 				return err
 			}

@@ -18,6 +18,7 @@ import (
 	"cairn/internal/mail/reservations"
 	"cairn/internal/mail/service"
 	"cairn/internal/observation"
+	"cairn/internal/observation/forget"
 	"cairn/internal/project"
 	"cairn/internal/store"
 
@@ -400,7 +401,7 @@ func TestAMergeMovesMailOnlyIntoAProjectWithoutAny(t *testing.T) {
 // to sessions.
 func TestAPurgeOfASessionOrProjectLeavesItsMailWhole(t *testing.T) {
 	t.Parallel()
-	for name, a := range map[string]observation.PurgeArgs{
+	for name, a := range map[string]forget.PurgeArgs{
 		"session": {Session: "s1", Confirm: true}, "project": {Project: "shop", Confirm: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,9 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
+	"cairn/internal/observation/capture"
+	"cairn/internal/observation/ledger"
+	"cairn/internal/observation/sessionstart"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -90,10 +93,10 @@ func (c *Cairn) processSessions(ctx context.Context) (ids []string, err error) {
 
 // Context returns the context that a session would get now, in the named project or in the
 // working directory's. An unknown name is NotFound.
-func (c *Cairn) Context(ctx context.Context, name, source string) (observation.Context, error) {
+func (c *Cairn) Context(ctx context.Context, name, source string) (ledger.Injection, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
-		return observation.Context{}, err
+		return ledger.Injection{}, err
 	}
 	var p project.Project
 	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
@@ -109,7 +112,7 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (observation.C
 		return err
 	})
 	if err != nil {
-		return observation.Context{}, err
+		return ledger.Injection{}, err
 	}
 	if p.ID == "" {
 		p.ID = c.location.Slug // rows of other projects may still be in the context
@@ -120,39 +123,39 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (observation.C
 	}
 	open, err := c.openRecords(ctx, s, p.ID)
 	if err != nil {
-		return observation.Context{}, err
+		return ledger.Injection{}, err
 	}
-	return c.observationsOver(s).Context(ctx, p, source, branch, open)
+	return sessionstart.BuildForProject(ctx, c.observationsOver(s), p, source, branch, open)
 }
 
 // Ledger summarises which context the sessions of a project, or of all (""), got and used
 // in the last days; see observation.Service.Ledger.
-func (c *Cairn) Ledger(ctx context.Context, name string, days int) (observation.Ledger, error) {
+func (c *Cairn) Ledger(ctx context.Context, name string, days int) (ledger.Report, error) {
 	j, err := c.Observations(ctx)
 	if err != nil {
-		return observation.Ledger{}, err
+		return ledger.Report{}, err
 	}
-	return j.Ledger(ctx, observation.Scope{Project: name}, days)
+	return ledger.Summarize(ctx, j, observation.Scope{Project: name}, days)
 }
 
 // Mark stores a person's note; see observation.Service.Mark.
-func (c *Cairn) Mark(ctx context.Context, a observation.MarkArgs) (int64, error) {
+func (c *Cairn) Mark(ctx context.Context, a capture.MarkArgs) (int64, error) {
 	a.Cwd = c.config.Cwd
 	j, err := c.Observations(ctx)
 	if err == nil && !j.Exists() { // a rejected mark does not create a store
-		if _, err = j.Mark(ctx, a); err == nil {
+		if _, err = capture.Mark(ctx, j, a); err == nil {
 			j, err = c.writableObservations(ctx)
 		}
 	}
 	if err != nil {
 		return 0, err
 	}
-	return j.Mark(ctx, a)
+	return capture.Mark(ctx, j, a)
 }
 
 // Pin pins or unpins rows; see observation.Service.Pin. Without a store every
 // target is unknown.
-func (c *Cairn) Pin(ctx context.Context, a observation.PinArgs) (int64, error) {
+func (c *Cairn) Pin(ctx context.Context, a capture.PinArgs) (int64, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil {
 		return 0, err
@@ -161,7 +164,7 @@ func (c *Cairn) Pin(ctx context.Context, a observation.PinArgs) (int64, error) {
 		return 0, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
 	a.Cwd = c.config.Cwd
-	return c.observationsOver(s).Pin(ctx, a)
+	return capture.Pin(ctx, c.observationsOver(s), a)
 }
 
 // Projects lists the projects, last used first. It is empty without a store.

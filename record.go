@@ -6,6 +6,11 @@ import (
 
 	"cairn/internal/harness"
 	"cairn/internal/observation"
+	"cairn/internal/observation/assist"
+	"cairn/internal/observation/capture"
+	"cairn/internal/observation/forget"
+	"cairn/internal/observation/ledger"
+	"cairn/internal/observation/sessionstart"
 	"cairn/internal/project"
 )
 
@@ -45,7 +50,7 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 			r.Warning = fmt.Errorf("the outcomes of the turn's calls were not read: %w", err)
 		}
 	}
-	done, err := j.Record(ctx, e, c.location, process)
+	done, err := capture.Record(ctx, j, e, c.location, process)
 	r.Recorded = done
 	if err != nil {
 		return r, err
@@ -73,11 +78,11 @@ func correctOutcomes(ctx context.Context, j *observation.Service, e observation.
 	if err != nil {
 		return err
 	}
-	open, err := j.Unsettled(ctx, e.Session, told)
+	open, err := capture.UnstoredOutcomes(ctx, j, e.Session, told)
 	if err != nil || len(open) == 0 {
 		return err
 	}
-	preparer, importer := j.Preparer(), j.Importer(observation.ImportOptions{})
+	preparer, importer := capture.NewPreparer(j), capture.NewImporter(j, capture.ImportOptions{})
 	for _, e := range open {
 		p, err := preparer.Prepare(e)
 		if err != nil {
@@ -87,15 +92,15 @@ func correctOutcomes(ctx context.Context, j *observation.Service, e observation.
 			return err
 		}
 	}
-	_, err = importer.EndFile(ctx, observation.ImportedFile{}, false)
+	_, err = importer.EndFile(ctx, capture.ImportedFile{}, false)
 	return err
 }
 
 // addContext adds to r the text for the session of a stored event, and enters it in the
-// ledger. With starts the text is the session's context, with assist it is help.
-func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *RecordResult, e observation.Event, starts, assist bool) (err error) {
+// ledger. With starts the text is the session's context, with helps it is help.
+func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *RecordResult, e observation.Event, starts, helps bool) (err error) {
 	done := r.Recorded
-	var told observation.Context
+	var told ledger.Injection
 	switch {
 	case starts:
 		source := "startup"
@@ -103,7 +108,7 @@ func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *Recor
 			source = e.Text
 		}
 		// The start of another session sweeps what cannot be swept now.
-		_, _ = j.Sweep(ctx, observation.SweepArgs{Limit: hookSweepRows, Budget: hookSweepTime})
+		_, _ = forget.Sweep(ctx, j, forget.SweepArgs{Limit: hookSweepRows, Budget: hookSweepTime})
 		open, oerr := c.openRecords(ctx, c.store, done.Project.ID)
 		if oerr != nil {
 			r.Warning = fmt.Errorf("the open records were not read: %w", oerr)
@@ -112,25 +117,25 @@ func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *Recor
 		if yerr != nil {
 			r.Warning = fmt.Errorf("the agents of the session were not read: %w", yerr)
 		}
-		told, err = j.SessionContext(ctx, observation.ContextArgs{
+		told, err = sessionstart.Build(ctx, j, sessionstart.Args{
 			Project: done.Project, Session: e.Session, Source: source, Branch: e.Branch,
 		}, you, open)
-	case assist && harness.TakesHelp(e):
-		told, err = j.Assist(ctx, e, c.location, done)
+	case helps && harness.TakesHelp(e):
+		told, err = assist.Help(ctx, j, e, c.location, done)
 	}
 	if err != nil {
 		return fmt.Errorf("the context is not available: %w", err)
 	}
 	r.Context = told.Text
-	if err := j.Inject(ctx, e, done, told.Items); err != nil {
+	if err := ledger.Inject(ctx, j, e, done.Session, told.Items); err != nil {
 		return fmt.Errorf("the injected context was not stored: %w", err)
 	}
 	return nil
 }
 
 // you returns the section of the session's agents in its context.
-func (c *Cairn) you(ctx context.Context, session string) (observation.Section, error) {
-	section := observation.Section{Title: "You", First: true}
+func (c *Cairn) you(ctx context.Context, session string) (sessionstart.Section, error) {
+	section := sessionstart.Section{Title: "You", First: true}
 	if c.observationConfig.Limits.Off {
 		return section, nil
 	}

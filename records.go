@@ -7,7 +7,7 @@ import (
 
 	"cairn/internal/citation"
 	"cairn/internal/fault"
-	"cairn/internal/observation"
+	"cairn/internal/observation/sessionstart"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -297,8 +297,8 @@ const maxOpenRecords = 5
 
 // openRecords returns the section of the context with the OPEN records that the last
 // session had active.
-func (c *Cairn) openRecords(ctx context.Context, s *store.Store, projectID string) (observation.Section, error) {
-	section := observation.Section{Title: "Open"}
+func (c *Cairn) openRecords(ctx context.Context, s *store.Store, projectID string) (sessionstart.Section, error) {
+	section := sessionstart.Section{Title: "Open"}
 	if c.observationConfig.Limits.Off {
 		return section, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"cairn/internal/followers"
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/store"
 )
 
@@ -106,7 +106,7 @@ func (c *Cairn) Schema(ctx context.Context) (int, error) {
 
 // StoreMetrics are metrics of the store. Without a store all are zero.
 type StoreMetrics struct {
-	Counts    observation.Stats
+	Counts    browse.Stats
 	Bytes     map[store.FileRole]int64
 	Followers followers.Account
 }
@@ -124,7 +124,7 @@ func (c *Cairn) StoreMetrics(ctx context.Context) (StoreMetrics, error) {
 			m.Bytes[role] = info.Size()
 		}
 	}
-	if m.Counts, err = c.observationsOver(s).Stats(ctx); err != nil {
+	if m.Counts, err = browse.CountStored(ctx, c.observationsOver(s)); err != nil {
 		return m, err
 	}
 	m.Followers, err = c.Followers(ctx)

@@ -12,6 +12,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/harness"
 	"cairn/internal/observation"
+	"cairn/internal/observation/assist"
 	"cairn/internal/redact"
 	"cairn/internal/tomlfile"
 )
@@ -290,14 +291,14 @@ func (s *settings) observationConfig(home string) (observation.Config, error) {
 	if w := s.Dedup.WindowSeconds; w != nil {
 		window = time.Duration(*w) * time.Second
 	}
-	help := observation.DefaultAssistTime
+	help := assist.DefaultTime
 	if ms := s.Assist.MaxMS; ms != nil {
 		help = time.Duration(*ms) * time.Millisecond
 	}
 	if s.Assist.Off {
 		help = 0
 	}
-	wall := max(observation.DefaultAssistWall, help)
+	wall := max(assist.DefaultWall, help)
 	if ms := s.Assist.MaxWallMS; ms != nil {
 		wall = time.Duration(*ms) * time.Millisecond
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cairn/internal/mail/service"
+	"cairn/internal/observation/browse"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -42,7 +43,7 @@ func (c *Cairn) StatusLine(ctx context.Context, session string) (line StatusLine
 		line.Project, err = c.Here(ctx, "")
 		return line, err
 	}
-	if line.Rows, err = c.observationsOver(s).CountOf(ctx, line.Session); err != nil {
+	if line.Rows, err = browse.CountOf(ctx, c.observationsOver(s), line.Session); err != nil {
 		return line, err
 	}
 	acting, err := c.mailService(s).Acting(ctx, line.Session)

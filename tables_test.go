@@ -16,14 +16,23 @@ import (
 	"testing"
 )
 
-// owned is the table of ARCHITECTURE.md, under "Tables": which package owns a table,
-// and whether others may read it.
+// owned is what ARCHITECTURE.md says of a table, under "Tables": which package owns it,
+// whether packages of other parts may read it, and which packages of the same part also write it.
 type owned struct {
 	owner    string
 	readable bool
+	writers  []string
 }
 
-// readTables reads the rows `| package | tables | others may read |`.
+// partOf returns the part that a package belongs to: "internal/mail", also for the packages
+// in its folder.
+func partOf(dir string) string {
+	parts := strings.SplitN(dir, "/", 3)
+	return path.Join(parts[:min(len(parts), 2)]...)
+}
+
+// readTables reads the rows `| package | tables | others may read |` and, after them, the
+// rows `| package | also writes |`.
 func readTables(text string) map[string]owned {
 	tables := map[string]owned{}
 	_, text, _ = strings.Cut(text, "\n## Tables\n")
@@ -31,12 +40,19 @@ func readTables(text string) map[string]owned {
 	names := regexp.MustCompile("`?([a-z_]+)`?")
 	for line := range strings.Lines(text) {
 		cells := strings.Split(line, "|")
-		if len(cells) != 5 || !strings.Contains(cells[1], "`internal/") {
+		if len(cells) < 4 || !strings.Contains(cells[1], "`internal/") {
 			continue
 		}
-		for i, cell := range cells[2:4] {
+		dir := strings.Trim(cells[1], " `")
+		for i, cell := range cells[2 : len(cells)-1] {
 			for _, name := range names.FindAllStringSubmatch(cell, -1) {
-				tables[name[1]] = owned{strings.Trim(cells[1], " `"), i == 1}
+				if len(cells) == 5 {
+					tables[name[1]] = owned{owner: dir, readable: i == 1}
+					continue
+				}
+				t := tables[name[1]]
+				t.writers = append(t.writers, dir)
+				tables[name[1]] = t
 			}
 		}
 	}
@@ -189,16 +205,11 @@ func unread(e ast.Expr) []ast.Expr {
 	return []ast.Expr{e}
 }
 
-// The packages of mail read each other's tables. One of them writes all of them, because it
-// restores, salvages and purges.
-const mailDocuments = "internal/mail/documents"
-
-func ofMail(dir string) bool { return strings.HasPrefix(dir+"/", "internal/mail/") }
-
 // crossing says what a use breaks, "" if nothing.
 func crossing(dir string, u use, known map[string]owned) string {
 	t, _ := ownerOf(u.table, known)
-	if t.owner == dir || t.readable && !u.write || ofMail(dir) && ofMail(t.owner) && (!u.write || dir == mailDocuments) {
+	switch {
+	case t.owner == dir, slices.Contains(t.writers, dir), !u.write && (t.readable || partOf(t.owner) == partOf(dir)):
 		return ""
 	}
 	verb := "reads"
@@ -235,11 +246,12 @@ func parseAll(t *testing.T, sources map[string]any) (*token.FileSet, []*ast.File
 // TestATableIsNamedByItsOwnerAlone: see ARCHITECTURE.md, Tables.
 func TestATableIsNamedByItsOwnerAlone(t *testing.T) {
 	t.Parallel()
-	known, seen := knownTables(t), map[string]bool{}
+	known, seen, writes := knownTables(t), map[string]bool{}, map[string]bool{}
 	for dir, sources := range sourceFiles(t) {
 		files, all := parseAll(t, sources)
 		for _, u := range usesIn(files, all, known) {
 			seen[u.table] = true
+			writes[dir+" "+u.table] = writes[dir+" "+u.table] || u.write
 			if broken := crossing(dir, u, known); broken != "" {
 				t.Error(broken)
 			}
@@ -248,6 +260,33 @@ func TestATableIsNamedByItsOwnerAlone(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		if !seen[name] && !slices.Contains([]string{"change_log", "injections", "observations"}, name) { // these are for people
 			t.Errorf("no statement names %s", name)
+		}
+		for _, dir := range known[name].writers {
+			if partOf(dir) != partOf(known[name].owner) {
+				t.Errorf("%s may write %s, which belongs to another part", dir, name)
+			}
+			if !writes[dir+" "+name] {
+				t.Errorf("%s may write %s, but does not", dir, name)
+			}
+		}
+	}
+}
+
+// TestAPartsPackagesReadItsTablesAndOneThatIsListedWritesThem shows what packages in the folder
+// of a part may do.
+func TestAPartsPackagesReadItsTablesAndOneThatIsListedWritesThem(t *testing.T) {
+	t.Parallel()
+	known := map[string]owned{"observation_rows": {owner: "internal/observation", writers: []string{"internal/observation/forget"}}}
+	for dir, want := range map[string][2]bool{ // may it read, may it write
+		"internal/observation":        {true, true},
+		"internal/observation/forget": {true, true},
+		"internal/observation/search": {true, false},
+		"internal/observations":       {false, false},
+		"internal/mail":               {false, false},
+	} {
+		got := [2]bool{crossing(dir, use{"x.go:1", "observation_rows", false}, known) == "", crossing(dir, use{"x.go:1", "observation_rows", true}, known) == ""}
+		if got != want {
+			t.Errorf("%s: %v, want %v", dir, got, want)
 		}
 	}
 }

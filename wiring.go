@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/wiring"
 )
 
@@ -22,10 +22,10 @@ type InitArgs struct {
 // InitReport is the result of Init.
 type InitReport struct {
 	wiring.Result
-	Import   *ImportReport               `json:"import"`   // null if there was nothing to read
-	Imported observation.Totals          `json:"imported"` // rows that the import added
-	Held     observation.Totals          `json:"held"`     // all rows of the store
-	Question *observation.SampleQuestion `json:"question"` // null if the history contains no suitable question
+	Import   *ImportReport          `json:"import"`   // null if there was nothing to read
+	Imported browse.Totals          `json:"imported"` // rows that the import added
+	Held     browse.Totals          `json:"held"`     // all rows of the store
+	Question *browse.SampleQuestion `json:"question"` // null if the history contains no suitable question
 }
 
 // Init connects the agents, imports their transcripts immediately, because agents delete
@@ -64,7 +64,7 @@ func (c *Cairn) firstReport(ctx context.Context, a ImportArgs, w *InitReport) er
 	if err != nil {
 		return err
 	}
-	before, err := j.Stats(ctx)
+	before, err := browse.CountStored(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -82,13 +82,13 @@ func (c *Cairn) firstReport(ctx context.Context, a ImportArgs, w *InitReport) er
 	if before.LastEvent != nil {
 		last = before.LastEvent.ID
 	}
-	if w.Imported, err = j.Haul(ctx, last); err != nil {
+	if w.Imported, err = browse.CountAfter(ctx, j, last); err != nil {
 		return err
 	}
-	if w.Held, err = j.Haul(ctx, 0); err != nil {
+	if w.Held, err = browse.CountAfter(ctx, j, 0); err != nil {
 		return err
 	}
-	w.Question, err = j.Showcase(ctx)
+	w.Question, err = browse.FindSampleQuestion(ctx, j)
 	return err
 }
 

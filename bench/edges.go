@@ -10,7 +10,8 @@ import (
 	"cairn"
 	"cairn/bench/workload"
 	"cairn/internal/harness"
-	"cairn/internal/observation"
+	"cairn/internal/observation/assist"
+	"cairn/internal/observation/capture"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -120,7 +121,7 @@ func (b *bench) measureHelp(ctx context.Context, t *table, db string, rows int, 
 		r := t.add(fmt.Sprintf("%s, %s rows", s.name, grouped(rows)),
 			s.wall.median(), s.wall.at(0.95), s.wall.at(1), s.cpu.median(), len(s.wall), told[n])
 		if n > 0 {
-			r.target("≤ 15 ms over the one without", s.wall.median()-subjects[0].wall.median() <= observation.DefaultAssistTime)
+			r.target("≤ 15 ms over the one without", s.wall.median()-subjects[0].wall.median() <= assist.DefaultTime)
 		}
 	}
 	return stop()
@@ -132,7 +133,7 @@ const longSession = 2000
 func (b *bench) measureStops(ctx context.Context, t *table, db string) error {
 	session := b.load.Session(3_000_000, time.Now().Add(-storeSpan/2))
 	err := withJournal(ctx, db, func(j journal) error {
-		importer, preparer := j.Importer(observation.ImportOptions{}), j.Preparer()
+		importer, preparer := capture.NewImporter(j.Service, capture.ImportOptions{}), capture.NewPreparer(j.Service)
 		for rows := 0; rows < longSession; {
 			e, err := session.Event(session.Next())
 			if err != nil {
@@ -145,7 +146,7 @@ func (b *bench) measureStops(ctx context.Context, t *table, db string) error {
 			if err := importer.Add(ctx, ready); err != nil {
 				return err
 			}
-			done, err := importer.EndFile(ctx, observation.ImportedFile{}, false)
+			done, err := importer.EndFile(ctx, capture.ImportedFile{}, false)
 			if err != nil {
 				return err
 			}

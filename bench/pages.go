@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"cairn/internal/observation/capture"
 	"cairn/internal/project"
 )
 
@@ -217,7 +218,7 @@ func (b *bench) recordEvents(ctx context.Context, db string, rate int) (n int, e
 			if err != nil {
 				return err
 			}
-			if _, err := j.Record(context.WithoutCancel(ctx), e, place, project.Process{}); err != nil {
+			if _, err := capture.Record(context.WithoutCancel(ctx), j.Service, e, place, project.Process{}); err != nil {
 				return err
 			}
 		}

@@ -15,6 +15,10 @@ import (
 	"cairn/bench/workload"
 	"cairn/internal/harness"
 	"cairn/internal/observation"
+	"cairn/internal/observation/assist"
+	"cairn/internal/observation/browse"
+	"cairn/internal/observation/capture"
+	"cairn/internal/observation/search"
 	"cairn/internal/project"
 	"cairn/internal/redact"
 	"cairn/internal/store"
@@ -159,7 +163,7 @@ func fieldsOf(name, value string) json.RawMessage {
 func inventedStore(ctx context.Context, dir string, stories []story) (path string, err error) {
 	path = filepath.Join(dir, "cairn.db")
 	return path, withInvented(ctx, path, func(j journal) error {
-		importer, preparer := j.Importer(observation.ImportOptions{}), j.Preparer()
+		importer, preparer := capture.NewImporter(j.Service, capture.ImportOptions{}), capture.NewPreparer(j.Service)
 		for _, s := range stories {
 			root := filepath.Join(dir, s.project)
 			if err := os.MkdirAll(filepath.Join(root, ".git"), 0o700); err != nil {
@@ -183,7 +187,7 @@ func inventedStore(ctx context.Context, dir string, stories []story) (path strin
 					return err
 				}
 			}
-			if _, err := importer.EndFile(ctx, observation.ImportedFile{}, false); err != nil {
+			if _, err := importer.EndFile(ctx, capture.ImportedFile{}, false); err != nil {
 				return err
 			}
 		}
@@ -215,15 +219,15 @@ type asks func(ctx context.Context, question, words string) ([]string, error)
 const questionLimit = 5
 
 func (j journal) askRecall(ctx context.Context, question, words string) (found []string, err error) {
-	r, err := j.Recall(ctx, observation.RecallArgs{Query: question, Words: words, Limit: questionLimit, Similar: questionLimit})
-	for _, s := range observation.WithSimilar(r.Sessions, r.Similar, questionLimit) {
+	r, err := search.Recall(ctx, j.Service, search.RecallArgs{Query: question, Words: words, Limit: questionLimit, Similar: questionLimit})
+	for _, s := range search.WithSimilar(r.Sessions, r.Similar, questionLimit) {
 		found = append(found, s.SessionID)
 	}
 	return found, err
 }
 
 func (j journal) askSearch(ctx context.Context, question, _ string) (found []string, err error) {
-	rows, err := j.Find(ctx, observation.FindArgs{SearchArgs: observation.SearchArgs{Query: strings.ReplaceAll(question, `"`, " "), Limit: 20}})
+	rows, err := search.Find(ctx, j.Service, search.FindArgs{SearchArgs: search.SearchArgs{Query: strings.ReplaceAll(question, `"`, " "), Limit: 20}})
 	for _, r := range rows {
 		if !slices.Contains(found, r.SessionID) {
 			found = append(found, r.SessionID)
@@ -251,16 +255,16 @@ func askAssist(dir, path string) asks {
 			if err != nil {
 				return err
 			}
-			done, err := j.Record(ctx, e, place, project.Process{})
+			done, err := capture.Record(ctx, j.Service, e, place, project.Process{})
 			if err != nil {
 				return err
 			}
-			help, err := j.Assist(ctx, e, place, done)
+			help, err := assist.Help(ctx, j.Service, e, place, done)
 			if err != nil {
 				return err
 			}
 			for _, item := range help.Items {
-				rows, err := j.Get(ctx, []int64{item.Observation})
+				rows, err := browse.Get(ctx, j.Service, []int64{item.Observation})
 				if err != nil {
 					return err
 				}

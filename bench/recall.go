@@ -9,6 +9,7 @@ import (
 
 	"cairn/bench/workload"
 	"cairn/internal/observation"
+	"cairn/internal/observation/search"
 	"cairn/internal/store"
 	"cairn/internal/words"
 )
@@ -87,15 +88,15 @@ type recallWay struct {
 func (b *bench) recallWays() []recallWay {
 	return []recallWay{
 		{"recall", func(ctx context.Context, j journal, q string) error {
-			_, err := j.Recall(ctx, observation.RecallArgs{Query: q, Limit: 5, Similar: 5})
+			_, err := search.Recall(ctx, j.Service, search.RecallArgs{Query: q, Limit: 5, Similar: 5})
 			return err
 		}},
 		{"in a project", func(ctx context.Context, j journal, q string) error {
-			_, err := j.Recall(ctx, observation.RecallArgs{Query: q, Limit: 5, Similar: 5, Scope: observation.Scope{Project: b.firstProject()}})
+			_, err := search.Recall(ctx, j.Service, search.RecallArgs{Query: q, Limit: 5, Similar: 5, Scope: observation.Scope{Project: b.firstProject()}})
 			return err
 		}},
 		{"search", func(ctx context.Context, j journal, q string) error {
-			_, err := j.Find(ctx, observation.FindArgs{SearchArgs: observation.SearchArgs{Query: strings.ReplaceAll(q, `"`, " "), Limit: 20}})
+			_, err := search.Find(ctx, j.Service, search.FindArgs{SearchArgs: search.SearchArgs{Query: strings.ReplaceAll(q, `"`, " "), Limit: 20}})
 			return err
 		}},
 		{"bm25 of rows", bestRows},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cairn/internal/observation"
+	"cairn/internal/observation/search"
 )
 
 // question is one kind of search, asked with several queries in turn.
@@ -19,7 +20,7 @@ type question struct {
 // asking is a way to narrow or order a search.
 type asking struct {
 	name string
-	args observation.SearchArgs
+	args search.SearchArgs
 }
 
 // search measures questions in this process, over both stores.
@@ -73,10 +74,10 @@ func (b *bench) firstProject() string { return filepath.Base(b.load.Projects[0].
 
 func (b *bench) askings() []asking {
 	return []asking{
-		{"", observation.SearchArgs{}},
-		{"in a project", observation.SearchArgs{Scope: observation.Scope{Project: b.firstProject()}}},
-		{"of a type", observation.SearchArgs{ObsType: "command"}},
-		{"blended", observation.SearchArgs{OrderBy: "blended"}},
+		{"", search.SearchArgs{}},
+		{"in a project", search.SearchArgs{Scope: observation.Scope{Project: b.firstProject()}}},
+		{"of a type", search.SearchArgs{ObsType: "command"}},
+		{"blended", search.SearchArgs{OrderBy: "blended"}},
 	}
 }
 
@@ -112,7 +113,7 @@ func (b *bench) searchOver(ctx context.Context, j journal, rows int) error {
 				args := a.args
 				args.Query, args.Limit = q.queries[round%len(q.queries)], 20
 				began := time.Now()
-				if _, err := j.Search(ctx, args); err != nil {
+				if _, err := search.Search(ctx, j.Service, args); err != nil {
 					return fmt.Errorf("%s %q: %w", q.kind, args.Query, err)
 				}
 				results[i].took[k] = append(results[i].took[k], time.Since(began))

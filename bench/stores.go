@@ -14,6 +14,7 @@ import (
 
 	"cairn/bench/workload"
 	"cairn/internal/observation"
+	"cairn/internal/observation/capture"
 	"cairn/internal/redact"
 	"cairn/internal/store"
 )
@@ -90,7 +91,7 @@ func (b *bench) fill(ctx context.Context, path string, rows, first int, span tim
 			go func() { one <- prepareSession(j, load.Session(first+n, begin), rowsPerSession) }()
 		}
 	}()
-	importer := j.Importer(observation.ImportOptions{})
+	importer := capture.NewImporter(j.Service, capture.ImportOptions{})
 	for added, told := 0, 0; added < rows; {
 		s := <-<-prepared
 		if s.err != nil {
@@ -101,7 +102,7 @@ func (b *bench) fill(ctx context.Context, path string, rows, first int, span tim
 				return err
 			}
 		}
-		done, err := importer.EndFile(ctx, observation.ImportedFile{}, false)
+		done, err := importer.EndFile(ctx, capture.ImportedFile{}, false)
 		if err != nil {
 			return err
 		}
@@ -117,12 +118,12 @@ func (b *bench) fill(ctx context.Context, path string, rows, first int, span tim
 }
 
 type preparedSession struct {
-	events []observation.Prepared
+	events []capture.Prepared
 	err    error
 }
 
 func prepareSession(j journal, s *workload.Session, steps int) (p preparedSession) {
-	preparer := j.Preparer()
+	preparer := capture.NewPreparer(j.Service)
 	for range steps/2 + s.IntN(steps) {
 		e, err := s.Event(s.Next())
 		if err != nil {

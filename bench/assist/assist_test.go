@@ -9,6 +9,8 @@ import (
 
 	"cairn/bench/workload"
 	"cairn/internal/observation"
+	"cairn/internal/observation/assist"
+	"cairn/internal/observation/capture"
 	"cairn/internal/project"
 	"cairn/internal/redact"
 	"cairn/internal/store"
@@ -24,7 +26,7 @@ func BenchmarkAssist(b *testing.B) {
 			continue
 		}
 		h := newHelpBench(b, rows)
-		for name, limit := range map[string]time.Duration{"": time.Minute, "/limited": observation.DefaultAssistTime} {
+		for name, limit := range map[string]time.Duration{"": time.Minute, "/limited": assist.DefaultTime} {
 			h.config.AssistTime = limit
 			b.Run(fmt.Sprintf("prompt/rows=%d%s", rows, name), func(b *testing.B) { h.measure(b, h.nextPrompt) })
 			b.Run(fmt.Sprintf("tool/rows=%d%s", rows, name), func(b *testing.B) { h.measure(b, h.nextCall) })
@@ -57,7 +59,7 @@ func newHelpBench(b *testing.B, rows int) *helpBench {
 		b.Fatal(err)
 	}
 	j := observation.New(s, h.config)
-	importer := j.Importer(observation.ImportOptions{})
+	importer := capture.NewImporter(j, capture.ImportOptions{})
 	span := 80 * 24 * time.Hour
 	for added := 0; added < rows; h.sessions++ {
 		session := h.load.Session(h.sessions, time.Now().Add(-span+span*time.Duration(added)/time.Duration(rows)))
@@ -66,7 +68,7 @@ func newHelpBench(b *testing.B, rows int) *helpBench {
 			if err != nil {
 				b.Fatal(err)
 			}
-			ready, err := j.Preparer().Prepare(e)
+			ready, err := capture.NewPreparer(j).Prepare(e)
 			if err == nil {
 				err = importer.Add(b.Context(), ready)
 			}
@@ -74,7 +76,7 @@ func newHelpBench(b *testing.B, rows int) *helpBench {
 				b.Fatal(err)
 			}
 		}
-		done, err := importer.EndFile(b.Context(), observation.ImportedFile{}, false)
+		done, err := importer.EndFile(b.Context(), capture.ImportedFile{}, false)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -101,19 +103,19 @@ func (h *helpBench) measure(b *testing.B, next func(*testing.B) observation.Even
 			b.Fatal(err)
 		}
 		j := observation.New(s, h.config)
-		done, err := j.Record(b.Context(), e, place, project.Process{})
+		done, err := capture.Record(b.Context(), j, e, place, project.Process{})
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
 		began := time.Now()
-		help, err := j.Assist(b.Context(), e, place, done)
+		help, err := assist.Help(b.Context(), j, e, place, done)
 		d := time.Since(began)
 		b.StopTimer()
 		if err != nil {
 			b.Fatal(err)
 		}
-		if took = append(took, d); d > observation.DefaultAssistTime {
+		if took = append(took, d); d > assist.DefaultTime {
 			over++
 		}
 		if help.Text != "" {

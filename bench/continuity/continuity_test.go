@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"cairn/internal/observation"
+	"cairn/internal/observation/search"
+	"cairn/internal/observation/sessionstart"
 	"cairn/internal/redact"
 )
 
@@ -138,7 +140,7 @@ func TestTheStoreHoldsWhatHappenedBeforeTheStartAndItsClockStandsThere(t *testin
 	if !q.store.Now().Equal(at) {
 		t.Errorf("the clock says %s at %s", q.store.Now(), at)
 	}
-	c, err := q.journal.Context(t.Context(), q.project, "startup", q.branch)
+	c, err := sessionstart.BuildForProject(t.Context(), q.journal, q.project, "startup", q.branch)
 	if err != nil || !strings.Contains(c.Text, "| 2h ago | file_edit | before.go |") {
 		t.Errorf("the context does not tell the age at the start: %v\n%s", err, c.Text)
 	}
@@ -301,7 +303,7 @@ func FuzzAnyWordIsAQuery(f *testing.F) {
 		if query == "" {
 			return
 		}
-		if _, err := journal.Search(t.Context(), observation.SearchArgs{Query: query, Limit: 1}); err != nil {
+		if _, err := search.Search(t.Context(), journal, search.SearchArgs{Query: query, Limit: 1}); err != nil {
 			t.Errorf("%q is no query: %v", query, err)
 		}
 	})

@@ -11,6 +11,13 @@ import (
 	"unicode/utf8"
 
 	"cairn/internal/observation"
+	"cairn/internal/observation/assist"
+	"cairn/internal/observation/browse"
+	"cairn/internal/observation/capture"
+	"cairn/internal/observation/ledger"
+	"cairn/internal/observation/likely"
+	"cairn/internal/observation/search"
+	"cairn/internal/observation/sessionstart"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -45,7 +52,7 @@ func namers() []namer {
 		{name: "recent edits", ask: ranked(rankEdits)},
 		{name: "recent touches", ask: ranked(rankTouches)},
 		{name: "frequency", ask: ranked(rankFrequency)},
-		{name: "likely files", ask: likely},
+		{name: "likely files", ask: likelyFiles},
 		{name: "search of the prompt", ask: searched, prompts: true},
 	}
 }
@@ -64,22 +71,22 @@ func (q *question) inject(ctx context.Context) (a answer, err error) {
 		e.PromptID, e.AgentID = "", ""
 	}
 	e.Branch = q.branch
-	done, err := q.journal.Record(ctx, e, q.place, project.Process{})
+	done, err := capture.Record(ctx, q.journal, e, q.place, project.Process{})
 	if err != nil {
 		return a, err
 	}
-	var c observation.Context
+	var c ledger.Injection
 	if q.prompt == "" {
-		c, err = q.journal.SessionContext(ctx, observation.ContextArgs{
+		c, err = sessionstart.Build(ctx, q.journal, sessionstart.Args{
 			Project: done.Project, Session: q.session, Source: "startup", Branch: q.branch,
 		})
 	} else {
-		c, err = q.journal.Assist(ctx, e, q.place, done)
+		c, err = assist.Help(ctx, q.journal, e, q.place, done)
 	}
 	if err != nil {
 		return a, err
 	}
-	if err := q.journal.Inject(ctx, e, done, c.Items); err != nil {
+	if err := ledger.Inject(ctx, q.journal, e, done.Session, c.Items); err != nil {
 		return a, err
 	}
 	paths, err := q.paths(ctx, done.Project.Key, c.Items)
@@ -96,7 +103,7 @@ const selectPath = `SELECT ifnull(file_path, '') FROM observation_rows
 WHERE id = ? AND project_key = ? AND obs_type != 'search'`
 
 // paths are the files of shown rows of the question's own project, by row.
-func (q *question) paths(ctx context.Context, project int64, items []observation.Item) (map[int64]string, error) {
+func (q *question) paths(ctx context.Context, project int64, items []ledger.Item) (map[int64]string, error) {
 	paths := map[int64]string{}
 	err := q.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for _, item := range items {
@@ -193,7 +200,7 @@ func knownFile(word string, known map[string]bool) string {
 // composite is the order of the tool recent_context: the rows of the project that
 // have a file, of the best 100.
 func composite(ctx context.Context, q *question) (a answer, err error) {
-	rows, err := q.journal.Recent(ctx, observation.Scope{Project: q.project.ID}, 100)
+	rows, err := browse.Recent(ctx, q.journal, observation.Scope{Project: q.project.ID}, 100)
 	for _, row := range rows {
 		if file := q.file(row.FilePath); row.Project == q.project.ID && row.ObsType != "search" && file != "" {
 			a.files = append(a.files, file)
@@ -242,9 +249,9 @@ func ranked(query string) func(context.Context, *question) (answer, error) {
 	}
 }
 
-// likely is the order in which cairn ranks files for a session.
-func likely(ctx context.Context, q *question) (a answer, err error) {
-	files, err := q.journal.Likely(ctx, observation.LikelyArgs{
+// likelyFiles is the order in which cairn ranks files for a session.
+func likelyFiles(ctx context.Context, q *question) (a answer, err error) {
+	files, err := likely.Files(ctx, q.journal, likely.Args{
 		Project: q.project, Session: q.session, Branch: q.branch, Prompt: q.prompt, Limit: Top,
 	})
 	for _, f := range files {
@@ -260,7 +267,7 @@ func searched(ctx context.Context, q *question) (a answer, err error) {
 	if query == "" {
 		return a, nil
 	}
-	hits, err := q.journal.Search(ctx, observation.SearchArgs{
+	hits, err := search.Search(ctx, q.journal, search.SearchArgs{
 		Query: query, Scope: observation.Scope{Project: q.project.ID}, Limit: 100,
 	})
 	for _, h := range hits {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cairn/internal/observation"
+	"cairn/internal/observation/capture"
 	"cairn/internal/project"
 	"cairn/internal/redact"
 	"cairn/internal/store"
@@ -21,7 +22,7 @@ const assistTime = 10 * time.Second
 type replay struct {
 	store    *store.Store
 	journal  *observation.Service
-	importer *observation.Importer
+	importer *capture.Importer
 	filter   *redact.Filter
 	clock    atomic.Int64 // Unix nanoseconds
 	known    map[*repository]map[string]bool
@@ -43,7 +44,7 @@ func newReplay(ctx context.Context, dir string, filter *redact.Filter, events []
 		return nil, err
 	}
 	r.journal = observation.New(r.store, observation.Config{Filter: filter, DedupWindow: observation.DefaultDedupWindow, AssistTime: assistTime})
-	r.importer = r.journal.Importer(observation.ImportOptions{})
+	r.importer = capture.NewImporter(r.journal, capture.ImportOptions{})
 	return r, nil
 }
 
@@ -52,7 +53,7 @@ func newReplay(ctx context.Context, dir string, filter *redact.Filter, events []
 func (r *replay) until(ctx context.Context, moment time.Time) error {
 	for ; r.stored < len(r.events) && r.events[r.stored].At.Before(moment); r.stored++ {
 		e := &r.events[r.stored]
-		p, err := r.journal.Preparer().Prepare(e.Event)
+		p, err := capture.NewPreparer(r.journal).Prepare(e.Event)
 		if err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (r *replay) until(ctx context.Context, moment time.Time) error {
 		r.note(e)
 	}
 	r.clock.Store(moment.UnixNano())
-	_, err := r.importer.EndFile(ctx, observation.ImportedFile{}, false)
+	_, err := r.importer.EndFile(ctx, capture.ImportedFile{}, false)
 	return err
 }
 

@@ -20,6 +20,7 @@ import (
 	"cairn"
 	"cairn/internal/mail/documents"
 	"cairn/internal/observation"
+	"cairn/internal/observation/integrity"
 	"cairn/internal/store"
 )
 
@@ -215,7 +216,7 @@ func (h *home) check() {
 			return err
 		}
 		found, err := s.Check(ctx)
-		more, merr := observation.New(s, observation.Config{}).Check(ctx)
+		more, merr := integrity.Check(ctx, observation.New(s, observation.Config{}))
 		found = append(found, more...)
 		lerr := s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 			letters, err := documents.Check(ctx, tx)

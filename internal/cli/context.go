@@ -10,7 +10,7 @@ import (
 
 	"cairn"
 	"cairn/internal/fault"
-	"cairn/internal/observation"
+	"cairn/internal/observation/ledger"
 	"cairn/internal/store"
 )
 
@@ -43,8 +43,8 @@ id, read or changed its file, or ran its command again.`,
 			if cmd.Flags().Changed("source") {
 				return fault.New(fault.Invalid, "usage", "--source cannot be combined with --report")
 			}
-			if days < 1 || days > observation.LedgerDays {
-				return fault.Newf(fault.Invalid, "usage", "--days must be between 1 and %d, the retention of the report's data", observation.LedgerDays)
+			if days < 1 || days > ledger.KeptDays {
+				return fault.Newf(fault.Invalid, "usage", "--days must be between 1 and %d, the retention of the report's data", ledger.KeptDays)
 			}
 			l, err := c.Ledger(cmd.Context(), name, days)
 			if err != nil {
@@ -87,7 +87,7 @@ func (p *Process) printContext(cmd *cobra.Command, c *cairn.Cairn, name, source 
 	return err
 }
 
-func (p *Process) printLedger(l observation.Ledger) error {
+func (p *Process) printLedger(l ledger.Report) error {
 	if l.Total.Items == 0 {
 		_, err := fmt.Fprintf(p.Err, "cairn: no session was given a context in the last %d days; "+
 			"the hooks of connected agents do that (`cairn init`), and `cairn context` shows the text\n", l.Days)
@@ -96,7 +96,7 @@ func (p *Process) printLedger(l observation.Ledger) error {
 	w := p.Out
 	const row = "%-13s  %-8s  %6s  %7s  %6s  %8s  %20s\n"
 	fmt.Fprintf(w, row, "when", "section", "items", "tokens", "used", "use rate", "tokens per used item")
-	line := func(when, section string, t observation.InjectionStats) error {
+	line := func(when, section string, t ledger.Stats) error {
 		each := "-"
 		if t.TokensPerUsed != nil {
 			each = fmt.Sprintf("%.0f", *t.TokensPerUsed)
@@ -106,7 +106,7 @@ func (p *Process) printLedger(l observation.Ledger) error {
 		return err
 	}
 	for _, s := range l.Sections {
-		if err := line(strings.ReplaceAll(s.Trigger, "_", " "), s.Section, s.InjectionStats); err != nil {
+		if err := line(strings.ReplaceAll(s.Trigger, "_", " "), s.Section, s.Stats); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/hook"
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/store"
 	"cairn/internal/wiring"
 )
@@ -176,11 +176,11 @@ func (p *Process) printWelcome(w cairn.InitReport) {
 
 // searchLine returns the command that finds the answer of a sample question. Its words
 // need no other quotes in any shell.
-func searchLine(q *observation.SampleQuestion) string {
+func searchLine(q *browse.SampleQuestion) string {
 	return fmt.Sprintf(`cairn search "%s" --type %s --project %s`, q.Query, q.Type, q.Project)
 }
 
-func totalsText(h observation.Totals) string {
+func totalsText(h browse.Totals) string {
 	days := int(time.Since(time.Unix(h.Oldest, 0)).Hours() / 24)
 	return fmt.Sprintf("%s, %s from %s, oldest %s", counted(h.Conversations, "conversation"),
 		counted(h.Observations, "observation"), counted(h.Projects, "project"), counted(days, "day"))

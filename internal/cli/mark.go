@@ -8,12 +8,12 @@ import (
 
 	"cairn"
 	"cairn/internal/fault"
-	"cairn/internal/observation"
+	"cairn/internal/observation/capture"
 	"cairn/internal/store"
 )
 
 func markCommand(p *Process) *cobra.Command {
-	var a observation.MarkArgs
+	var a capture.MarkArgs
 	cmd := &cobra.Command{
 		Use:   "mark TEXT",
 		Short: "Leave a note in the current session",
@@ -39,7 +39,7 @@ session.`,
 }
 
 func pinCommand(p *Process, unpin bool) *cobra.Command {
-	a := observation.PinArgs{Unpin: unpin}
+	a := capture.PinArgs{Unpin: unpin}
 	use, short, long := "pin", "Keep rows permanently and show them to every session",
 		`pin keeps observations permanently; only purge deletes them. The context of every
 session, in every project, begins with the ten newest pinned observations.
@@ -76,7 +76,7 @@ them to every context. If an id is unknown, nothing changes.`
 	return cmd
 }
 
-func pinIDs(args []string, a observation.PinArgs) ([]int64, error) {
+func pinIDs(args []string, a capture.PinArgs) ([]int64, error) {
 	given := 0
 	for _, is := range []bool{len(args) > 0, a.Session != "", a.File != ""} {
 		if is {

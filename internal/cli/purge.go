@@ -8,14 +8,14 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mail/documents"
-	"cairn/internal/observation"
+	"cairn/internal/observation/forget"
 	"cairn/internal/store"
 
 	"github.com/spf13/cobra"
 )
 
 func purgeCommand(p *Process) *cobra.Command {
-	var a observation.PurgeArgs
+	var a forget.PurgeArgs
 	var letters documents.PurgeArgs
 	var before string
 	var asJSON bool
@@ -171,7 +171,7 @@ func (p *Process) reportSlow() (stop func() bool) {
 	}).Stop
 }
 
-func (p *Process) printPurged(done observation.PurgeResult, confirmed bool) {
+func (p *Process) printPurged(done forget.PurgeResult, confirmed bool) {
 	w := p.Out
 	verb := "would purge"
 	if confirmed {

@@ -10,13 +10,15 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
+	"cairn/internal/observation/search"
 	"cairn/internal/recall"
 	"cairn/internal/store"
 	"cairn/internal/words"
 )
 
 func searchCommand(p *Process) *cobra.Command {
-	var a observation.SearchArgs
+	var a search.SearchArgs
 	var full, ids, all bool
 	cmd := &cobra.Command{
 		Use:   "search QUERY",
@@ -61,7 +63,7 @@ recall.
 				return err
 			}
 			c.IndexTurns(cmd.Context())
-			rows, err := j.Find(cmd.Context(), observation.FindArgs{SearchArgs: a, Asker: asker, Each: ids})
+			rows, err := search.Find(cmd.Context(), j, search.FindArgs{SearchArgs: a, Asker: asker, Each: ids})
 			if err != nil {
 				return err
 			}
@@ -97,7 +99,7 @@ recall.
 
 // fullRow is a found row with all its fields.
 type fullRow struct {
-	observation.FoundRow
+	search.FoundRow
 	SourceEvent string  `json:"source_event"`
 	ToolName    *string `json:"tool_name"`
 	Content     string  `json:"content"`
@@ -105,7 +107,7 @@ type fullRow struct {
 	Output      string  `json:"output,omitempty"`
 }
 
-func (p *Process) printRows(cmd *cobra.Command, j *observation.Service, found []observation.FoundRow, query string, full, ids bool) error {
+func (p *Process) printRows(cmd *cobra.Command, j *observation.Service, found []search.FoundRow, query string, full, ids bool) error {
 	if ids {
 		for _, row := range found {
 			if _, err := fmt.Fprintln(p.Out, row.ID); err != nil {
@@ -122,7 +124,7 @@ func (p *Process) printRows(cmd *cobra.Command, j *observation.Service, found []
 	}
 	out := []fullRow{}
 	for _, row := range found {
-		rows, err := j.Get(cmd.Context(), []int64{row.ID})
+		rows, err := browse.Get(cmd.Context(), j, []int64{row.ID})
 		if err != nil {
 			return err
 		}
@@ -134,13 +136,13 @@ func (p *Process) printRows(cmd *cobra.Command, j *observation.Service, found []
 }
 
 // printFound prints rows for people: a line for each, or with full the whole rows.
-func (p *Process) printFound(cmd *cobra.Command, j *observation.Service, found []observation.FoundRow, query string, full bool) error {
+func (p *Process) printFound(cmd *cobra.Command, j *observation.Service, found []search.FoundRow, query string, full bool) error {
 	var b strings.Builder
 	on, off := p.marks()
 	finder := words.FinderOf(query)
 	for _, row := range found {
 		if full {
-			rows, err := j.Get(cmd.Context(), []int64{row.ID})
+			rows, err := browse.Get(cmd.Context(), j, []int64{row.ID})
 			if err != nil {
 				return err
 			}

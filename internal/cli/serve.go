@@ -20,6 +20,8 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/mcp"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
+	"cairn/internal/observation/search"
 	"cairn/internal/recall"
 	"cairn/internal/store"
 )
@@ -256,11 +258,11 @@ func (q toolHandlers) search(ctx context.Context, a mcp.SearchArgs) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	args := observation.SearchArgs{
+	args := search.SearchArgs{
 		Query: a.Query, Scope: scope, ObsType: a.ObsType, OrderBy: a.OrderBy,
 		Limit: or(a.Limit, 20), Offset: or(a.Offset, 0), Before: a.Before, After: a.After,
 	}
-	rows, err := j.Find(ctx, observation.FindArgs{SearchArgs: args, Asker: asker})
+	rows, err := search.Find(ctx, j, search.FindArgs{SearchArgs: args, Asker: asker})
 	if err == nil && len(rows) == 0 {
 		return mcp.Empty{Hint: recall.NothingFound(args)}, nil
 	}
@@ -298,7 +300,7 @@ func (q toolHandlers) get(ctx context.Context, ids []int64) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.Get(ctx, ids)
+	return browse.Get(ctx, j, ids)
 }
 
 func (q toolHandlers) timeline(ctx context.Context, a mcp.TimelineArgs) (any, error) {
@@ -306,7 +308,7 @@ func (q toolHandlers) timeline(ctx context.Context, a mcp.TimelineArgs) (any, er
 	if err != nil {
 		return nil, err
 	}
-	return j.Timeline(ctx, a.Anchor, or(a.Before, 5), or(a.After, 5))
+	return browse.RowsAround(ctx, j, a.Anchor, or(a.Before, 5), or(a.After, 5))
 }
 
 func (q toolHandlers) recent(ctx context.Context, a mcp.RecentArgs) (any, error) {
@@ -319,9 +321,9 @@ func (q toolHandlers) recent(ctx context.Context, a mcp.RecentArgs) (any, error)
 		return nil, err
 	}
 	if a.Full {
-		return j.Recent(ctx, scope, or(a.Limit, 30))
+		return browse.Recent(ctx, j, scope, or(a.Limit, 30))
 	}
-	rows, short, err := j.RecentCompact(ctx, scope, or(a.Limit, 30))
+	rows, short, err := browse.RecentCompact(ctx, j, scope, or(a.Limit, 30))
 	if err == nil && short != nil {
 		return short, nil
 	}
@@ -333,7 +335,7 @@ func (q toolHandlers) trace(ctx context.Context, a mcp.TraceArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := j.Trace(ctx, a.SessionID, a.Before, a.After)
+	t, err := browse.TraceSession(ctx, j, a.SessionID, a.Before, a.After)
 	if err != nil || a.Full {
 		return t, err
 	}
@@ -345,7 +347,7 @@ func (q toolHandlers) history(ctx context.Context, a mcp.FileHistoryArgs) (any, 
 	if err != nil {
 		return nil, err
 	}
-	h, err := j.History(ctx, observation.HistoryArgs{
+	h, err := browse.FileHistory(ctx, j, browse.HistoryArgs{
 		File: a.FilePath, Cwd: q.cairn.Cwd(), Before: a.Before, After: a.After,
 		Limit: or(a.Limit, 10), EditsOnly: a.EditsOnly,
 	})

@@ -13,6 +13,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/record"
 	"cairn/internal/store"
 )
@@ -62,14 +63,14 @@ rows in the form of get_observations and sessions in the form of session_trace.`
 type showRun struct {
 	service *observation.Service
 	out     io.Writer
-	all     []any // each an observation.Observation or an observation.Trace
+	all     []any // each an observation.Observation or an browse.Trace
 	missing []string
 }
 
 func (s *showRun) read(cmd *cobra.Command, args []string) error {
 	for _, arg := range args {
 		if id, err := strconv.ParseInt(strings.TrimPrefix(arg, "#"), 10, 64); err == nil {
-			rows, err := s.service.Get(cmd.Context(), []int64{id})
+			rows, err := browse.Get(cmd.Context(), s.service, []int64{id})
 			if err != nil {
 				return err
 			}
@@ -80,7 +81,7 @@ func (s *showRun) read(cmd *cobra.Command, args []string) error {
 				continue
 			}
 		}
-		session, err := s.service.SessionBeginning(cmd.Context(), arg)
+		session, err := browse.SessionBeginning(cmd.Context(), s.service, arg)
 		if fault.KindOf(err) == fault.NotFound {
 			s.missing = append(s.missing, arg)
 			continue
@@ -88,7 +89,7 @@ func (s *showRun) read(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		trace, err := s.service.Trace(cmd.Context(), session, nil, nil)
+		trace, err := browse.TraceSession(cmd.Context(), s.service, session, nil, nil)
 		if err != nil {
 			return err
 		}
@@ -106,7 +107,7 @@ func (s *showRun) print() error {
 		switch one := one.(type) {
 		case observation.Observation:
 			describeRow(&b, one)
-		case observation.Trace:
+		case browse.Trace:
 			describeSession(&b, one)
 		}
 	}
@@ -140,7 +141,7 @@ func describeRow(b *strings.Builder, o observation.Observation) {
 func formatSecond(at int64) string { return formatMinute(record.Time(at * 1e9)) }
 
 // describeSession writes the prompts of a session with the actions for each.
-func describeSession(b *strings.Builder, t observation.Trace) {
+func describeSession(b *strings.Builder, t browse.Trace) {
 	fmt.Fprintf(b, "session %s  %s  %s", oneLine(t.SessionID), oneLine(t.Project), formatSecond(t.StartedAt))
 	if t.EndedAt != nil {
 		b.WriteString(" to " + formatSecond(*t.EndedAt))
@@ -158,7 +159,7 @@ func describeSession(b *strings.Builder, t observation.Trace) {
 }
 
 // describeAction writes a row of a session as one line, and a failure as a second line.
-func describeAction(b *strings.Builder, row observation.TraceRow) {
+func describeAction(b *strings.Builder, row browse.TraceRow) {
 	text := oneLine(row.ContentPreview)
 	if row.FilePath != nil {
 		text = oneLine(*row.FilePath)

@@ -10,7 +10,7 @@ import (
 
 	"cairn"
 	"cairn/internal/followers"
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/store"
 )
 
@@ -24,7 +24,7 @@ type status struct {
 	Encrypted bool               `json:"encrypted"` // encrypted on disk
 	Project   string             `json:"project"`
 	Session   string             `json:"session"` // the session that runs this command, "" if none does
-	Counts    observation.Stats  `json:"counts"`
+	Counts    browse.Stats       `json:"counts"`
 	Connected []string           `json:"harnesses"` // harnesses whose settings call cairn
 	Device    cairn.DeviceStatus `json:"device"`
 	followers.Account
@@ -87,7 +87,7 @@ func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
 		return s, err
 	}
 	s.Exists = j.Exists()
-	if s.Counts, err = j.Stats(ctx); err != nil {
+	if s.Counts, err = browse.CountStored(ctx, j); err != nil {
 		return s, err
 	}
 	if s.Encrypted, err = c.Encrypted(ctx); err != nil {

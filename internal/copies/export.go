@@ -12,7 +12,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mail/documents"
 	"cairn/internal/memory"
-	"cairn/internal/observation"
+	"cairn/internal/observation/transfer"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -116,11 +116,11 @@ func (x *exporter) run(ctx context.Context, tx *store.Tx, w io.Writer) (err erro
 		func() error {
 			return project.EachExported(ctx, tx, x.scope, func(e project.Exported) error { return x.put(kindProject, e) })
 		},
-		func() error { return observation.Export(ctx, tx, x.scope, x.keys, x.put) },
+		func() error { return transfer.Export(ctx, tx, x.scope, x.keys, x.put) },
 		func() error { return record.Export(ctx, tx, x.scope, x.put) },
 		func() error { return documents.Export(ctx, tx, x.scope, x.put) },
 		func() error { return memory.ExportLines(ctx, tx, x.scope, x.put) },
-		func() error { return observation.ExportForgotten(ctx, tx, x.put) },
+		func() error { return transfer.ExportForgotten(ctx, tx, x.put) },
 		x.out.Close,
 	} {
 		if err := errors.Join(ctx.Err(), part()); err != nil {
@@ -144,7 +144,7 @@ func (x *exporter) put(kind string, v any) error {
 // header counts the lines to be written.
 func (x *exporter) header(ctx context.Context, tx *store.Tx) (exchange.Header, error) {
 	h := exchange.Header{Cairn: x.Version, At: tx.Now().UTC().Truncate(time.Second), All: x.All, Projects: []string{}}
-	rows, err := observation.SessionKeys(ctx, tx, x.scope)
+	rows, err := transfer.SessionKeys(ctx, tx, x.scope)
 	if err != nil {
 		return h, err
 	}
@@ -179,14 +179,14 @@ func (x *exporter) header(ctx context.Context, tx *store.Tx) (exchange.Header, e
 	if err != nil {
 		return h, err
 	}
-	observations, forgotten, err := observation.CountExported(ctx, tx, x.scope)
+	observations, forgotten, err := transfer.CountExported(ctx, tx, x.scope)
 	if err != nil {
 		return h, err
 	}
 	count(kindProject, projects)
-	count(observation.KindSession, sessions)
-	count(observation.KindObservation, observations)
-	count(observation.KindForgotten, forgotten)
+	count(transfer.KindSession, sessions)
+	count(transfer.KindObservation, observations)
+	count(transfer.KindForgotten, forgotten)
 	for n := range maps.Values(h.Counts) {
 		x.total += n
 	}

@@ -11,6 +11,7 @@ import (
 	"cairn/internal/mail/documents"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
+	"cairn/internal/observation/transfer"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/redact"
@@ -20,15 +21,15 @@ import (
 
 // Imported is the result of importRun an export.
 type Imported struct {
-	File     string                   `json:"file"`
-	Projects []string                 `json:"projects"` // in the export
-	New      int                      `json:"new"`      // projects that were new here
-	Left     int                      `json:"aliases_left"`
-	Rows     observation.ImportedRows `json:"observations"`
-	Records  record.Counts            `json:"records"`
-	Mail     documents.ImportedMail   `json:"mail"`
-	Memories memory.ImportedMemories  `json:"memories"`
-	Lines    int                      `json:"lines"`
+	File     string                  `json:"file"`
+	Projects []string                `json:"projects"` // in the export
+	New      int                     `json:"new"`      // projects that were new here
+	Left     int                     `json:"aliases_left"`
+	Rows     transfer.ImportedRows   `json:"observations"`
+	Records  record.Counts           `json:"records"`
+	Mail     documents.ImportedMail  `json:"mail"`
+	Memories memory.ImportedMemories `json:"memories"`
+	Lines    int                     `json:"lines"`
 }
 
 // A transaction of an import ends after this many lines or this much time, so that a live
@@ -92,7 +93,7 @@ func (i Importer) Import(ctx context.Context, path string) (Imported, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return r.report, err
 	}
-	if r.rows, err = i.Journal.ExportImporter(ctx, r.id, r.highest, i.IncludePurged); err != nil {
+	if r.rows, err = transfer.NewImporter(ctx, i.Journal, r.id, r.highest, i.IncludePurged); err != nil {
 		return r.report, err
 	}
 	err = r.take(ctx, file)
@@ -104,8 +105,8 @@ func (i Importer) Import(ctx context.Context, path string) (Imported, error) {
 type importRun struct {
 	Importer
 	id       string // hash of the export
-	highest  observation.HighestIDs
-	rows     *observation.ExportImporter
+	highest  transfer.HighestIDs
+	rows     *transfer.Importer
 	records  *record.Documents
 	mailRefs *documents.References
 	mail     *documents.ExportImporter
@@ -147,14 +148,14 @@ func decodeLine(l exchange.Line) (any, error) {
 	switch l.Kind {
 	case kindProject:
 		v = &project.Exported{}
-	case observation.KindSession:
+	case transfer.KindSession:
 		v = &project.ExportedSession{}
-	case observation.KindObservation:
-		v = &observation.Exported{}
+	case transfer.KindObservation:
+		v = &transfer.Exported{}
 	case record.KindRecord, record.KindEvent:
 		v = &record.Exported{}
-	case observation.KindForgotten:
-		v = &observation.ExportedForgotten{}
+	case transfer.KindForgotten:
+		v = &transfer.ExportedForgotten{}
 	case mail.KindProject, mail.KindAgent, mail.KindMessage, mail.KindDelivery, mail.KindContact, mail.KindReservation, mail.KindBlob:
 		v = &documents.Exported{}
 	case memory.LineVault, memory.LineMemory, memory.LineEntry, memory.LineContext, memory.LineTombstone:
@@ -183,7 +184,7 @@ func (r *importRun) check(ctx context.Context, tx *store.Tx, file io.Reader) err
 		switch v := v.(type) {
 		case *project.Exported:
 			return project.Fits(ctx, tx, *v)
-		case *observation.Exported:
+		case *transfer.Exported:
 			r.highest.See(v)
 		case *record.Exported:
 			_, why, err := r.records.Check(ctx, tx, record.Document{Exported: *v})
@@ -249,7 +250,7 @@ func (f *references) check(v any) string {
 		f.sessions[v.ID] = true
 		f.session, f.prompts = v.ID, map[int64]bool{}
 		return f.enter(stageSessions)
-	case *observation.Exported:
+	case *transfer.Exported:
 		return f.row(v)
 	case *record.Exported:
 		switch standing, known := f.projects[v.Project]; {
@@ -307,7 +308,7 @@ func (f *references) hasProject(id string) bool {
 	return ok
 }
 
-func (f *references) row(e *observation.Exported) string {
+func (f *references) row(e *transfer.Exported) string {
 	switch {
 	case f.stage != stageSessions || e.Session != f.session:
 		return "its session is not the session before it"
@@ -406,7 +407,7 @@ func (r *importRun) apply(ctx context.Context, tx *store.Tx, v any) error {
 		return err
 	case *project.ExportedSession:
 		return r.rows.Session(ctx, tx, *v)
-	case *observation.Exported:
+	case *transfer.Exported:
 		return r.rows.Row(ctx, tx, *v)
 	case *record.Exported:
 		if err := r.rows.End(ctx, tx); err != nil { // its session, before records create a substitute
@@ -420,7 +421,7 @@ func (r *importRun) apply(ctx context.Context, tx *store.Tx, v any) error {
 		return r.mail.Line(ctx, tx, v)
 	case *memory.Item:
 		return r.memories.Apply(ctx, tx, v)
-	case *observation.ExportedForgotten:
+	case *transfer.ExportedForgotten:
 		return r.rows.Forgotten(ctx, tx, *v)
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"cairn/internal/githook"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
+	"cairn/internal/observation/forget"
 	"cairn/internal/repair"
 	"cairn/internal/store"
 	"cairn/internal/tomlfile"
@@ -434,7 +435,7 @@ func (d *doctorRun) forgetting(ctx context.Context) {
 	if d.older {
 		return // an older schema has no purges
 	}
-	pending, err := d.journal.IsForgetting(ctx)
+	pending, err := forget.IsUnfinished(ctx, d.journal)
 	switch {
 	case err != nil:
 		d.unknown("forgetting", err)

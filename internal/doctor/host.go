@@ -15,6 +15,8 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/harness"
+	"cairn/internal/observation/browse"
+	"cairn/internal/observation/capture"
 	"cairn/internal/regular"
 	"cairn/internal/repair"
 	"cairn/internal/wiring"
@@ -31,7 +33,7 @@ func (d *doctorRun) host(ctx context.Context) {
 	live := map[string]int64{}
 	var err error
 	if !d.storeUnreadable {
-		live, err = d.journal.LastLive(ctx)
+		live, err = browse.LastLive(ctx, d.journal)
 	}
 	wired, found := 0, 0
 	for i := range d.Harness {
@@ -237,7 +239,7 @@ func (d *doctorRun) transcripts(ctx context.Context, h harness.Harness) {
 	if files == nil {
 		return
 	}
-	known, err := d.journal.Sessions(ctx)
+	known, err := browse.SessionIDs(ctx, d.journal)
 	if err != nil {
 		d.unknown("transcripts", err)
 		return
@@ -262,7 +264,7 @@ func (d *doctorRun) missing(ctx context.Context, files []string, known map[strin
 		if err != nil || known[session] || strings.HasPrefix(session, "agent-") {
 			continue
 		}
-		if f, ok, err := d.journal.ImportedFile(ctx, path); err == nil && ok && f.Size >= info.Size() {
+		if f, ok, err := capture.FindImportedFile(ctx, d.journal, path); err == nil && ok && f.Size >= info.Size() {
 			continue
 		}
 		n++

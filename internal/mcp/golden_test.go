@@ -18,6 +18,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/recall"
 )
 
@@ -104,10 +105,10 @@ func observing(t *testing.T) *mcp.Server {
 		}}, nil
 	}
 	o.RecentContext = func(context.Context, mcp.RecentArgs) (any, error) {
-		return []observation.Scored{{Observation: observation.Observation{ID: 42, ObsType: "command", Metadata: json.RawMessage(`{"exit":1}`)}, Score: 0.5}}, nil
+		return []browse.Scored{{Observation: observation.Observation{ID: 42, ObsType: "command", Metadata: json.RawMessage(`{"exit":1}`)}, Score: 0.5}}, nil
 	}
 	o.FileHistory = func(_ context.Context, a mcp.FileHistoryArgs) (any, error) {
-		return observation.History{FilePath: a.FilePath, Sessions: []observation.HistorySession{}}, nil
+		return browse.History{FilePath: a.FilePath, Sessions: []browse.HistorySession{}}, nil
 	}
 	o.Timeline = func(context.Context, mcp.TimelineArgs) (any, error) {
 		return nil, fault.New(fault.NotFound, "observation_not_found", "anchor observation not found")

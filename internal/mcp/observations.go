@@ -6,6 +6,8 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
+	"cairn/internal/observation/search"
 )
 
 // Observations contains the functions behind the six tools for observations (contract
@@ -86,7 +88,7 @@ func (d *Detail) UnmarshalText(text []byte) error {
 func ObservationTools(o Observations) []Tool {
 	tools := []Tool{
 		NewTool(Tool{
-			Name: "search", Words: "past history find grep", Title: "Search observations", Result: resultOf[[]observation.FoundRow](),
+			Name: "search", Words: "past history find grep", Title: "Search observations", Result: resultOf[[]search.FoundRow](),
 			Description: "Find single rows of what agents did: prompts, files, commands, errors, commits. Use it for exact words; for questions use recall. " +
 				"Rows with all words come first, then rows with some (matched: some). get_observations reads rows whole.",
 		}, func(ctx context.Context, c Call, a SearchArgs) (any, error) {
@@ -98,19 +100,19 @@ func ObservationTools(o Observations) []Tool {
 			Description: "Read whole observations, in the order of their ids: text, metadata, and the output of a command. Ids come from recall, search and other tools.",
 		}, func(ctx context.Context, _ Call, a idsArgs) (any, error) { return o.Get(ctx, a.IDs) }),
 		argumentsTool(Tool{
-			Name: "timeline", Title: "Timeline", Result: resultOf[observation.Timeline](),
+			Name: "timeline", Title: "Timeline", Result: resultOf[browse.Timeline](),
 			Description: "See what happened directly before and after one observation in its session, in order.",
 		}, o.Timeline),
 		argumentsTool(Tool{
-			Name: "recent_context", Title: "Recent context", Result: resultOfEither[[]observation.Scored, []observation.CompactScored](),
+			Name: "recent_context", Title: "Recent context", Result: resultOfEither[[]browse.Scored, []browse.CompactScored](),
 			Description: "See the current state of work: the latest important observations, one per file, ranked by age, type and project. Use it at the start of a task.",
 		}, o.RecentContext),
 		argumentsTool(Tool{
-			Name: "session_trace", Words: "past transcript log", Title: "Session trace", Result: resultOf[observation.Trace](),
+			Name: "session_trace", Words: "past transcript log", Title: "Session trace", Result: resultOf[browse.Trace](),
 			Description: "Read one session in order: each prompt with its actions, and the session's summary.",
 		}, o.SessionTrace),
 		argumentsTool(Tool{
-			Name: "file_history", Words: "past edits who changed", Title: "File history", Result: resultOf[observation.History](),
+			Name: "file_history", Words: "past edits who changed", Title: "File history", Result: resultOf[browse.History](),
 			Description: "See which sessions touched a file, what they did to it and for which prompt, newest session first. Use it before you change a file that others worked on.",
 		}, o.FileHistory),
 	}

@@ -2,12 +2,12 @@ package observation
 
 import "strings"
 
-// isBookkeeping reports whether a call of a tool only serves the harness itself: its
+// IsBookkeeping reports whether a call of a tool only serves the harness itself: its
 // list of tasks, the loading of tools, the modes of a session. Such calls are stored
 // (observations §5), but a new session has no use for them, so the context leaves
 // them out.
-func isBookkeeping(obsType, tool string) bool {
-	if obsType != typeOther {
+func IsBookkeeping(obsType, tool string) bool {
+	if obsType != TypeOther {
 		return false
 	}
 	switch tool {

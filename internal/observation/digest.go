@@ -9,7 +9,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"cairn/internal/oneline"
 	"cairn/internal/project"
+	"cairn/internal/shell"
 	"cairn/internal/store"
 )
 
@@ -35,7 +37,7 @@ type Commit struct {
 const (
 	maxDigestFiles    = 20
 	maxDigestCommands = 10
-	maxIntent         = 200
+	MaxIntent         = 200
 	maxNextSteps      = 400
 )
 
@@ -50,9 +52,9 @@ FROM observation_rows WHERE session_key = ? ORDER BY timestamp, id`
 WHERE session_id = ? AND source = 'agent' AND agent_id IS NULL ORDER BY timestamp DESC, id DESC LIMIT 1`
 )
 
-// writeDigest recomputes a session's digest as a whole and stores it.
-func writeDigest(ctx context.Context, tx *store.Tx, s project.Session) error {
-	d, err := digest(ctx, tx, s)
+// WriteDigest recomputes a session's digest as a whole and stores it.
+func WriteDigest(ctx context.Context, tx *store.Tx, s project.Session) error {
+	d, err := DigestOf(ctx, tx, s)
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func writeDigest(ctx context.Context, tx *store.Tx, s project.Session) error {
 	return project.SetSummary(ctx, tx, s.Key, string(text))
 }
 
-func digest(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error) {
+func DigestOf(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error) {
 	d := Digest{FilesEdited: []string{}, Commits: []Commit{}, Source: "rules"}
 	if err := d.readPrompts(ctx, tx, s.ID); err != nil {
 		return d, err
@@ -78,22 +80,22 @@ func digest(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error
 			return err
 		}
 		n++
-		if isAction(obsType) {
+		if IsAction(obsType) {
 			d.Actions++
 		}
 		switch obsType {
-		case typeEdit, typeWrite:
+		case TypeEdit, TypeWrite:
 			if !failed.Bool && !interrupted.Bool && path != "" {
 				d.FilesEdited = append(d.FilesEdited, path)
 			}
-		case typeCommand, typeGitCommit, typeGitPush, typeGitHub:
-			if hash.String != "" && !inNewRepository(content) {
+		case TypeCommand, TypeGitCommit, TypeGitPush, TypeGitHub:
+			if hash.String != "" && !shell.InNewRepository(content) {
 				d.Commits = append(d.Commits, Commit{hash.String, message.String})
 			}
 			if !interrupted.Bool { // an interrupted command neither passed nor failed
 				runs.add(content, false, n)
 			}
-		case typeCommandError:
+		case TypeCommandError:
 			if !interrupted.Bool { // earlier versions stored interrupted commands as failed
 				runs.add(command.String, true, n)
 			}
@@ -126,7 +128,7 @@ func (d *Digest) readPrompts(ctx context.Context, tx *store.Tx, session string) 
 	if intent == "" {
 		intent = first
 	}
-	d.Intent = cutRunes(intent, maxIntent)
+	d.Intent = oneline.Cut(intent, MaxIntent)
 	var last string
 	err = tx.Each(ctx, func(r *sql.Rows) error { return r.Scan(&last) }, selectLastMessage, session)
 	d.NextSteps = lastSentences(last, maxNextSteps)
@@ -161,7 +163,7 @@ type commandRun struct {
 }
 
 func (c *commandRuns) add(command string, failed bool, order int) {
-	key := normalCommand(command)
+	key := shell.Normal(command)
 	if key == "" {
 		return
 	}
@@ -180,35 +182,21 @@ func (c *commandRuns) add(command string, failed bool, order int) {
 func (c *commandRuns) split() (fixed, failing []string) {
 	fixed, failing = []string{}, []string{}
 	slices.SortFunc(c.runs, func(a, b commandRun) int { return b.lastRunOrder - a.lastRunOrder })
-	var passed []passedCheck // of later runs
+	var passed []shell.PassedCheck // of later runs
 	anyFailed := slices.ContainsFunc(c.runs, func(r commandRun) bool { return r.failed })
 	for _, r := range c.runs {
 		if !r.failed && anyFailed {
-			passed = append(passed, passedChecks(r.text)...)
+			passed = append(passed, shell.PassedChecks(r.text)...)
 		}
 		switch {
-		case r.failed && resolves(passed, r.text):
+		case r.failed && shell.Resolves(passed, r.text):
 		case r.failed && len(failing) < maxDigestCommands:
-			failing = append(failing, cutRunes(r.text, maxIntent))
+			failing = append(failing, oneline.Cut(r.text, MaxIntent))
 		case r.everFailed && !r.failed && len(fixed) < maxDigestCommands:
-			fixed = append(fixed, cutRunes(r.text, maxIntent))
+			fixed = append(fixed, oneline.Cut(r.text, MaxIntent))
 		}
 	}
 	return fixed, failing
-}
-
-// cutRunes is the first n characters of s.
-func cutRunes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
-	}
-	return s
 }
 
 // lastSentences is the end of a text, at most n characters, beginning at a
@@ -219,7 +207,7 @@ func lastSentences(s string, n int) string {
 	if over <= 0 {
 		return s
 	}
-	tail := s[len(cutRunes(s, over)):]
+	tail := s[len(oneline.Cut(s, over)):]
 	if i := sentenceStart(tail); i > 0 {
 		return tail[i:]
 	}
@@ -241,3 +229,14 @@ func sentenceStart(s string) int {
 	}
 	return 0
 }
+
+// RefreshDigest recomputes a session's digest if it has one.
+func RefreshDigest(ctx context.Context, tx *store.Tx, key int64, id string) error {
+	var has bool
+	if err := tx.Get(ctx, []any{&has}, selectHasDigest, key); err != nil || !has {
+		return err
+	}
+	return WriteDigest(ctx, tx, project.Session{Key: key, ID: id})
+}
+
+const selectHasDigest = `SELECT summary IS NOT NULL FROM sessions WHERE key = ?`

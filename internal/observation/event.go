@@ -1,6 +1,11 @@
 package observation
 
-import "time"
+import (
+	"strings"
+	"time"
+
+	"cairn/internal/project"
+)
 
 // EventKind says what a harness reported.
 type EventKind uint8
@@ -149,4 +154,47 @@ type Piece struct {
 type Arg struct {
 	Name  string
 	Value string
+}
+
+// Announces reports whether an event tells of calls that are about to be made.
+func (e *Event) Announces() bool {
+	return e.Kind == Touch && e.Source == "PreToolUse" && len(e.Calls) > 0
+}
+
+// Trigger is what made cairn tell something, as the ledger names it.
+func (e *Event) Trigger() string {
+	switch e.Kind {
+	case SessionStart:
+		return "session_start"
+	case Prompt:
+		return "prompt"
+	}
+	return "tool"
+}
+
+// IsRecovery reports whether a session that starts for this reason has lost its
+// context and is given more of it.
+func IsRecovery(source string) bool { return source == "compact" || source == "clear" }
+
+// Recorded is what became of one event.
+type Recorded struct {
+	IDs     []int64 // of the rows that were added
+	Known   int     // deliveries and prompts that were stored before
+	Deduped int     // reads and searches dropped because of an equal recent one
+	Purged  int     // rows that were purged before and do not come back
+	First   bool    // a prompt, and the first of its session
+	Project project.Project
+	Unnoted error // why the ledger was not brought up to date with the event, which is stored all the same
+
+	Session int64    // the key of the event's session, 0 if it was not looked at
+	Types   []string // of the rows that were added
+}
+
+// OwnTool tells cairn's own MCP tools, also when a plugin brings them.
+func OwnTool(c *Call) bool {
+	if c.Action != MCP {
+		return false
+	}
+	rest, plugin := strings.CutPrefix(c.Server, "plugin_")
+	return c.Server == "cairn" || plugin && strings.HasSuffix(rest, "_cairn")
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"cairn/internal/tooloutput"
 )
 
 // BenchmarkNewOutput measures what keeping an output costs a hook, of lines that differ in
@@ -20,7 +22,7 @@ func BenchmarkNewOutput(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			f := testFilter(b)
 			for b.Loop() {
-				packDigest(newOutput(text.String()[:n], f).digest)
+				tooloutput.Pack(NewOutput(text.String()[:n], f).digest)
 			}
 		})
 	}

@@ -9,55 +9,55 @@ import (
 	"cairn/internal/store"
 )
 
-// recencyDays is the half-life of the signal of recency (observations §8.4).
-const recencyDays = 7
+// RecencyDays is the half-life of the signal of recency (observations §8.4).
+const RecencyDays = 7
 
-// recency halves with every so many days of age; a future time counts as now.
-func recency(now, at int64, halfLife float64) float64 {
+// Recency halves with every so many days of age; a future time counts as now.
+func Recency(now, at int64, halfLife float64) float64 {
 	const day = 24 * 60 * 60
 	return math.Exp2(-float64(max(now-at, 0)) / (halfLife * day))
 }
 
-// toolWeight is the type signal of the tool recent_context.
-func toolWeight(obsType string) float64 {
+// ToolWeight is the type signal of the tool recent_context.
+func ToolWeight(obsType string) float64 {
 	switch obsType {
-	case typeEdit:
+	case TypeEdit:
 		return 1
-	case typeCommand:
+	case TypeCommand:
 		return 0.67
-	case typeCompact:
+	case TypeCompact:
 		return 0.5
-	case typeMCP:
+	case TypeMCP:
 		return 0.33
 	}
 	return 0.17
 }
 
-// contextWeight is the type signal of the injected context (observations §9.1).
-func contextWeight(obsType string) float64 {
+// ContextWeight is the type signal of the injected context (observations §9.1).
+func ContextWeight(obsType string) float64 {
 	switch obsType {
-	case typeMarker:
+	case TypeMarker:
 		return 1
-	case typeGitCommit:
+	case TypeGitCommit:
 		return 0.9
-	case typeCommandError:
+	case TypeCommandError:
 		return 0.8
-	case typeGitPush:
+	case TypeGitPush:
 		return 0.6
-	case typeGitHub, typeSpawn:
+	case TypeGitHub, TypeSpawn:
 		return 0.33
 	}
-	return toolWeight(obsType)
+	return ToolWeight(obsType)
 }
 
-// ranked is one row in the order of its score.
-type ranked struct {
-	id        int64
-	timestamp int64
-	path      string // path_key, "" without one
+// Ranked is one row in the order of its score.
+type Ranked struct {
+	Id        int64
+	Timestamp int64
+	Path      string // path_key, "" without one
 	tool      string // tool_name, "" without one
 	project   int64
-	score     float64
+	Score     float64
 }
 
 // lane is the rows of one type in one project, newest first. Inside a lane the
@@ -65,16 +65,16 @@ type ranked struct {
 type lane struct {
 	project int64
 	obsType string
-	rows    []ranked // those read ahead, best first
+	rows    []Ranked // those read ahead, best first
 	more    bool     // there may be older ones
 }
 
-// ranking merges lanes into one descending order.
-type ranking struct {
+// Ranking merges lanes into one descending order.
+type Ranking struct {
 	lanes []*lane
 	seen  map[rankedFile]bool // files that take has returned
 	score func(project int64, obsType string, at int64) float64
-	skip  func(obsType, tool string) bool // rows that are no part of the order; nil for none
+	Skip  func(obsType, tool string) bool // rows that are no part of the order; nil for none
 }
 
 const (
@@ -91,33 +91,33 @@ ORDER BY timestamp DESC, id DESC LIMIT +?`
 	laneAhead = 64
 )
 
-// scope says which projects' lanes a ranking takes.
-type scope struct {
-	project int64
-	mode    int // laneOnly, laneOthers or laneAll
+// Lanes says which projects' lanes a ranking takes.
+type Lanes struct {
+	Project int64
+	Mode    int // laneOnly, laneOthers or laneAll
 }
 
 // The values are what selectLaneHeads adds to (p.key = project): a sum of 1
 // leaves a project out.
 const (
-	laneOthers = 0 // 1 for the project itself
-	laneOnly   = 1 // 1 for every other one
-	laneAll    = 2 // never 1
+	LaneOthers = 0 // 1 for the project itself
+	LaneOnly   = 1 // 1 for every other one
+	LaneAll    = 2 // never 1
 )
 
-func newRanking(ctx context.Context, tx *store.Tx, s scope, typesJSON string,
+func NewRanking(ctx context.Context, tx *store.Tx, s Lanes, typesJSON string,
 	score func(project int64, obsType string, at int64) float64,
-) (*ranking, error) {
-	r := &ranking{score: score, seen: map[rankedFile]bool{}}
+) (*Ranking, error) {
+	r := &Ranking{score: score, seen: map[rankedFile]bool{}}
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
 		l := &lane{more: true}
-		var row ranked
-		err := rows.Scan(&l.project, &l.obsType, &row.id, &row.timestamp, &row.path, &row.tool)
-		row.project, row.score = l.project, score(l.project, l.obsType, row.timestamp)
+		var row Ranked
+		err := rows.Scan(&l.project, &l.obsType, &row.Id, &row.Timestamp, &row.Path, &row.tool)
+		row.project, row.Score = l.project, score(l.project, l.obsType, row.Timestamp)
 		l.rows = append(l.rows, row)
 		r.lanes = append(r.lanes, l)
 		return err
-	}, selectLaneHeads, typesJSON, s.project, s.mode)
+	}, selectLaneHeads, typesJSON, s.Project, s.Mode)
 	heap.Init(r)
 	return r, err
 }
@@ -128,18 +128,18 @@ type rankedFile struct {
 	path    string
 }
 
-// take returns the next n best rows, one per project and path, best first. Further
+// Take returns the next n best rows, one per project and path, best first. Further
 // calls go on behind them.
-func (r *ranking) take(ctx context.Context, tx *store.Tx, n int) ([]ranked, error) {
-	var out []ranked
+func (r *Ranking) Take(ctx context.Context, tx *store.Tx, n int) ([]Ranked, error) {
+	var out []Ranked
 	for len(out) < n && len(r.lanes) > 0 {
 		best := r.lanes[0].rows[0]
-		skipped := r.skip != nil && r.skip(r.lanes[0].obsType, best.tool)
+		skipped := r.Skip != nil && r.Skip(r.lanes[0].obsType, best.tool)
 		if err := r.advance(ctx, tx); err != nil {
 			return nil, err
 		}
-		f := rankedFile{best.project, best.path}
-		if skipped || best.path != "" && r.seen[f] {
+		f := rankedFile{best.project, best.Path}
+		if skipped || best.Path != "" && r.seen[f] {
 			continue
 		}
 		r.seen[f] = true
@@ -149,7 +149,7 @@ func (r *ranking) take(ctx context.Context, tx *store.Tx, n int) ([]ranked, erro
 }
 
 // advance drops the best row and restores the order.
-func (r *ranking) advance(ctx context.Context, tx *store.Tx) error {
+func (r *Ranking) advance(ctx context.Context, tx *store.Tx) error {
 	l := r.lanes[0]
 	last := l.rows[0]
 	l.rows = l.rows[1:]
@@ -166,41 +166,41 @@ func (r *ranking) advance(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-func (r *ranking) refill(ctx context.Context, tx *store.Tx, l *lane, last ranked) error {
+func (r *Ranking) refill(ctx context.Context, tx *store.Tx, l *lane, last Ranked) error {
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
-		row := ranked{project: l.project}
-		err := rows.Scan(&row.id, &row.timestamp, &row.path, &row.tool)
-		row.score = r.score(l.project, l.obsType, row.timestamp)
+		row := Ranked{project: l.project}
+		err := rows.Scan(&row.Id, &row.Timestamp, &row.Path, &row.tool)
+		row.Score = r.score(l.project, l.obsType, row.Timestamp)
 		l.rows = append(l.rows, row)
 		return err
-	}, selectLane, l.project, l.obsType, last.timestamp, last.id, laneAhead)
+	}, selectLane, l.project, l.obsType, last.Timestamp, last.Id, laneAhead)
 	l.more = len(l.rows) == laneAhead
 	return err
 }
 
 // Len, Less, Swap, Push and Pop order the lanes for container/heap: the highest
 // score first, ties newest first.
-func (r *ranking) Len() int { return len(r.lanes) }
+func (r *Ranking) Len() int { return len(r.lanes) }
 
-func (r *ranking) Less(i, k int) bool {
+func (r *Ranking) Less(i, k int) bool {
 	a, b := r.lanes[i].rows[0], r.lanes[k].rows[0]
-	if a.score != b.score {
-		return a.score > b.score
+	if a.Score != b.Score {
+		return a.Score > b.Score
 	}
-	if a.timestamp != b.timestamp {
-		return a.timestamp > b.timestamp
+	if a.Timestamp != b.Timestamp {
+		return a.Timestamp > b.Timestamp
 	}
-	return a.id > b.id
+	return a.Id > b.Id
 }
 
 // Swap exchanges two lanes.
-func (r *ranking) Swap(i, k int) { r.lanes[i], r.lanes[k] = r.lanes[k], r.lanes[i] }
+func (r *Ranking) Swap(i, k int) { r.lanes[i], r.lanes[k] = r.lanes[k], r.lanes[i] }
 
 // Push is never used: lanes only leave.
-func (r *ranking) Push(x any) { r.lanes = append(r.lanes, x.(*lane)) }
+func (r *Ranking) Push(x any) { r.lanes = append(r.lanes, x.(*lane)) }
 
 // Pop removes the last lane.
-func (r *ranking) Pop() any {
+func (r *Ranking) Pop() any {
 	last := r.lanes[len(r.lanes)-1]
 	r.lanes = r.lanes[:len(r.lanes)-1]
 	return last

@@ -25,9 +25,9 @@ WHERE excluded.since < since OR excluded.first_row < first_row`
 	selectSomeStale    = `SELECT session_key FROM stale_turns ORDER BY first_row DESC, session_key DESC LIMIT 1`
 	advanceStale       = `UPDATE stale_turns SET since = ?, first_row = ? WHERE session_key = ?`
 	deleteStale        = `DELETE FROM stale_turns WHERE session_key = ?`
-	markAllStale       = `INSERT OR REPLACE INTO stale_turns (session_key, since, first_row) SELECT key, 0, 0 FROM sessions WHERE key IN (SELECT session_key FROM observation_rows)`
-	deleteAllTurns     = `DELETE FROM turns`
-	deleteAllTurnWords = `DELETE FROM turn_words`
+	MarkAllStale       = `INSERT OR REPLACE INTO stale_turns (session_key, since, first_row) SELECT key, 0, 0 FROM sessions WHERE key IN (SELECT session_key FROM observation_rows)`
+	DeleteAllTurns     = `DELETE FROM turns`
+	DeleteAllTurnWords = `DELETE FROM turn_words`
 
 	selectTurnOf = `SELECT id, at FROM turns WHERE session_key = ? AND (at, id) <= (?, ?) ORDER BY at DESC, id DESC LIMIT 1`
 
@@ -37,7 +37,7 @@ WHERE excluded.since < since OR excluded.first_row < first_row`
 	deleteTurn      = `DELETE FROM turns WHERE id = ?`
 	deleteTurnWords = `DELETE FROM turn_words WHERE rowid = ?`
 	insertTurn      = `INSERT INTO turns (id, session_key, at, length) VALUES (?, ?, ?, ?)`
-	insertTurnWords = `INSERT INTO turn_words (rowid, words) VALUES (?, ?)`
+	InsertTurnWords = `INSERT INTO turn_words (rowid, words) VALUES (?, ?)`
 
 	selectTurnRows = `SELECT id, timestamp, obs_type, content
 FROM observation_rows WHERE session_key = ? AND (timestamp, id) >= (?, ?) ORDER BY timestamp, id`
@@ -49,9 +49,9 @@ func staleTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error {
 	return err
 }
 
-// forgetTurn takes the turn of a row that is about to go, or to change, out of the index;
+// ForgetTurn takes the turn of a row that is about to go, or to change, out of the index;
 // what remains of the turn gets into it again later.
-func forgetTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error {
+func ForgetTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error {
 	var turn, begins int64
 	err := tx.Get(ctx, []any{&turn, &begins}, selectTurnOf, session, at, id)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -66,9 +66,9 @@ func forgetTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error 
 	return staleTurn(ctx, tx, session, at, id)
 }
 
-// forgetTurns takes all turns of a session out of the index.
-func forgetTurns(ctx context.Context, tx *store.Tx, session int64) error {
-	r := turnReader{session: session}
+// ForgetTurns takes all turns of a session out of the index.
+func ForgetTurns(ctx context.Context, tx *store.Tx, session int64) error {
+	r := TurnReader{Session: session}
 	return r.replace(ctx, tx, 0, 0)
 }
 
@@ -83,17 +83,17 @@ func dropTurn(ctx context.Context, tx *store.Tx, turn int64) error {
 // The bounds of one transaction that indexes turns: a hook at the end of its turn does
 // little, everything else some more.
 const (
-	turnRowsInHook = 200
-	turnRowsAtOnce = 2000
+	TurnRowsInHook = 200
+	TurnRowsAtOnce = 2000
 )
 
-// errEnough ends the reading of rows.
-var errEnough = errors.New("enough")
+// ErrEnough ends the reading of rows.
+var ErrEnough = errors.New("enough")
 
-// indexSession brings the turns of a session up to date. It ends behind the turn with
+// IndexSession brings the turns of a session up to date. It ends behind the turn with
 // which it has read most rows; done says whether it came to the end. When all is false it
 // does nothing at all if the end is farther than that.
-func indexSession(ctx context.Context, tx *store.Tx, session int64, most int, all bool) (rows int, done bool, err error) {
+func IndexSession(ctx context.Context, tx *store.Tx, session int64, most int, all bool) (rows int, done bool, err error) {
 	var at, id int64
 	err = tx.Get(ctx, []any{&at, &id}, selectStale, session)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -105,12 +105,12 @@ func indexSession(ctx context.Context, tx *store.Tx, session int64, most int, al
 	if at, id, err = turnStart(ctx, tx, session, at, id); err != nil {
 		return 0, false, err
 	}
-	r := turnReader{session: session, most: most}
-	err = r.read(ctx, tx, at, id)
-	if err != nil || r.more && !all {
+	r := TurnReader{Session: session, Most: most}
+	err = r.Read(ctx, tx, at, id)
+	if err != nil || r.More && !all {
 		return r.rows, false, err
 	}
-	return r.rows, !r.more, r.replace(ctx, tx, at, id)
+	return r.rows, !r.More, r.replace(ctx, tx, at, id)
 }
 
 // turnStart is where the turn of a row begins, as far as the index knows: at the row
@@ -129,65 +129,65 @@ func turnStart(ctx context.Context, tx *store.Tx, session, at, id int64) (int64,
 	return begins, turn, err
 }
 
-// turnReader makes the turns of a session from its rows.
-type turnReader struct {
-	session int64
-	most    int
+// TurnReader makes the turns of a session from its rows.
+type TurnReader struct {
+	Session int64
+	Most    int
 
-	turns []*turnText
+	Turns []*turnText
 	rows  int
-	more  bool // there are rows behind the last turn
-	next  [2]int64
+	More  bool // there are rows behind the last turn
+	Next  [2]int64
 }
 
-func (r *turnReader) read(ctx context.Context, tx *store.Tx, at, id int64) error {
+func (r *TurnReader) Read(ctx context.Context, tx *store.Tx, at, id int64) error {
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
 		var row turnRow
 		if err := rows.Scan(&row.id, &row.at, &row.obsType, &row.content); err != nil {
 			return err
 		}
-		if len(r.turns) == 0 || row.obsType == typePrompt {
-			if r.rows >= r.most {
-				r.more, r.next = true, [2]int64{row.at, row.id}
-				return errEnough
+		if len(r.Turns) == 0 || row.obsType == TypePrompt {
+			if r.rows >= r.Most {
+				r.More, r.Next = true, [2]int64{row.at, row.id}
+				return ErrEnough
 			}
-			r.turns = append(r.turns, &turnText{id: row.id, at: row.at, counts: map[string]int{}, printed: map[string]bool{}})
+			r.Turns = append(r.Turns, &turnText{Id: row.id, at: row.at, counts: map[string]int{}, printed: map[string]bool{}})
 		}
 		r.rows++
-		return r.turns[len(r.turns)-1].add(ctx, tx, &row)
-	}, selectTurnRows, r.session, at, id)
-	if errors.Is(err, errEnough) {
+		return r.Turns[len(r.Turns)-1].add(ctx, tx, &row)
+	}, selectTurnRows, r.Session, at, id)
+	if errors.Is(err, ErrEnough) {
 		return nil
 	}
 	return err
 }
 
 // replace puts the turns that were read in the place of those from a row on.
-func (r *turnReader) replace(ctx context.Context, tx *store.Tx, at, id int64) error {
+func (r *TurnReader) replace(ctx context.Context, tx *store.Tx, at, id int64) error {
 	var old []int64
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
 		var turn int64
 		err := rows.Scan(&turn)
 		old = append(old, turn)
 		return err
-	}, selectTurnsFrom, r.session, at, id)
+	}, selectTurnsFrom, r.Session, at, id)
 	for _, turn := range old {
 		if err == nil {
 			err = dropTurn(ctx, tx, turn)
 		}
 	}
-	for _, t := range r.turns {
+	for _, t := range r.Turns {
 		if err == nil {
-			_, err = tx.Exec(ctx, insertTurn, t.id, r.session, t.at, t.length)
+			_, err = tx.Exec(ctx, insertTurn, t.Id, r.Session, t.at, t.length)
 		}
 		if err == nil {
-			_, err = tx.Exec(ctx, insertTurnWords, t.id, t.words())
+			_, err = tx.Exec(ctx, InsertTurnWords, t.Id, t.Words())
 		}
 	}
-	if err == nil && r.more {
-		_, err = tx.Exec(ctx, advanceStale, r.next[0], r.next[1], r.session)
+	if err == nil && r.More {
+		_, err = tx.Exec(ctx, advanceStale, r.Next[0], r.Next[1], r.Session)
 	} else if err == nil {
-		_, err = tx.Exec(ctx, deleteStale, r.session)
+		_, err = tx.Exec(ctx, deleteStale, r.Session)
 	}
 	return err
 }
@@ -200,7 +200,7 @@ type turnRow struct {
 
 // turnText collects the words of a turn.
 type turnText struct {
-	id, at int64
+	Id, at int64
 	counts map[string]int
 	length int
 
@@ -216,10 +216,10 @@ func (t *turnText) add(ctx context.Context, tx *store.Tx, row *turnRow) error {
 		t.counts[key]++
 		t.length++
 	})
-	if !isAction(row.obsType) {
+	if !IsAction(row.obsType) {
 		return nil
 	}
-	digest, err := outputOf(ctx, tx, row.id)
+	digest, err := OutputOf(ctx, tx, row.id)
 	words.EachKey(digest, func(key string) {
 		if len(t.printed) < maxPrintedWords {
 			t.printed[key] = true
@@ -231,36 +231,36 @@ func (t *turnText) add(ctx context.Context, tx *store.Tx, row *turnRow) error {
 // maxPrintedWords is how many different words that tools printed a turn has at most.
 const maxPrintedWords = 4000
 
-// printedMark stands before a word that a tool printed and that the turn has in no other
+// PrintedMark stands before a word that a tool printed and that the turn has in no other
 // place.
-const printedMark = "\uE000"
+const PrintedMark = "\uE000"
 
-// oftenMarks are the marks that a word has at its end in the index if it stands in a turn
+// OftenMarks are the marks that a word has at its end in the index if it stands in a turn
 // so often, beside its entry without one.
-func oftenMarks() [3]oftenMark {
+func OftenMarks() [3]oftenMark {
 	return [...]oftenMark{{2, "\uE001", 2.5}, {4, "\uE002", 5}, {8, "\uE003", 11}}
 }
 
 type oftenMark struct {
 	least int     // how often it stands there at least
-	mark  string  // one private character
-	about float64 // how often it is taken to stand there
+	Mark  string  // one private character
+	About float64 // how often it is taken to stand there
 }
 
-// words is the turn as the index holds it: each word once, sorted.
-func (t *turnText) words() string {
+// Words is the turn as the index holds it: each word once, sorted.
+func (t *turnText) Words() string {
 	all := make([]string, 0, len(t.counts)+len(t.counts)/2)
 	for key, n := range t.counts {
 		all = append(all, key)
-		for _, m := range oftenMarks() {
+		for _, m := range OftenMarks() {
 			if n >= m.least {
-				all = append(all, key+m.mark)
+				all = append(all, key+m.Mark)
 			}
 		}
 	}
 	for key := range t.printed {
 		if t.counts[key] == 0 {
-			all = append(all, printedMark+key)
+			all = append(all, PrintedMark+key)
 		}
 	}
 	slices.SortFunc(all, cmp.Compare[string])
@@ -271,22 +271,22 @@ func (t *turnText) words() string {
 // has read limit rows, and returns how many it has read; 0 when nothing is missing. Each
 // transaction is short. It is safe to retry and to run in several processes. Errors are
 // those of store.Write.
-func (j *Service) IndexTurns(ctx context.Context, limit int) (rows int, err error) {
-	if j.store == nil {
+func (svc *Service) IndexTurns(ctx context.Context, limit int) (rows int, err error) {
+	if svc.Store == nil {
 		return 0, nil
 	}
 	for rows < limit {
 		var session int64
-		err := j.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-			session, err = lookUp(ctx, tx, selectSomeStale)
+		err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			session, err = LookUp(ctx, tx, selectSomeStale)
 			return err
 		})
 		if err != nil || session == 0 {
 			return rows, err
 		}
 		n := 0
-		err = j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
-			n, _, err = indexSession(ctx, tx, session, turnRowsAtOnce, true)
+		err = svc.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
+			n, _, err = IndexSession(ctx, tx, session, TurnRowsAtOnce, true)
 			return err
 		})
 		if err != nil {
@@ -296,3 +296,20 @@ func (j *Service) IndexTurns(ctx context.Context, limit int) (rows int, err erro
 	}
 	return rows, nil
 }
+
+// NoteTurn notes that a row came. A prompt of an earlier time, as an import tells it, divides
+// the turn in which what followed it was indexed.
+func NoteTurn(ctx context.Context, tx *store.Tx, session, at, id int64, earlierPrompt bool) error {
+	divides := earlierPrompt
+	if divides {
+		if err := tx.Get(ctx, []any{&divides}, selectHasLater, session, at, id); err != nil {
+			return err
+		}
+	}
+	if divides {
+		return ForgetTurn(ctx, tx, session, at, id)
+	}
+	return staleTurn(ctx, tx, session, at, id)
+}
+
+const selectHasLater = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE session_key = ? AND (timestamp, id) > (?, ?))`

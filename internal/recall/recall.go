@@ -14,6 +14,7 @@ import (
 	"cairn/internal/memory"
 	"cairn/internal/neutral"
 	"cairn/internal/observation"
+	observations "cairn/internal/observation/search"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/words"
@@ -32,7 +33,7 @@ const (
 	MatchedAll  = "all"  // the item contains all words of the question
 	MatchedSome = "some" // the item contains some words of the question
 
-	MatchedSimilar = observation.MatchedSimilar // the item contains none of them, but words of nearly the same meaning
+	MatchedSimilar = observations.MatchedSimilar // the item contains none of them, but words of nearly the same meaning
 )
 
 // Values of Args.Detail.

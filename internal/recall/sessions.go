@@ -11,6 +11,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	observations "cairn/internal/observation/search"
 	"cairn/internal/words"
 )
 
@@ -25,19 +26,19 @@ func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 	}
 	out.Note = r.note
 	if len(words.Identifiers(r.args.Query+" "+r.args.Words)) == 0 {
-		_, err := r.Journal.Search(ctx, observation.SearchArgs{Query: r.args.Query, Limit: 1})
+		_, err := observations.Search(ctx, r.Journal, observations.SearchArgs{Query: r.args.Query, Limit: 1})
 		return out, err
 	}
 	r.args.Progress("searching " + PartObservations)
-	q := observation.RecallArgs{
+	q := observations.RecallArgs{
 		Query: r.args.Query, Words: r.args.Words, Scope: observation.Scope{Project: r.args.Project},
 		Limit: min(3*r.args.Limit, maxResults), Items: maxItems, Session: r.args.Asker, Similar: min(r.args.Limit, maxSimilar),
 	}
-	found, err := r.Journal.Recall(ctx, q)
-	if err == nil && found.Matched != observation.MatchedWords && q.Session != "" {
+	found, err := observations.Recall(ctx, r.Journal, q)
+	if err == nil && found.Matched != observations.MatchedWords && q.Session != "" {
 		q.Session = ""
-		var own observation.Recalled
-		if own, err = r.Journal.Recall(ctx, q); own.Matched == observation.MatchedWords {
+		var own observations.Recalled
+		if own, err = observations.Recall(ctx, r.Journal, q); own.Matched == observations.MatchedWords {
 			found = own
 		}
 	}
@@ -48,8 +49,8 @@ func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 	if found.Period != nil {
 		out.Range = rangeText(found.Period)
 	}
-	groups := r.groupsOf(observation.WithSimilar(r.nearFirst(found.Sessions), found.Similar, r.args.Limit))
-	if found.Matched == observation.MatchedNewest {
+	groups := r.groupsOf(observations.WithSimilar(r.nearFirst(found.Sessions), found.Similar, r.args.Limit))
+	if found.Matched == observations.MatchedNewest {
 		out.Newest = groups
 	} else {
 		out.Results = groups
@@ -77,20 +78,20 @@ func (r *search) exact(ctx context.Context, out *Answer) error {
 	if err != nil {
 		return err
 	}
-	hits, err := r.Journal.Find(ctx, observation.FindArgs{SearchArgs: observation.SearchArgs{
+	hits, err := observations.Find(ctx, r.Journal, observations.FindArgs{SearchArgs: observations.SearchArgs{
 		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: maxRows,
 	}})
 	if err != nil {
 		return err
 	}
 	var ids []string
-	rows := map[string][]observation.RecalledItem{}
+	rows := map[string][]observations.RecalledItem{}
 	for _, h := range hits {
 		if len(rows[h.SessionID]) == 0 {
 			ids = append(ids, h.SessionID)
 		}
 		if len(rows[h.SessionID]) < maxItems {
-			rows[h.SessionID] = append(rows[h.SessionID], observation.RecalledItem{Hit: h.Hit, Excerpt: h.Excerpt, Matched: MatchedAll})
+			rows[h.SessionID] = append(rows[h.SessionID], observations.RecalledItem{Hit: h.Hit, Excerpt: h.Excerpt, Matched: MatchedAll})
 		}
 	}
 	if i := slices.Index(ids, r.args.Asker); i >= 0 && len(ids) > 1 {
@@ -99,7 +100,7 @@ func (r *search) exact(ctx context.Context, out *Answer) error {
 	for _, s := range sessions {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return id == s.SessionID })
 	}
-	found, err := r.Journal.DescribeSessions(ctx, ids[:min(len(ids), r.args.Limit-len(sessions))])
+	found, err := observations.DescribeSessions(ctx, r.Journal, ids[:min(len(ids), r.args.Limit-len(sessions))])
 	for i := range found {
 		found[i].Items = rows[found[i].SessionID]
 	}
@@ -108,11 +109,11 @@ func (r *search) exact(ctx context.Context, out *Answer) error {
 }
 
 // printed returns the sessions that printed a line of the query.
-func (r *search) printed(ctx context.Context) ([]observation.RecalledSession, error) {
-	found, err := r.Journal.Recall(ctx, observation.RecallArgs{
+func (r *search) printed(ctx context.Context) ([]observations.RecalledSession, error) {
+	found, err := observations.Recall(ctx, r.Journal, observations.RecallArgs{
 		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: r.args.Limit, Items: maxItems, Session: r.args.Asker,
 	})
-	return slices.DeleteFunc(found.Sessions, func(s observation.RecalledSession) bool { return !s.Printed }), err
+	return slices.DeleteFunc(found.Sessions, func(s observations.RecalledSession) bool { return !s.Printed }), err
 }
 
 // correct makes the other parts also search for the words that replaced unknown ones.
@@ -137,8 +138,8 @@ func (r *search) correct(corrected map[string]string) {
 // nearFirst prefers sessions of the project in which the question is asked, and keeps at
 // most Limit of them. A rise of the scores in the list ends a group of sessions that come
 // first for another reason, such as a requested time or a pasted line. These stay first.
-func (r *search) nearFirst(sessions []observation.RecalledSession) []observation.RecalledSession {
-	score := func(s observation.RecalledSession) float64 {
+func (r *search) nearFirst(sessions []observations.RecalledSession) []observations.RecalledSession {
+	score := func(s observations.RecalledSession) float64 {
 		if s.Project == r.args.Near {
 			return s.Score * nearWeight
 		}
@@ -148,7 +149,7 @@ func (r *search) nearFirst(sessions []observation.RecalledSession) []observation
 		for to < len(sessions) && sessions[to].Score <= sessions[to-1].Score {
 			to++
 		}
-		slices.SortStableFunc(sessions[from:to], func(x, y observation.RecalledSession) int { return cmp.Compare(score(y), score(x)) })
+		slices.SortStableFunc(sessions[from:to], func(x, y observations.RecalledSession) int { return cmp.Compare(score(y), score(x)) })
 	}
 	return sessions[:min(len(sessions), r.args.Limit)]
 }
@@ -163,7 +164,7 @@ func (r *search) addSessions(ctx context.Context, out *Answer, hits []partHit) e
 		}
 	}
 	if len(ids) > 0 {
-		sessions, err := r.Journal.DescribeSessions(ctx, ids)
+		sessions, err := observations.DescribeSessions(ctx, r.Journal, ids)
 		if err != nil {
 			return err
 		}
@@ -181,11 +182,11 @@ func (r *search) addSessions(ctx context.Context, out *Answer, hits []partHit) e
 }
 
 // groupsOf returns the groups of sessions with their scores, in order.
-func (r *search) groupsOf(sessions []observation.RecalledSession) (groups []Group) {
+func (r *search) groupsOf(sessions []observations.RecalledSession) (groups []Group) {
 	shared := 0.0
 	for _, s := range sessions[:min(len(sessions), 3)] {
 		for _, item := range s.Items {
-			if shared = max(shared, r.share(item.Excerpt)); item.Matched == observation.MatchedAll {
+			if shared = max(shared, r.share(item.Excerpt)); item.Matched == observations.MatchedAll {
 				shared = 1
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode"
 
-	"cairn/internal/observation"
+	observations "cairn/internal/observation/search"
 	"cairn/internal/words"
 )
 
@@ -56,7 +56,7 @@ func advice(project string) string {
 
 // NothingFound returns a text for a search of observations without a result: what it
 // tried, and what to try next.
-func NothingFound(a observation.SearchArgs) string {
+func NothingFound(a observations.SearchArgs) string {
 	text := "No row holds all words, and no turn some of them or similar ones. "
 	if !words.IsPlain(a.Query) {
 		text = "No row matches exactly. Without quotes and operators, rows with some of the words are found, too. "
@@ -68,7 +68,7 @@ func NothingFound(a observation.SearchArgs) string {
 }
 
 // rangeText returns the time range of a question as text.
-func rangeText(p *observation.RecalledPeriod) string {
+func rangeText(p *observations.RecalledPeriod) string {
 	until := time.Unix(p.To-1, 0).Format(time.DateOnly)
 	if p.From == 0 {
 		return neutralLine(p.Said, maxLine) + ": until " + until

@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/forget"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -373,8 +374,8 @@ func TestPurgingObservationsKeepsSessionsOfRecords(t *testing.T) {
 	}
 	d.create("with records", "", "a")
 	j := observation.New(d.store, observation.Config{Home: dir, Kept: []observation.Keeper{record.Kept}})
-	for _, a := range []observation.PurgeArgs{{Session: "with records", Confirm: true}, {Session: "without", Confirm: true}} {
-		if _, err := j.Purge(ctx, a); err != nil {
+	for _, a := range []forget.PurgeArgs{{Session: "with records", Confirm: true}, {Session: "without", Confirm: true}} {
+		if _, err := forget.Purge(ctx, j, a); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"cairn/internal/mail/documents"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
+	"cairn/internal/observation/integrity"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -53,7 +54,9 @@ func checkParts(ctx context.Context, s *store.Store) (found []string, err error)
 		name  string
 		check func(context.Context) ([]string, error)
 	}{
-		{"observations", observation.New(s, observation.Config{}).Check},
+		{"observations", func(ctx context.Context) ([]string, error) {
+			return integrity.Check(ctx, observation.New(s, observation.Config{}))
+		}},
 		{"records", record.New(s, record.Config{}).Check},
 		{"mail", reading(documents.Check)},
 		{"memories", reading(memory.Check)},
@@ -88,7 +91,7 @@ func CheckContent(ctx context.Context, s *store.Store) ([]string, error) {
 	for _, part := range []struct {
 		name  string
 		check func(context.Context, *store.Tx) ([]string, error)
-	}{{"observations", observation.CheckWords}, {"records", record.CheckWords}, {"mail", documents.CheckWords}, {"memories", memory.CheckWords}} {
+	}{{"observations", integrity.CheckWords}, {"records", record.CheckWords}, {"mail", documents.CheckWords}, {"memories", memory.CheckWords}} {
 		var more []string
 		err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			more, err = part.check(ctx, tx)
@@ -110,7 +113,7 @@ func Salvage(ctx context.Context, config store.SalvageConfig) (store.Salvaged, e
 }
 
 func repairParts(ctx context.Context, s *store.Store, altered func(table string, id int64)) error {
-	if err := observation.New(s, observation.Config{}).Mend(ctx, altered); err != nil {
+	if err := integrity.Repair(ctx, observation.New(s, observation.Config{}), altered); err != nil {
 		return fmt.Errorf("observations: %w", err)
 	}
 	for _, part := range []struct {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 )
 
 // axis places moments of time on a line of fixed width, from left to right, in percent of
@@ -46,7 +46,7 @@ const (
 
 // newAxis is the axis from one moment to another, with the stretches in which something
 // happened, in any order.
-func newAxis(from, to int64, busy []observation.Span) *axis {
+func newAxis(from, to int64, busy []browse.Span) *axis {
 	to = max(to, from+60)
 	a := &axis{}
 	for _, s := range shown(from, to, busy) {
@@ -67,11 +67,11 @@ func newAxis(from, to int64, busy []observation.Span) *axis {
 
 // shown are the stretches that are drawn at full width, in order: what happened with some
 // room around it. Gaps between them are longer than foldAfter.
-func shown(from, to int64, busy []observation.Span) []observation.Span {
+func shown(from, to int64, busy []browse.Span) []browse.Span {
 	all := slices.Clone(busy)
-	all = append(all, observation.Span{From: to, To: to})
-	slices.SortFunc(all, func(x, y observation.Span) int { return int(x.From - y.From) })
-	out := []observation.Span{{From: from, To: from}}
+	all = append(all, browse.Span{From: to, To: to})
+	slices.SortFunc(all, func(x, y browse.Span) int { return int(x.From - y.From) })
+	out := []browse.Span{{From: from, To: from}}
 	for _, s := range all {
 		s.From, s.To = max(s.From, from), min(max(s.To, from), to)
 		last := &out[len(out)-1]
@@ -80,7 +80,7 @@ func shown(from, to int64, busy []observation.Span) []observation.Span {
 			continue
 		}
 		last.To += foldPad
-		out = append(out, observation.Span{From: s.From - foldPad, To: s.To})
+		out = append(out, browse.Span{From: s.From - foldPad, To: s.To})
 	}
 	if first := out[0]; first.To-first.From <= foldPad && len(out) > 1 { // nothing happened at the beginning
 		out = out[1:]

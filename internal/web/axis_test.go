@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 )
 
 // Whatever happened when, later moments never lie left of earlier ones, everything lies on
@@ -15,9 +15,9 @@ func TestAnAxisKeepsTheOrderOfTimeWithinItsWidth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := rapid.Int64Range(1_700_000_000, 1_800_000_000).Draw(t, "from")
 		to := from + rapid.Int64Range(0, 40*24*3600).Draw(t, "length")
-		busy := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) observation.Span {
+		busy := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) browse.Span {
 			a := rapid.Int64Range(from-7200, to+7200).Draw(t, "a")
-			return observation.Span{From: a, To: a + rapid.Int64Range(0, 9000).Draw(t, "d")}
+			return browse.Span{From: a, To: a + rapid.Int64Range(0, 9000).Draw(t, "d")}
 		}), 0, 12).Draw(t, "busy")
 		x := newAxis(from, to, busy)
 		last := -0.001
@@ -49,11 +49,11 @@ func TestAnAxisKeepsTheOrderOfTimeWithinItsWidth(t *testing.T) {
 func TestALongPauseIsFoldedAndNamed(t *testing.T) {
 	t.Parallel()
 	const hour = 3600
-	x := newAxis(0, 24*hour, []observation.Span{{From: 0, To: hour}, {From: 20 * hour, To: 21 * hour}})
+	x := newAxis(0, 24*hour, []browse.Span{{From: 0, To: hour}, {From: 20 * hour, To: 21 * hour}})
 	if len(x.Folds) != 2 || x.Folds[0].Label != "18 h" || x.Folds[1].Label != "2 h" {
 		t.Errorf("folds %+v", x.Folds)
 	}
-	if x := newAxis(0, 3*hour, []observation.Span{{From: 0, To: hour}, {From: 2 * hour, To: 3 * hour}}); len(x.Folds) != 0 {
+	if x := newAxis(0, 3*hour, []browse.Span{{From: 0, To: hour}, {From: 2 * hour, To: 3 * hour}}); len(x.Folds) != 0 {
 		t.Errorf("a pause of an hour is folded: %+v", x.Folds)
 	}
 }

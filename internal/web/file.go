@@ -21,7 +21,7 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/mail/reservations"
 	"cairn/internal/mail/service"
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/pathpattern"
 	"cairn/internal/project"
 	"cairn/internal/record"
@@ -177,7 +177,7 @@ func (s *Site) whoIsIn(ctx context.Context, p *filePage) error {
 		return err
 	}
 	const rowsRead, sessionsShown = 20, 3
-	rows, err := j.Rows(ctx, observation.RowsArgs{Project: p.Project, Path: cmp.Or(p.Path, "."), Limit: rowsRead})
+	rows, err := browse.Rows(ctx, j, browse.RowsArgs{Project: p.Project, Path: cmp.Or(p.Path, "."), Limit: rowsRead})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"slices"
 
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 )
 
 const (
@@ -46,7 +46,7 @@ func (s *Site) editedFiles(r *http.Request, v Visitor, _ place) (Response, error
 	if err != nil {
 		return Response{}, err
 	}
-	list, err := j.FileEdits(ctx, observation.FileEditsArgs{Project: c.Project, Since: c.Since, Limit: maxEdits})
+	list, err := browse.FileEdits(ctx, j, browse.FileEditsArgs{Project: c.Project, Since: c.Since, Limit: maxEdits})
 	if err != nil {
 		return Response{}, err
 	}
@@ -62,7 +62,7 @@ func (s *Site) editedFiles(r *http.Request, v Visitor, _ place) (Response, error
 }
 
 // groupEdits makes one row of each file, in the order of the last edits.
-func groupEdits(list []observation.FileEdit, names map[string][]string) []editedFile {
+func groupEdits(list []browse.FileEdit, names map[string][]string) []editedFile {
 	files := []editedFile{}
 	at := map[[2]string]int{}
 	for _, e := range list {

@@ -11,7 +11,7 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/mail/reservations"
 	"cairn/internal/mail/service"
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/pathpattern"
 	"cairn/internal/store"
 )
@@ -179,7 +179,7 @@ func (h *heldProject) layOut(list []reservations.ListedReservation, now time.Tim
 	for _, one := range list {
 		to = max(to, one.Expires.UTC().Unix())
 	}
-	h.Axis = newAxis(from, to, []observation.Span{{From: from, To: to}})
+	h.Axis = newAxis(from, to, []browse.Span{{From: from, To: to}})
 	h.Axis.Now = h.Axis.at(now.Unix())
 	for _, one := range list {
 		start := h.Axis.at(max(one.Created.UTC().Unix(), from))
@@ -193,7 +193,7 @@ func (s *Site) editedSince(ctx context.Context, projectID string, now time.Time,
 	if err != nil {
 		return nil, err
 	}
-	list, err := j.FileEdits(ctx, observation.FileEditsArgs{Project: projectID, Since: now.Add(-time.Hour).Unix(), Until: now.Unix() + 1, Limit: maxMapped})
+	list, err := browse.FileEdits(ctx, j, browse.FileEditsArgs{Project: projectID, Since: now.Add(-time.Hour).Unix(), Until: now.Unix() + 1, Limit: maxMapped})
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (s *Site) editedSince(ctx context.Context, projectID string, now time.Time,
 }
 
 // sessionsOf are the sessions of edits, each once.
-func sessionsOf(list []observation.FileEdit) []string {
+func sessionsOf(list []browse.FileEdit) []string {
 	var ids []string
 	seen := map[string]bool{}
 	for _, e := range list {

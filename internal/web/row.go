@@ -10,6 +10,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 )
 
 // maxRowText is how many bytes of an event's text are shown.
@@ -54,7 +55,7 @@ func (s *Site) row(r *http.Request, v Visitor, at place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	rows, err := j.Get(ctx, []int64{id})
+	rows, err := browse.Get(ctx, j, []int64{id})
 	if err != nil {
 		return Response{}, err
 	}
@@ -63,7 +64,7 @@ func (s *Site) row(r *http.Request, v Visitor, at place) (Response, error) {
 	}
 	p := &rowPage{Observation: rows[0]}
 	_ = json.Unmarshal(p.Metadata, &p.Facts) // null, and fields of other types, say nothing
-	if days := j.OutputDays(); days > 0 && p.Output == "" && isOutputKind(p.ObsType) {
+	if days := j.Config.OutputDays; days > 0 && p.Output == "" && isOutputKind(p.ObsType) {
 		p.KeptUntil = p.Timestamp + int64(days)*24*3600
 	}
 	if err := s.behind(r, j, p); err != nil {
@@ -79,7 +80,7 @@ func (s *Site) row(r *http.Request, v Visitor, at place) (Response, error) {
 // behind finds the prompt, the agent and the file's relative path.
 func (s *Site) behind(r *http.Request, j *observation.Service, p *rowPage) error {
 	ctx := r.Context()
-	trace, err := j.Trace(ctx, p.SessionID, nil, nil)
+	trace, err := browse.TraceSession(ctx, j, p.SessionID, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 )
 
 // How much the page of a session shows.
@@ -22,7 +23,7 @@ const (
 
 // sessionPage is one session: what was asked, what was done, and what came of it.
 type sessionPage struct {
-	observation.Activity
+	browse.Activity
 	side
 	Agent   string              `json:"agent,omitempty"`
 	Running bool                `json:"running"`
@@ -41,20 +42,20 @@ type sessionPage struct {
 	Columns []column            `json:"-"`
 	Fixes   map[int64]bool      `json:"-"` // the actions by which a failed command passed
 
-	commits []observation.TraceRow // the actions that made commits, of all turns
+	commits []browse.TraceRow // the actions that made commits, of all turns
 }
 
 // turn is a prompt with what was done because of it, and the answers.
 type turn struct {
-	N       int                    `json:"n"`
-	At      int64                  `json:"at"`
-	Prompt  string                 `json:"prompt,omitempty"` // "" for what was done before any prompt
-	Kinds   []kindCount            `json:"actions_by_kind"`
-	Failed  int                    `json:"failed"`
-	Actions []observation.TraceRow `json:"actions"`
-	More    int                    `json:"more_actions,omitempty"`
-	Answers []answer               `json:"answers"`
-	To      int64                  `json:"to"`
+	N       int               `json:"n"`
+	At      int64             `json:"at"`
+	Prompt  string            `json:"prompt,omitempty"` // "" for what was done before any prompt
+	Kinds   []kindCount       `json:"actions_by_kind"`
+	Failed  int               `json:"failed"`
+	Actions []browse.TraceRow `json:"actions"`
+	More    int               `json:"more_actions,omitempty"`
+	Answers []answer          `json:"answers"`
+	To      int64             `json:"to"`
 }
 
 type answer struct {
@@ -75,7 +76,7 @@ func (s *Site) session(r *http.Request, v Visitor, at place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	trace, err := j.Trace(ctx, at.key, nil, nil)
+	trace, err := browse.TraceSession(ctx, j, at.key, nil, nil)
 	if err != nil {
 		return Response{}, err
 	}
@@ -117,7 +118,7 @@ func (s *Site) session(r *http.Request, v Visitor, at place) (Response, error) {
 }
 
 // commitRows are the actions that made commits.
-func commitRows(turns []turn) (list []observation.TraceRow) {
+func commitRows(turns []turn) (list []browse.TraceRow) {
 	for _, t := range turns {
 		for _, row := range t.Actions {
 			if row.ObsType == "git_commit" {
@@ -160,24 +161,24 @@ func (s *Site) relative(ctx context.Context, id string, turns []turn) error {
 }
 
 // activityOf is what happened in a session over its whole time.
-func (s *Site) activityOf(ctx context.Context, t observation.Trace) (observation.Activity, error) {
-	list, _, err := s.activity(ctx, observation.ActivityArgs{Project: t.Project, Since: 0, Until: 1 << 62, Limit: 1, Session: t.SessionID})
+func (s *Site) activityOf(ctx context.Context, t browse.Trace) (browse.Activity, error) {
+	list, _, err := s.activity(ctx, browse.ActivityArgs{Project: t.Project, Since: 0, Until: 1 << 62, Limit: 1, Session: t.SessionID})
 	if err != nil {
-		return observation.Activity{}, err
+		return browse.Activity{}, err
 	}
 	if len(list) == 0 {
-		return observation.Activity{SessionID: t.SessionID, Project: t.Project, StartedAt: t.StartedAt, LastSeen: t.StartedAt}, nil
+		return browse.Activity{SessionID: t.SessionID, Project: t.Project, StartedAt: t.StartedAt, LastSeen: t.StartedAt}, nil
 	}
 	return list[0], nil
 }
 
 // neighbours are the sessions of the same project that began before and after one.
-func (s *Site) neighbours(ctx context.Context, a observation.Activity) (before, after string, err error) {
+func (s *Site) neighbours(ctx context.Context, a browse.Activity) (before, after string, err error) {
 	j, err := s.cairn.Observations(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	return j.Neighbours(ctx, a.SessionID)
+	return browse.Neighbours(ctx, j, a.SessionID)
 }
 
 // cut keeps one page of the turns: the one that the address asks for, else the last.
@@ -204,7 +205,7 @@ func (p *sessionPage) cut(r *http.Request, id string) error {
 
 // turnsOf joins the prompts of a trace with the answers that follow them, and cuts their actions
 // to what a page shows.
-func turnsOf(t observation.Trace) []turn {
+func turnsOf(t browse.Trace) []turn {
 	turns := joinTurns(t)
 	for i := range turns {
 		turns[i].finish()
@@ -213,7 +214,7 @@ func turnsOf(t observation.Trace) []turn {
 }
 
 // joinTurns is turnsOf with all actions.
-func joinTurns(t observation.Trace) []turn {
+func joinTurns(t browse.Trace) []turn {
 	turns := []turn{}
 	for _, p := range t.Prompts {
 		text := ""
@@ -227,7 +228,7 @@ func joinTurns(t observation.Trace) []turn {
 			last.To = max(last.To, p.Timestamp)
 			continue
 		}
-		n := turn{N: len(turns) + 1, At: p.Timestamp, To: p.Timestamp, Prompt: text, Kinds: []kindCount{}, Actions: []observation.TraceRow{}, Answers: []answer{}}
+		n := turn{N: len(turns) + 1, At: p.Timestamp, To: p.Timestamp, Prompt: text, Kinds: []kindCount{}, Actions: []browse.TraceRow{}, Answers: []answer{}}
 		if p.Source == "agent" {
 			n.Prompt, n.Answers = "", []answer{{p.Timestamp, text}}
 		}
@@ -241,7 +242,7 @@ func joinTurns(t observation.Trace) []turn {
 	return turns
 }
 
-func (t *turn) add(rows []observation.TraceRow) {
+func (t *turn) add(rows []browse.TraceRow) {
 	for _, row := range rows {
 		if strings.HasPrefix(row.ObsType, "session_") {
 			continue

@@ -9,7 +9,8 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/mail/agents"
 	"cairn/internal/mail/service"
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
+	"cairn/internal/observation/ledger"
 	"cairn/internal/record"
 )
 
@@ -33,10 +34,10 @@ type side struct {
 
 // injectedSection is what one section of the injected texts held.
 type injectedSection struct {
-	Name   string                 `json:"section"`
-	Tokens int                    `json:"tokens"`
-	Used   int                    `json:"used"` // items
-	Items  []observation.Injected `json:"items"`
+	Name   string            `json:"section"`
+	Tokens int               `json:"tokens"`
+	Used   int               `json:"used"` // items
+	Items  []ledger.Injected `json:"items"`
 }
 
 // sessionRecord is a record that the session changed or loaded.
@@ -46,12 +47,12 @@ type sessionRecord struct {
 }
 
 // readSide collects what cairn injected into the session, and its mail and records.
-func (s *Site) readSide(ctx context.Context, a observation.Activity) (out side, err error) {
+func (s *Site) readSide(ctx context.Context, a browse.Activity) (out side, err error) {
 	j, err := s.cairn.Observations(ctx)
 	if err != nil {
 		return out, err
 	}
-	items, err := j.InjectedInto(ctx, a.SessionID, maxInjected)
+	items, err := ledger.InjectedInto(ctx, j, a.SessionID, maxInjected)
 	if err != nil {
 		return out, err
 	}
@@ -80,7 +81,7 @@ func (s *Site) readSide(ctx context.Context, a observation.Activity) (out side, 
 }
 
 // addInjected groups items by section, the largest section first.
-func (p *side) addInjected(items []observation.Injected) {
+func (p *side) addInjected(items []ledger.Injected) {
 	p.Injected = []injectedSection{}
 	used := 0
 	for _, item := range items {

@@ -3,18 +3,19 @@ package web
 import (
 	"testing"
 
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
+	"cairn/internal/observation/ledger"
 )
 
-func row(id int64, at int64, obsType, content string, failed bool) observation.TraceRow {
-	return observation.TraceRow{ID: id, Timestamp: at, ObsType: obsType, ContentPreview: content, Failed: failed}
+func row(id int64, at int64, obsType, content string, failed bool) browse.TraceRow {
+	return browse.TraceRow{ID: id, Timestamp: at, ObsType: obsType, ContentPreview: content, Failed: failed}
 }
 
 func TestTheFirstPassAfterAFailureIsTheFix(t *testing.T) {
 	t.Parallel()
 	turns := []turn{
-		{Actions: []observation.TraceRow{row(1, 1, "command", "go test", false), row(2, 2, "command_error", "go test\nFAIL", true)}},
-		{Actions: []observation.TraceRow{row(3, 3, "command", "go vet", false), row(4, 4, "command", "go test", false), row(5, 5, "command", "go test", false)}},
+		{Actions: []browse.TraceRow{row(1, 1, "command", "go test", false), row(2, 2, "command_error", "go test\nFAIL", true)}},
+		{Actions: []browse.TraceRow{row(3, 3, "command", "go vet", false), row(4, 4, "command", "go test", false), row(5, 5, "command", "go test", false)}},
 	}
 	if got := fixes(turns); len(got) != 1 || !got[4] {
 		t.Errorf("fixed by %v", got)
@@ -23,11 +24,11 @@ func TestTheFirstPassAfterAFailureIsTheFix(t *testing.T) {
 
 func TestTheStripHasEveryActionInsideItsBox(t *testing.T) {
 	t.Parallel()
-	var rows []observation.TraceRow
+	var rows []browse.TraceRow
 	for i := range int64(500) {
 		rows = append(rows, row(i, 1000+i*i, "command", "x", false))
 	}
-	x := newAxis(1000, 1000+499*499, []observation.Span{{From: 1000, To: 1000 + 499*499}})
+	x := newAxis(1000, 1000+499*499, []browse.Span{{From: 1000, To: 1000 + 499*499}})
 	list := columns(x, []turn{{Actions: rows}})
 	highest := 0.0
 	for _, c := range list {
@@ -47,7 +48,7 @@ func TestTheStripHasEveryActionInsideItsBox(t *testing.T) {
 func TestInjectedItemsAreCountedBySection(t *testing.T) {
 	t.Parallel()
 	var p side
-	p.addInjected([]observation.Injected{
+	p.addInjected([]ledger.Injected{
 		{Section: "likely", Tokens: 10, Used: "file"}, {Section: "digest", Tokens: 60}, {Section: "likely", Tokens: 30},
 	})
 	if len(p.Injected) != 2 || p.Injected[0].Name != "digest" || p.Injected[1].Used != 1 || p.Injected[1].Tokens != 40 || p.Tokens != 100 || p.UsedPercent != 10 {

@@ -23,7 +23,7 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/mail/service"
 	"cairn/internal/markdown"
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/project"
 	"cairn/internal/record"
 )
@@ -84,8 +84,8 @@ func (s *Site) now() time.Time { return s.cairn.Now() }
 // measured is what the store holds, and when it was counted.
 type measured struct {
 	cairn.StoreMetrics
-	Types []observation.TypeStats `json:"types"`
-	At    int64                   `json:"at"`
+	Types []browse.TypeStats `json:"types"`
+	At    int64              `json:"at"`
 }
 
 // measureEvery is for how many seconds a count is shown. Counting takes a fifth of a second for
@@ -107,7 +107,7 @@ func (s *Site) measures(ctx context.Context) (measured, error) {
 	if err != nil {
 		return m, err
 	}
-	if m.Types, err = j.TypesHeld(ctx, m.Counts.ByType); err == nil {
+	if m.Types, err = browse.TypesHeld(ctx, j, m.Counts.ByType); err == nil {
 		s.measured.Store(&m)
 	}
 	return m, err

@@ -14,6 +14,7 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/mail/service"
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/project"
 )
 
@@ -40,8 +41,8 @@ type timeline struct {
 
 // day are the rows of one day.
 type day struct {
-	Name string                    `json:"day"`
-	Rows []observation.TimelineRow `json:"rows"`
+	Name string               `json:"day"`
+	Rows []browse.TimelineRow `json:"rows"`
 }
 
 func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
@@ -58,8 +59,8 @@ func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p.Newest = before == observation.Place{}
-	a := observation.RowsArgs{Project: p.Project, ObsType: p.Type, Path: p.Path, Branch: p.Branch, Before: before, Limit: rowsPerPage + 1}
+	p.Newest = before == browse.Position{}
+	a := browse.RowsArgs{Project: p.Project, ObsType: p.Type, Path: p.Path, Branch: p.Branch, Before: before, Limit: rowsPerPage + 1}
 	if err := p.chooseDay(r.URL, &a, now); err != nil {
 		return Response{}, err
 	}
@@ -75,7 +76,7 @@ func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	rows, err := j.Rows(r.Context(), a)
+	rows, err := browse.Rows(r.Context(), j, a)
 	if err != nil {
 		return Response{}, err
 	}
@@ -100,7 +101,7 @@ func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
 }
 
 // chooseDay limits the rows to the chosen day, and names the days around it.
-func (p *timeline) chooseDay(u *url.URL, a *observation.RowsArgs, now int64) error {
+func (p *timeline) chooseDay(u *url.URL, a *browse.RowsArgs, now int64) error {
 	if p.Day == "" {
 		return nil
 	}
@@ -111,7 +112,7 @@ func (p *timeline) chooseDay(u *url.URL, a *observation.RowsArgs, now int64) err
 	next := day.AddDate(0, 0, 1)
 	a.Since = day.Unix()
 	if p.Newest {
-		a.Before = observation.Place{At: next.Unix()}
+		a.Before = browse.Position{At: next.Unix()}
 	}
 	p.DayBefore = with(u, "day", day.AddDate(0, 0, -1).Format(time.DateOnly))
 	if next.Unix() <= now {
@@ -121,7 +122,7 @@ func (p *timeline) chooseDay(u *url.URL, a *observation.RowsArgs, now int64) err
 }
 
 // readPlace reads where a page begins: SECONDS-ID, or nothing for the newest.
-func readPlace(text string) (p observation.Place, err error) {
+func readPlace(text string) (p browse.Position, err error) {
 	if text == "" {
 		return p, nil
 	}
@@ -153,7 +154,7 @@ func with(u *url.URL, name, value string) string {
 func (p *timeline) live() bool { return p.Newest }
 
 // shorten makes the paths of files in a working tree of their project relative to it.
-func (s *Site) shorten(ctx context.Context, rows []observation.TimelineRow) error {
+func (s *Site) shorten(ctx context.Context, rows []browse.TimelineRow) error {
 	all, err := s.cairn.Projects(ctx)
 	roots := map[string][]project.Checkout{}
 	for _, q := range all {
@@ -178,7 +179,7 @@ func relativeTo(checkouts []project.Checkout, path string) *string {
 }
 
 // didOf says in a line what a row of the timeline is about.
-func didOf(row observation.TimelineRow) string {
+func didOf(row browse.TimelineRow) string {
 	switch {
 	case row.ObsType == "session_start":
 		return "The session began."

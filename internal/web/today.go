@@ -14,7 +14,7 @@ import (
 	"cairn/internal/mail/reservations"
 	"cairn/internal/mail/service"
 	"cairn/internal/memory"
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/project"
 	"cairn/internal/record"
 )
@@ -59,7 +59,7 @@ type need struct {
 
 // running is a session that goes on.
 type running struct {
-	observation.Activity
+	browse.Activity
 	Agent string   `json:"agent,omitempty"`
 	Holds []string `json:"holds,omitempty"`
 }
@@ -74,7 +74,7 @@ type group struct {
 
 // bar is a session on the axis.
 type bar struct {
-	observation.Activity
+	browse.Activity
 	Agent    string  `json:"agent,omitempty"`
 	Live     bool    `json:"live,omitempty"`
 	Open     drawn   `json:"-"` // from its first row to its last
@@ -100,7 +100,7 @@ func (s *Site) today(r *http.Request, v Visitor, _ place) (Response, error) {
 	}
 	cookie := c.sinceVisit(r, now)
 	p := &today{choice: c, Needs: []need{}, Running: []running{}, Groups: []group{}}
-	list, more, err := s.activity(ctx, observation.ActivityArgs{Project: c.Project, Since: c.Since, Until: now + 1, Limit: maxActive, Whole: maxBars})
+	list, more, err := s.activity(ctx, browse.ActivityArgs{Project: c.Project, Since: c.Since, Until: now + 1, Limit: maxActive, Whole: maxBars})
 	if err != nil {
 		return Response{}, err
 	}
@@ -124,12 +124,12 @@ func (s *Site) today(r *http.Request, v Visitor, _ place) (Response, error) {
 }
 
 // activity lists the sessions of a range of time.
-func (s *Site) activity(ctx context.Context, a observation.ActivityArgs) ([]observation.Activity, bool, error) {
+func (s *Site) activity(ctx context.Context, a browse.ActivityArgs) ([]browse.Activity, bool, error) {
 	j, err := s.cairn.Observations(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	return j.Activity(ctx, a)
+	return browse.ActiveSessions(ctx, j, a)
 }
 
 // agents are the names of the agents of sessions.
@@ -140,8 +140,8 @@ func (s *Site) agents(ctx context.Context, ids []string) (map[string][]string, e
 }
 
 // draw puts the sessions on one axis, by project.
-func (p *today) draw(list []observation.Activity, names map[string][]string, now int64) {
-	var busy []observation.Span
+func (p *today) draw(list []browse.Activity, names map[string][]string, now int64) {
+	var busy []browse.Span
 	for i := range list {
 		busy = append(busy, list[i].Working...)
 	}
@@ -169,7 +169,7 @@ func (p *today) draw(list []observation.Activity, names map[string][]string, now
 }
 
 // bar draws a session.
-func (x *axis) bar(a observation.Activity, agent string, now int64) bar {
+func (x *axis) bar(a browse.Activity, agent string, now int64) bar {
 	b := bar{Activity: a, Agent: agent, Live: isRunning(a, now)}
 	if len(a.Working) == 0 {
 		return b
@@ -179,7 +179,7 @@ func (x *axis) bar(a observation.Activity, agent string, now int64) bar {
 	for _, w := range a.Working {
 		b.Works = append(b.Works, drawn{x.at(w.From), max(x.at(w.To)-x.at(w.From), 0.3)})
 	}
-	for _, kind := range []string{observation.MarkPrompt, observation.MarkCommit, observation.MarkFailure} {
+	for _, kind := range []string{browse.MarkPrompt, browse.MarkCommit, browse.MarkFailure} {
 		b.Points = append(b.Points, x.points(a.Marks, kind)...)
 	}
 	b.Sentence = fmt.Sprintf("%s, %s, %s.", period(now, first, last), count(a.Actions, "action"), count(len(a.Commits), "commit"))
@@ -187,7 +187,7 @@ func (x *axis) bar(a observation.Activity, agent string, now int64) bar {
 }
 
 // points are the marks of a kind; those that would lie on each other are one.
-func (x *axis) points(marks []observation.Mark, kind string) (out []point) {
+func (x *axis) points(marks []browse.Mark, kind string) (out []point) {
 	const apart = 1.0
 	for _, m := range marks {
 		if m.Kind != kind {
@@ -200,7 +200,7 @@ func (x *axis) points(marks []observation.Mark, kind string) (out []point) {
 	return out
 }
 
-func isRunning(a observation.Activity, now int64) bool {
+func isRunning(a browse.Activity, now int64) bool {
 	return a.ClosedAt == 0 && now-a.LastSeen <= runningFor
 }
 
@@ -212,7 +212,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func (s *Site) findRunning(ctx context.Context, p *today, list []observation.Activity, names map[string][]string, now int64) error {
+func (s *Site) findRunning(ctx context.Context, p *today, list []browse.Activity, names map[string][]string, now int64) error {
 	for _, a := range list {
 		if !isRunning(a, now) {
 			continue
@@ -236,10 +236,10 @@ func (s *Site) findRunning(ctx context.Context, p *today, list []observation.Act
 }
 
 // findNeeds collects what waits for a person. What cannot be read is named beside the rest.
-func (s *Site) findNeeds(ctx context.Context, p *today, list []observation.Activity, now int64) {
+func (s *Site) findNeeds(ctx context.Context, p *today, list []browse.Activity, now int64) {
 	for _, part := range []struct {
 		what string
-		find func(context.Context, *today, []observation.Activity, int64) error
+		find func(context.Context, *today, []browse.Activity, int64) error
 	}{
 		{"conflicts", s.conflicts}, {"checks", s.failingChecks}, {"reservations", s.overlaps}, {"mail", s.unacknowledged},
 		{"records", s.openQuestions}, {"followers", s.setAside}, {"doctor", s.findings},
@@ -254,7 +254,7 @@ func (s *Site) findNeeds(ctx context.Context, p *today, list []observation.Activ
 }
 
 // conflicts are the contexts of memories that two devices changed and nobody has merged.
-func (s *Site) conflicts(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
+func (s *Site) conflicts(ctx context.Context, p *today, _ []browse.Activity, _ int64) error {
 	status, err := s.cairn.Replication().Status(ctx, memory.Caller{}, false)
 	for _, c := range status.Conflicts {
 		p.Needs = append(p.Needs, need{"conflict", "Two devices changed the context of a memory", "both versions are kept", false, "", nanoTime(int64(c.UpdatedAt)), "See both", "/memories/" + url.PathEscape(c.MemoryID)})
@@ -263,7 +263,7 @@ func (s *Site) conflicts(ctx context.Context, p *today, _ []observation.Activity
 }
 
 // overlaps are the reservations of different agents that cover the same files.
-func (s *Site) overlaps(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
+func (s *Site) overlaps(ctx context.Context, p *today, _ []browse.Activity, _ int64) error {
 	list, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]reservations.Overlap, error) {
 		return o.Overlaps(ctx, p.Project)
 	})
@@ -275,7 +275,7 @@ func (s *Site) overlaps(ctx context.Context, p *today, _ []observation.Activity,
 }
 
 // findings are those of doctor's last run on this server.
-func (s *Site) findings(_ context.Context, p *today, _ []observation.Activity, _ int64) error {
+func (s *Site) findings(_ context.Context, p *today, _ []browse.Activity, _ int64) error {
 	d := s.diagnosed.Load()
 	if d == nil || p.Project != "" {
 		return nil
@@ -290,20 +290,20 @@ func (s *Site) findings(_ context.Context, p *today, _ []observation.Activity, _
 
 // failingChecks are the checks that failed at last in a session that is over, and have not
 // passed in their project since.
-func (s *Site) failingChecks(ctx context.Context, p *today, list []observation.Activity, now int64) error {
+func (s *Site) failingChecks(ctx context.Context, p *today, list []browse.Activity, now int64) error {
 	j, err := s.cairn.Observations(ctx)
 	if err != nil {
 		return err
 	}
-	failed := map[string][]observation.FailedCommands{} // by project
-	over := list[:min(len(list), maxBars)]              // older ones have no bar either
-	over = slices.DeleteFunc(slices.Clone(over), func(a observation.Activity) bool { return len(a.Failing) == 0 || isRunning(a, now) })
+	failed := map[string][]browse.FailedCommands{} // by project
+	over := list[:min(len(list), maxBars)]         // older ones have no bar either
+	over = slices.DeleteFunc(slices.Clone(over), func(a browse.Activity) bool { return len(a.Failing) == 0 || isRunning(a, now) })
 	for _, a := range over {
-		failed[a.Project] = append(failed[a.Project], observation.FailedCommands{Commands: a.Failing, After: observation.Place{At: a.Last.Timestamp, ID: a.Last.ID}})
+		failed[a.Project] = append(failed[a.Project], browse.FailedCommands{Commands: a.Failing, After: browse.Position{At: a.Last.Timestamp, ID: a.Last.ID}})
 	}
 	open := map[string][][]string{}
 	for id, list := range failed {
-		if open[id], err = j.StillFailing(ctx, id, list); err != nil {
+		if open[id], err = browse.StillFailing(ctx, j, id, list); err != nil {
 			return err
 		}
 	}
@@ -323,7 +323,7 @@ func (s *Site) failingChecks(ctx context.Context, p *today, list []observation.A
 }
 
 // unacknowledged are the messages to the overseer that ask to be acknowledged or are unread.
-func (s *Site) unacknowledged(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
+func (s *Site) unacknowledged(ctx context.Context, p *today, _ []browse.Activity, _ int64) error {
 	waiting, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, c mail.Caller) ([]service.OverseerMessage, error) {
 		return o.WaitingForOverseer(ctx, p.Project)
 	})
@@ -340,7 +340,7 @@ func (s *Site) unacknowledged(ctx context.Context, p *today, _ []observation.Act
 
 // openQuestions are the questions of records that nobody has answered, of each project the
 // newest.
-func (s *Site) openQuestions(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
+func (s *Site) openQuestions(ctx context.Context, p *today, _ []browse.Activity, _ int64) error {
 	projects, err := s.cairn.Records().ListProjects(ctx)
 	if err != nil {
 		return err
@@ -361,7 +361,7 @@ func (s *Site) openQuestions(ctx context.Context, p *today, _ []observation.Acti
 }
 
 // setAside are the changes that a follower of the log could not handle.
-func (s *Site) setAside(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
+func (s *Site) setAside(ctx context.Context, p *today, _ []browse.Activity, _ int64) error {
 	list, err := s.cairn.SetAside(ctx)
 	if err != nil || p.Project != "" {
 		return err

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 )
 
 // waitingShare is how many times as long the counts of the bar are shown as counting them took:
@@ -26,7 +26,7 @@ func (s *Site) countWaiting(r *http.Request) map[string]int {
 		return last.counts
 	}
 	counts, ctx := map[string]int{}, r.Context()
-	for path, find := range map[string][]func(context.Context, *today, []observation.Activity, int64) error{
+	for path, find := range map[string][]func(context.Context, *today, []browse.Activity, int64) error{
 		"/records": {s.openQuestions}, "/mail": {s.unacknowledged}, "/reservations": {s.overlaps}, "/memories": {s.conflicts}, "/status": {s.setAside, s.findings},
 	} {
 		var p today

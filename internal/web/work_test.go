@@ -5,21 +5,21 @@ import (
 	"strings"
 	"testing"
 
-	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
 	"cairn/internal/record"
 )
 
-func prompt(source, text string, rows ...observation.TraceRow) observation.TracePrompt {
-	return observation.TracePrompt{Source: source, Content: &text, Observations: rows, ObservationCount: len(rows)}
+func prompt(source, text string, rows ...browse.TraceRow) browse.TracePrompt {
+	return browse.TracePrompt{Source: source, Content: &text, Observations: rows, ObservationCount: len(rows)}
 }
 
 func TestAnswersAndActionsBelongToThePromptBeforeThem(t *testing.T) {
 	t.Parallel()
-	turns := turnsOf(observation.Trace{Prompts: []observation.TracePrompt{
-		{Source: "system", Observations: []observation.TraceRow{{ObsType: "session_start"}}},
-		{Source: "system", Observations: []observation.TraceRow{{ObsType: "session_start"}, {ObsType: "command"}}},
-		prompt("user", "first", observation.TraceRow{ObsType: "file_read"}, observation.TraceRow{ObsType: "command_error", Failed: true}),
-		prompt("agent", "half way", observation.TraceRow{ObsType: "file_edit"}),
+	turns := turnsOf(browse.Trace{Prompts: []browse.TracePrompt{
+		{Source: "system", Observations: []browse.TraceRow{{ObsType: "session_start"}}},
+		{Source: "system", Observations: []browse.TraceRow{{ObsType: "session_start"}, {ObsType: "command"}}},
+		prompt("user", "first", browse.TraceRow{ObsType: "file_read"}, browse.TraceRow{ObsType: "command_error", Failed: true}),
+		prompt("agent", "half way", browse.TraceRow{ObsType: "file_edit"}),
 		prompt("agent", "done"),
 		prompt("user", "second"),
 	}})

@@ -9,23 +9,25 @@ import (
 	"time"
 
 	"cairn/internal/observation"
+	"cairn/internal/observation/browse"
+	"cairn/internal/observation/ledger"
 )
 
 // worth is what cairn injected in a period, what agents used of it, and what the store takes.
 type worth struct {
 	choice
-	Days     int                     `json:"days"`
-	Ledger   observation.Ledger      `json:"ledger"`
-	Sections []worthOf               `json:"-"`
-	ByDay    []observation.LedgerDay `json:"by_day"`
-	ByWeek   []observation.LedgerDay `json:"by_week"` // of the last twelve weeks, named by their Mondays
-	DayBars  chart                   `json:"-"`
-	WeekBars chart                   `json:"-"`
-	Store    measured                `json:"store"`
-	Kinds    []kindRows              `json:"-"`
-	Tools    []toolsetRow            `json:"toolsets"`
-	Secrets  []secretRow             `json:"redactions"`
-	Redacted int                     `json:"redacted_rows"`
+	Days     int               `json:"days"`
+	Ledger   ledger.Report     `json:"ledger"`
+	Sections []worthOf         `json:"-"`
+	ByDay    []ledger.DayStats `json:"by_day"`
+	ByWeek   []ledger.DayStats `json:"by_week"` // of the last twelve weeks, named by their Mondays
+	DayBars  chart             `json:"-"`
+	WeekBars chart             `json:"-"`
+	Store    measured          `json:"store"`
+	Kinds    []kindRows        `json:"-"`
+	Tools    []toolsetRow      `json:"toolsets"`
+	Secrets  []secretRow       `json:"redactions"`
+	Redacted int               `json:"redacted_rows"`
 }
 
 // chart is a bar for each day or week.
@@ -34,7 +36,7 @@ type chart struct {
 	Unit string // Day or Week
 	Bars []dayBar
 	Most int // tokens of the highest bar
-	Rows []observation.LedgerDay
+	Rows []ledger.DayStats
 	Used int // percent of all tokens
 }
 
@@ -46,19 +48,19 @@ type toolsetRow struct {
 
 // secretRow is how many secrets of a form were removed, as a bar.
 type secretRow struct {
-	observation.Redaction
+	browse.Redaction
 	Width float64 `json:"-"`
 }
 
 // worthOf is a section as bars: the injected tokens and, within them, the used ones.
 type worthOf struct {
-	observation.SectionStats
+	ledger.SectionStats
 	Told, UsedWidth float64 // in percent of the largest section
 }
 
 // dayBar is a day in the chart; widths are in percent, heights in pixels.
 type dayBar struct {
-	observation.LedgerDay
+	ledger.DayStats
 	X, Width, Y, Height, UsedY, UsedHeight float64
 	Label, Share                           string // below and above the bar, "" where there is no room
 	Last                                   bool
@@ -100,7 +102,7 @@ func (s *Site) worth(r *http.Request, v Visitor, _ place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	if p.ByDay, err = j.LedgerDays(r.Context(), c.Project, p.Days); err != nil {
+	if p.ByDay, err = ledger.Days(r.Context(), j, c.Project, p.Days); err != nil {
 		return Response{}, err
 	}
 	if p.ByWeek, err = s.ledgerWeeks(r.Context(), j, c.Project, now); err != nil {
@@ -127,13 +129,13 @@ func (s *Site) worth(r *http.Request, v Visitor, _ place) (Response, error) {
 const weeksShown = 12
 
 // ledgerWeeks sums up the last weeks, the oldest first. A week begins on Monday.
-func (s *Site) ledgerWeeks(ctx context.Context, j *observation.Service, project string, now int64) ([]observation.LedgerDay, error) {
+func (s *Site) ledgerWeeks(ctx context.Context, j *observation.Service, project string, now int64) ([]ledger.DayStats, error) {
 	since := (int(time.Unix(now, 0).Weekday()) + 6) % 7 // days since Monday
-	days, err := j.LedgerDays(ctx, project, 7*(weeksShown-1)+since+1)
-	weeks := []observation.LedgerDay{}
+	days, err := ledger.Days(ctx, j, project, 7*(weeksShown-1)+since+1)
+	weeks := []ledger.DayStats{}
 	for i, d := range days {
 		if i%7 == 0 {
-			weeks = append(weeks, observation.LedgerDay{Day: d.Day})
+			weeks = append(weeks, ledger.DayStats{Day: d.Day})
 		}
 		w := &weeks[len(weeks)-1]
 		w.Tokens, w.Used = w.Tokens+d.Tokens, w.Used+d.Used
@@ -143,7 +145,7 @@ func (s *Site) ledgerWeeks(ctx context.Context, j *observation.Service, project 
 
 // countSecrets counts what was removed from rows in the period.
 func (p *worth) countSecrets(ctx context.Context, j *observation.Service) error {
-	list, rows, err := j.Redactions(ctx, p.Project, p.Since)
+	list, rows, err := browse.Redactions(ctx, j, p.Project, p.Since)
 	p.Redacted, p.Secrets = rows, []secretRow{}
 	for _, one := range list {
 		p.Secrets = append(p.Secrets, secretRow{one, 100 * float64(one.Marks) / float64(list[0].Marks)})
@@ -185,7 +187,7 @@ func (p *worth) drawSections() {
 
 // drawTokens draws a bar for each day or week if there are several and one has tokens; labels
 // keep their distance.
-func drawTokens(name, unit string, days []observation.LedgerDay) chart {
+func drawTokens(name, unit string, days []ledger.DayStats) chart {
 	c := chart{Name: name, Unit: unit, Rows: days, Used: usedShare(days)}
 	for _, d := range days {
 		c.Most = max(c.Most, d.Tokens)
@@ -198,7 +200,7 @@ func drawTokens(name, unit string, days []observation.LedgerDay) chart {
 	for i, d := range days {
 		height := chartHeight * float64(d.Tokens) / float64(c.Most)
 		used := chartHeight * float64(d.Used) / float64(c.Most)
-		b := dayBar{LedgerDay: d, X: each * (float64(i) + 0.15), Width: each * 0.7, Y: chartTop + chartHeight - height, Height: height, UsedY: chartTop + chartHeight - used, UsedHeight: used, Last: i == len(days)-1}
+		b := dayBar{DayStats: d, X: each * (float64(i) + 0.15), Width: each * 0.7, Y: chartTop + chartHeight - height, Height: height, UsedY: chartTop + chartHeight - used, UsedHeight: used, Last: i == len(days)-1}
 		if day, err := time.Parse(time.DateOnly, d.Day); err == nil && (len(days)-1-i)%every == 0 {
 			b.Label = day.Format("2 Jan")
 		}
@@ -241,7 +243,7 @@ func (p *worth) countKinds() {
 // UsedShare is the share of the injected tokens that was used, in percent.
 func (p *worth) UsedShare() int { return usedShare(p.ByDay) }
 
-func usedShare(days []observation.LedgerDay) int {
+func usedShare(days []ledger.DayStats) int {
 	told, used := 0, 0
 	for _, d := range days {
 		told, used = told+d.Tokens, used+d.Used

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"cairn/internal/gitread"
-	"cairn/internal/observation"
+	"cairn/internal/observation/origin"
 )
 
 // author finds the sessions behind a line: first the one whose edit wrote its text, then
@@ -30,21 +30,21 @@ func (q *question) author(ctx context.Context, repo gitread.Repository, git bool
 
 // credit names the sessions behind a line: found is the edit that wrote it, maker the row that
 // made its commit, if made.
-func (q *question) credit(ctx context.Context, found observation.Author, times lineTimes, maker observation.Origin, made bool) error {
+func (q *question) credit(ctx context.Context, found origin.Author, times lineTimes, maker origin.Origin, made bool) error {
 	w := q.answer
 	switch found.State {
-	case observation.AuthorFound:
+	case origin.AuthorFound:
 		q.wrote(found, maker, made)
-	case observation.AuthorUnknown:
+	case origin.AuthorUnknown:
 		return q.byHistory(ctx, times, maker, made)
-	case observation.AuthorCommon:
+	case origin.AuthorCommon:
 		w.Confidence = Unknown
 		q.missing("line", "the line and the lines near it are too common to tell which edit wrote them")
 	default:
 		w.Confidence = Unknown
 		q.missing("session", "no recorded edit wrote the text of the line: it comes from a person, a command or a formatter")
 	}
-	if found.State != observation.AuthorFound && made {
+	if found.State != origin.AuthorFound && made {
 		w.Sessions = append(w.Sessions, sessionOf(maker, "commit"))
 	}
 	return nil
@@ -52,7 +52,7 @@ func (q *question) credit(ctx context.Context, found observation.Author, times l
 
 // wrote adds the session whose edit wrote the line, and the session that made the commit
 // if that is another.
-func (q *question) wrote(found observation.Author, maker observation.Origin, made bool) {
+func (q *question) wrote(found origin.Author, maker origin.Origin, made bool) {
 	w := q.answer
 	w.Confidence = ByText
 	s := sessionOf(found.Origin, "edit")
@@ -74,14 +74,14 @@ func (q *question) wrote(found observation.Author, maker observation.Origin, mad
 }
 
 // findMaker is maker for the line's commit alone.
-func (q *question) findMaker(ctx context.Context) (observation.Origin, bool, error) {
+func (q *question) findMaker(ctx context.Context) (origin.Origin, bool, error) {
 	c := q.answer.Commit
 	if c == nil {
-		return observation.Origin{}, false, nil
+		return origin.Origin{}, false, nil
 	}
-	known, err := q.Journal.CommitOrigins(ctx, q.file.place.Cwd, []string{c.Hash})
+	known, err := origin.CommitOrigins(ctx, q.Journal, q.file.place.Cwd, []string{c.Hash})
 	if err != nil {
-		return observation.Origin{}, false, err
+		return origin.Origin{}, false, err
 	}
 	return q.maker(ctx, known)
 }
@@ -89,13 +89,13 @@ func (q *question) findMaker(ctx context.Context) (observation.Origin, bool, err
 // maker returns the row that made the line's commit: one of those known by the hash that git
 // printed, else by the commit's time and subject. made is false if no session is known to have
 // made it, and without a commit.
-func (q *question) maker(ctx context.Context, known map[string]observation.Origin) (maker observation.Origin, made bool, err error) {
+func (q *question) maker(ctx context.Context, known map[string]origin.Origin) (maker origin.Origin, made bool, err error) {
 	c := q.answer.Commit
 	if c == nil {
 		return maker, false, nil
 	}
 	if maker, made = known[c.Hash]; !made {
-		maker, made, err = q.Journal.CommitMaker(ctx, q.file.place.Cwd, observation.CommitTime{
+		maker, made, err = origin.CommitMaker(ctx, q.Journal, q.file.place.Cwd, origin.CommitTime{
 			Hash: c.Hash, Subject: firstLine(c.message), Authored: seconds(c.Authored), Committed: seconds(c.Committed),
 		})
 	}
@@ -140,19 +140,19 @@ func (q *question) times() (t lineTimes) {
 
 // findAuthor looks for the edit of the line: under the file's name of today and that in
 // the commit, then under its earlier names and in other files.
-func (q *question) findAuthor(ctx context.Context, repo gitread.Repository, git bool, times lineTimes) (observation.Author, error) {
+func (q *question) findAuthor(ctx context.Context, repo gitread.Repository, git bool, times lineTimes) (origin.Author, error) {
 	then := ""
 	if q.answer.Commit != nil {
 		then = q.answer.Commit.File
 	}
-	a := observation.AuthorArgs{
+	a := origin.AuthorArgs{
 		Lines: q.line.near, At: q.line.at, Files: q.names(then), Cwd: cmp.Or(q.file.place.Cwd, q.Cwd),
 		After: times.after, Until: times.until,
 	}
 	if strings.EqualFold(filepath.Ext(q.file.rel), ".ipynb") {
 		a.Lines = notebookLines(a.Lines)
 	}
-	found, err := q.Journal.Author(ctx, a)
+	found, err := origin.FindAuthor(ctx, q.Journal, a)
 	if err != nil || !found.Beyond {
 		return found, err // git takes longer to list the file's names than all else takes
 	}
@@ -168,7 +168,7 @@ func (q *question) findAuthor(ctx context.Context, repo gitread.Repository, git 
 		}
 	}
 	a.Elsewhere = true
-	return q.Journal.Author(ctx, a)
+	return origin.FindAuthor(ctx, q.Journal, a)
 }
 
 // notebookLines are the lines of a notebook as a cell shows them: each is a JSON string.
@@ -186,7 +186,7 @@ func notebookLines(lines []string) []string {
 // byHistory finds the sessions of a line when the text of edits is not known: the one that
 // made the commit, and if that did not edit the file, or is not known, the one that edited
 // it last before.
-func (q *question) byHistory(ctx context.Context, times lineTimes, maker observation.Origin, made bool) error {
+func (q *question) byHistory(ctx context.Context, times lineTimes, maker origin.Origin, made bool) error {
 	w := q.answer
 	w.Confidence = ByHistory
 	if w.Commit == nil {
@@ -196,7 +196,7 @@ func (q *question) byHistory(ctx context.Context, times lineTimes, maker observa
 	if err != nil {
 		return err
 	}
-	last := slices.IndexFunc(edits, func(o observation.Origin) bool { return !made || o.SessionID == maker.SessionID })
+	last := slices.IndexFunc(edits, func(o origin.Origin) bool { return !made || o.SessionID == maker.SessionID })
 	if made {
 		s := sessionOf(maker, "commit")
 		if last >= 0 {
@@ -223,18 +223,18 @@ func (q *question) byHistory(ctx context.Context, times lineTimes, maker observa
 // known, the newest first: those since the commit before it that changed the file. Edits
 // are first looked for up to the author's time. What a session did before its own commit
 // always counts.
-func (q *question) editsBefore(ctx context.Context, times lineTimes, made bool) ([]observation.Origin, error) {
-	a := observation.EditsArgs{
+func (q *question) editsBefore(ctx context.Context, times lineTimes, made bool) ([]origin.Origin, error) {
+	a := origin.EditsArgs{
 		Files: q.names(q.answer.Commit.File), Cwd: q.file.place.Cwd, Limit: maxEdits, UnknownText: true, After: times.after,
 	}
 	if !made {
 		a.Until = times.authored
-		if edits, err := q.Journal.EditOrigins(ctx, a); err != nil || len(edits) > 0 {
+		if edits, err := origin.EditOrigins(ctx, q.Journal, a); err != nil || len(edits) > 0 {
 			return edits, err
 		}
 	}
 	a.Until = times.until
-	return q.Journal.EditOrigins(ctx, a)
+	return origin.EditOrigins(ctx, q.Journal, a)
 }
 
 // names are the file's names: today's, and the one in a commit.

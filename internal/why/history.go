@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"cairn/internal/observation"
+	"cairn/internal/observation/origin"
 )
 
 // FileChange is what happened to a file at a time: edits of one prompt, or a commit. One of
@@ -32,7 +32,7 @@ func (s *Service) History(ctx context.Context, path string) (list []FileChange, 
 	if err := q.logChanges(ctx, &list); err != nil {
 		return nil, nil, err
 	}
-	edits, err := s.Journal.EditOrigins(ctx, observation.EditsArgs{Files: q.names(""), Cwd: f.place.Cwd, Limit: maxEdits})
+	edits, err := origin.EditOrigins(ctx, s.Journal, origin.EditsArgs{Files: q.names(""), Cwd: f.place.Cwd, Limit: maxEdits})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,7 +55,7 @@ func (q *question) logChanges(ctx context.Context, list *[]FileChange) error {
 	for _, c := range commits {
 		hashes = append(hashes, c.Hash)
 	}
-	made, err := q.Journal.CommitOrigins(ctx, q.file.place.Cwd, hashes)
+	made, err := origin.CommitOrigins(ctx, q.Journal, q.file.place.Cwd, hashes)
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func (q *question) logChanges(ctx context.Context, list *[]FileChange) error {
 }
 
 // changesOf joins neighbouring edits of one prompt of a session, given the newest first.
-func changesOf(edits []observation.Origin) (list []FileChange) {
-	prompt := func(o observation.Origin) int64 {
+func changesOf(edits []origin.Origin) (list []FileChange) {
+	prompt := func(o origin.Origin) int64 {
 		if o.Prompt == nil {
 			return 0
 		}

@@ -9,7 +9,7 @@ import (
 	"cairn/internal/citation"
 	"cairn/internal/fault"
 	"cairn/internal/gitread"
-	"cairn/internal/observation"
+	"cairn/internal/observation/origin"
 	"cairn/internal/record"
 )
 
@@ -133,7 +133,7 @@ func (q *linesQuestion) of(c *Commit) question {
 type originKey struct {
 	hash  string
 	row   int64
-	state observation.AuthorState
+	state origin.AuthorState
 }
 
 // authors finds the sessions of the lines.
@@ -143,7 +143,7 @@ func (q *linesQuestion) authors(ctx context.Context) error {
 		return nil
 	}
 	from := max(q.first-aroundLine, 0)
-	a := observation.AuthorsArgs{
+	a := origin.AuthorsArgs{
 		Lines: q.args.Text[from:min(q.last+aroundLine, len(q.args.Text))], From: q.first - from,
 		Files: q.namesThen(), Cwd: q.file.place.Cwd,
 	}
@@ -152,12 +152,12 @@ func (q *linesQuestion) authors(ctx context.Context) error {
 		commits[i] = q.commitOf(i)
 		one := q.of(commits[i])
 		times[i] = one.times()
-		a.Bounds = append(a.Bounds, observation.LineBounds{After: times[i].after, Until: times[i].until})
+		a.Bounds = append(a.Bounds, origin.LineBounds{After: times[i].after, Until: times[i].until})
 	}
 	if strings.EqualFold(filepath.Ext(q.file.rel), ".ipynb") {
 		a.Lines = notebookLines(a.Lines)
 	}
-	found, err := q.Journal.Authors(ctx, a)
+	found, err := origin.Authors(ctx, q.Journal, a)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (q *linesQuestion) authors(ctx context.Context) error {
 	for hash := range q.commits {
 		hashes = append(hashes, hash)
 	}
-	makers, err := q.Journal.CommitOrigins(ctx, q.file.place.Cwd, hashes)
+	makers, err := origin.CommitOrigins(ctx, q.Journal, q.file.place.Cwd, hashes)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (q *linesQuestion) namesThen() []string {
 }
 
 // origin is where a line comes from whose edit is known as far as it can be.
-func (q *question) origin(ctx context.Context, found observation.Author, times lineTimes, makers map[string]observation.Origin) (Origin, error) {
+func (q *question) origin(ctx context.Context, found origin.Author, times lineTimes, makers map[string]origin.Origin) (Origin, error) {
 	maker, made, err := q.maker(ctx, makers)
 	if err != nil {
 		return Origin{}, err

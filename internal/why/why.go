@@ -21,6 +21,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/gitread"
 	"cairn/internal/observation"
+	"cairn/internal/observation/origin"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/redact"
@@ -314,7 +315,7 @@ func (q *question) log(ctx context.Context, repo gitread.Repository) error {
 		q.answer.Commits = append(q.answer.Commits, madeBy(found))
 		hashes = append(hashes, found.Hash)
 	}
-	made, err := q.Journal.CommitOrigins(ctx, q.file.place.Cwd, hashes)
+	made, err := origin.CommitOrigins(ctx, q.Journal, q.file.place.Cwd, hashes)
 	for i := range q.answer.Commits {
 		q.answer.Commits[i].SessionID = made[q.answer.Commits[i].Hash].SessionID
 	}
@@ -333,7 +334,7 @@ func (q *question) gitFailed(ctx context.Context, err error) error {
 // lastEdits are the sessions that edited the file last: of a file as a whole, and
 // of a line whose commit is not known.
 func (q *question) lastEdits(ctx context.Context, line int) error {
-	edits, err := q.Journal.EditOrigins(ctx, observation.EditsArgs{
+	edits, err := origin.EditOrigins(ctx, q.Journal, origin.EditsArgs{
 		Files: q.names(""), Cwd: cmp.Or(q.file.place.Cwd, q.Cwd), Limit: maxEdits, UnknownText: line > 0,
 	})
 	if err != nil {
@@ -367,7 +368,7 @@ func madeBy(c gitread.Commit) Commit {
 
 func seconds(t record.Time) int64 { return int64(t) / int64(time.Second) }
 
-func sessionOf(o observation.Origin, via string) Session {
+func sessionOf(o origin.Origin, via string) Session {
 	s := Session{
 		SessionID: o.SessionID, Project: o.Project, Harness: o.Harness, Started: atSecond(o.StartedAt), Via: via,
 		Summary: o.Digest, Prompt: promptOf(o),
@@ -384,14 +385,14 @@ func sessionOf(o observation.Origin, via string) Session {
 
 // edited adds the session's edit of the file. Its prompt says more than the prompt of
 // the commit.
-func (s *Session) edited(o observation.Origin) {
+func (s *Session) edited(o origin.Origin) {
 	s.Edit = &Row{ID: o.ObservationID, Timestamp: atSecond(o.Timestamp)}
 	if p := promptOf(o); p != nil {
 		s.Prompt = p
 	}
 }
 
-func promptOf(o observation.Origin) *Prompt {
+func promptOf(o origin.Origin) *Prompt {
 	if o.Prompt == nil {
 		return nil
 	}

@@ -1,0 +1,14 @@
+package assist
+
+import (
+	"testing"
+
+	"cairn/internal/store/storetest"
+)
+
+// TestSuiteHoldsOverEncryptedStores runs all tests of this package again: their SQL
+// over the driver and the files of encrypted stores.
+func TestSuiteHoldsOverEncryptedStores(t *testing.T) {
+	t.Parallel()
+	storetest.RunEncrypted(t)
+}

@@ -1,0 +1,98 @@
+package assist
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+
+	"cairn/internal/observation"
+	"cairn/internal/observation/ledger"
+	"cairn/internal/observation/likely"
+	"cairn/internal/observation/search"
+	"cairn/internal/oneline"
+	"cairn/internal/store"
+)
+
+const (
+	// Where the last turn of a session begins: the prompt before the present one.
+	selectLastTurn = `SELECT o.id FROM observation_rows o JOIN prompt_rows p ON p.id = o.prompt_id
+WHERE o.session_key = ?1 AND o.obs_type = 'user_prompt' AND o.id < ?2 ORDER BY o.id DESC LIMIT 1`
+)
+
+// related returns up to five rows that may help with a prompt, as search.Related finds them.
+// What is found when the budget ends is returned.
+func (a *assistant) related(ctx context.Context, tx *store.Tx, prompt string) (out []ledger.Line, err error) {
+	near, err := a.findNear(ctx, tx)
+	if err != nil {
+		return nil, unlessOver(ctx, err)
+	}
+	found, err := search.Related(ctx, a.service, tx, search.RelatedArgs{
+		Prompt: prompt, Session: a.event.Session, Key: a.session, Project: a.project, Near: near, Shown: a.shown,
+		InTime: func(ctx context.Context) context.Context { return a.budget.until(ctx, rankShare) },
+	})
+	for i := range found {
+		out = append(out, a.helpLine(&found[i]))
+	}
+	return out, unlessOver(ctx, err)
+}
+
+// helpLine renders a row as a line of help. A row of another project names its project.
+func (a *assistant) helpLine(r *search.RelatedRow) ledger.Line {
+	kind := r.ObsType
+	if r.Project != a.project.ID {
+		kind += " [" + oneline.Cell(r.Project, ledger.MaxCell) + "]"
+	}
+	return ledger.Line{ID: r.ID, Text: fmt.Sprintf("| #%d | %s | %s | %s |", r.ID, oneline.Ago(a.now, r.At), kind, oneline.Cell(r.Excerpt, search.MaxRelatedExcerpt))}
+}
+
+const selectProjectNames = `SELECT key, id, name, ifnull(origin_url, '') FROM projects LIMIT 1000`
+
+// findNear returns the projects whose rows may help: the project itself and, unless other
+// projects are left out of the context, those with the same owner of the remote and those
+// one of whose names has all words of the other.
+func (a *assistant) findNear(ctx context.Context, tx *store.Tx) (map[int64]string, error) {
+	near := map[int64]string{a.project.Key: a.project.ID}
+	if a.service.Config.Limits.SuppressCross {
+		return near, nil
+	}
+	type named struct {
+		id, remote string
+		words      map[string]bool
+	}
+	all := map[int64]named{}
+	err := tx.Each(ctx, func(rows *sql.Rows) error {
+		var key int64
+		var p named
+		var name string
+		err := rows.Scan(&key, &p.id, &name, &p.remote)
+		p.words = likely.WordSet(name)
+		all[key] = p
+		return err
+	}, selectProjectNames)
+	own := all[a.project.Key]
+	owner := observation.RemoteOwner(own.remote)
+	for key, p := range all {
+		if owner != "" && owner == observation.RemoteOwner(p.remote) || contains(own.words, p.words) || contains(p.words, own.words) {
+			near[key] = p.id
+		}
+	}
+	return near, err
+}
+
+// contains reports whether some words are among others; no words are not.
+func contains(words, some map[string]bool) bool {
+	for w := range some {
+		if !words[w] {
+			return false
+		}
+	}
+	return len(some) > 0
+}
+
+// lastTurn is where the turn before the present one began: at the prompt itself if
+// it is the session's first.
+func (a *assistant) lastTurn(ctx context.Context, tx *store.Tx) (since int64, err error) {
+	since, err = observation.LookUp(ctx, tx, selectLastTurn, a.session, a.own)
+	return cmp.Or(since, a.own), err
+}

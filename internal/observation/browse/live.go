@@ -1,0 +1,50 @@
+package browse
+
+import (
+	"context"
+	"database/sql"
+
+	"cairn/internal/observation"
+	"cairn/internal/store"
+)
+
+// Imported rows say so in their metadata, whose keys are sorted and which has no
+// white space.
+const (
+	selectLive = `SELECT s.harness, max(o.timestamp)
+FROM observation_rows o JOIN sessions s ON s.key = o.session_key
+WHERE s.harness IS NOT NULL AND instr(ifnull(o.metadata, ''), '"imported":true') = 0
+GROUP BY s.harness ORDER BY s.harness`
+
+	selectSessions = `SELECT id FROM sessions`
+)
+
+// LastLive tells for each harness when its hooks last reported something, in
+// Unix seconds; a harness whose hooks never did is not in it. It reads every
+// row: a second for a million.
+func LastLive(ctx context.Context, svc *observation.Service) (map[string]int64, error) {
+	out := map[string]int64{}
+	err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Each(ctx, func(r *sql.Rows) error {
+			var harness string
+			var at int64
+			err := r.Scan(&harness, &at)
+			out[harness] = at
+			return err
+		}, selectLive)
+	})
+	return out, err
+}
+
+// SessionIDs is the set of all sessions' ids.
+func SessionIDs(ctx context.Context, svc *observation.Service) (map[string]bool, error) {
+	out := map[string]bool{}
+	err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		ids, err := tx.Texts(ctx, selectSessions)
+		for _, id := range ids {
+			out[id] = true
+		}
+		return err
+	})
+	return out, err
+}

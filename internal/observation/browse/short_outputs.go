@@ -1,0 +1,45 @@
+package browse
+
+import (
+	"strings"
+
+	"cairn/internal/observation"
+	"cairn/internal/tooloutput"
+)
+
+// shareOutputs shortens the outputs of rows that are longer than maxOutputs together.
+func shareOutputs(rows []observation.Observation) {
+	total, n := 0, 0
+	for i := range rows {
+		if size := len(rows[i].Output); size > 0 {
+			total, n = total+size, n+1
+		}
+	}
+	if total <= maxOutputs {
+		return
+	}
+	for i := range rows {
+		rows[i].Output = shortDigest(rows[i].Output, maxOutputs/n)
+	}
+}
+
+// shortDigest returns a digest of at most limit bytes, which must be 100 or more: its
+// beginning, a gap and its end, where most tools sum up, which is twice as long.
+func shortDigest(digest string, limit int) string {
+	if len(digest) <= limit {
+		return digest
+	}
+	const gap = "\n" + tooloutput.Gap + "\n"
+	limit -= len(gap)
+	head, tail := limit/3, len(digest)-limit*2/3
+	if i := strings.LastIndexByte(digest[:head], '\n'); i > 0 {
+		head = i
+	}
+	if i := strings.IndexByte(digest[tail:], '\n'); i >= 0 && i < limit/3 {
+		tail += i + 1
+	}
+	return strings.ToValidUTF8(digest[:head], "") + gap + strings.ToValidUTF8(digest[tail:], "")
+}
+
+// maxOutputs is how many bytes of outputs Get returns together: they reach a model.
+const maxOutputs = 16 << 10

@@ -1,0 +1,32 @@
+package observation
+
+import (
+	"context"
+	"encoding/json"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// MoveRows gives every row of one project to another; it is this part's share of
+// merging projects. Repeating it is harmless.
+func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
+	_, err := tx.Exec(ctx, moveRows, into.Key, from.Key)
+	return err
+}
+
+// MoveSessions gives the rows of some sessions in one project to another; it is this
+// part's share of linking and splitting checkouts. It is idempotent.
+func MoveSessions(ctx context.Context, tx *store.Tx, from, into project.Project, sessions []int64) error {
+	list, err := json.Marshal(sessions)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, moveSessionRows, into.Key, from.Key, string(list))
+	return err
+}
+
+const (
+	moveRows        = `UPDATE observation_rows SET project_key = ? WHERE project_key = ?`
+	moveSessionRows = `UPDATE observation_rows SET project_key = ? WHERE project_key = ? AND session_key IN (SELECT value FROM json_each(?))`
+)

@@ -1,0 +1,203 @@
+package tooloutput
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+)
+
+// maxNewFiles is how many created files of a commit are kept.
+const maxNewFiles = 50
+
+// Commit is what git commit printed; what it did not print is zero.
+type Commit struct {
+	Branch, Hash, Message        string
+	Files, Insertions, Deletions *int
+	Created                      []string // at most maxNewFiles
+}
+
+// ReadCommit reads the standard output of a command that ran git commit. Of
+// several commits the last one counts, as it is where the branch then stands.
+func ReadCommit(stdout string) Commit {
+	var facts Commit
+	for line := range outputLines(stdout) {
+		if head, ok := readCommitHead(line); ok {
+			facts = head
+			continue
+		}
+		line = strings.TrimLeft(line, " ")
+		if path, ok := readCreated(line); ok {
+			if len(facts.Created) < maxNewFiles {
+				facts.Created = append(facts.Created, path)
+			}
+		} else if facts.Files == nil && facts.Insertions == nil && facts.Deletions == nil {
+			facts.readStat(line)
+		}
+	}
+	return facts
+}
+
+// readCommitHead reads `[branch hash] subject`, where root commits carry a note
+// and a detached HEAD stands in for the branch.
+func readCommitHead(line string) (Commit, bool) {
+	if !strings.HasPrefix(line, "[") {
+		return Commit{}, false
+	}
+	inside, subject, ok := strings.Cut(line[1:], "] ")
+	if !ok {
+		inside, ok = strings.CutSuffix(line[1:], "]")
+	}
+	space := strings.LastIndexByte(inside, ' ')
+	if !ok || space < 0 || !isHash(inside[space+1:]) {
+		return Commit{}, false
+	}
+	facts := Commit{Hash: inside[space+1:], Message: strings.TrimSpace(subject)}
+	branch := strings.TrimSuffix(inside[:space], " (root-commit)")
+	if branch == "detached HEAD" {
+		return facts, true
+	}
+	facts.Branch = branch
+	return facts, branch != "" && !strings.Contains(branch, " ")
+}
+
+// readCreated reads `create mode 100644 path`; git quotes unusual paths as C does.
+func readCreated(line string) (string, bool) {
+	rest, ok := strings.CutPrefix(line, "create mode ")
+	if !ok {
+		return "", false
+	}
+	mode, path, ok := strings.Cut(rest, " ")
+	if !ok || path == "" || len(mode) != 6 || strings.Trim(mode, "01234567") != "" {
+		return "", false
+	}
+	if plain, err := strconv.Unquote(path); err == nil && path[0] == '"' {
+		path = plain
+	}
+	return path, true
+}
+
+// readStat reads the line of files, insertions and deletions, each of which may
+// be missing. Any other line changes nothing.
+func (f *Commit) readStat(line string) {
+	var files, insertions, deletions *int
+	if line == "" || line[0] < '0' || line[0] > '9' {
+		return
+	}
+	for part := range strings.SplitSeq(line, ", ") {
+		number, what, _ := strings.Cut(part, " ")
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 {
+			return
+		}
+		switch what {
+		case "file changed", "files changed":
+			files = &n
+		case "insertion(+)", "insertions(+)":
+			insertions = &n
+		case "deletion(-)", "deletions(-)":
+			deletions = &n
+		default:
+			return
+		}
+	}
+	f.Files, f.Insertions, f.Deletions = files, insertions, deletions
+}
+
+// Push is what git push printed; what it did not print is "".
+type Push struct {
+	Remote    string // as printed
+	HashRange string // old..new, old...new if forced
+	Branch    string // the remote's
+}
+
+// ReadPush reads the output of a command that ran git push: where to, and the
+// first ref that the remote took.
+func ReadPush(output string) Push {
+	var facts Push
+	url := ""
+	for line := range outputLines(output) {
+		if to, ok := strings.CutPrefix(line, "To "); ok {
+			url = to
+			continue
+		}
+		if strings.HasPrefix(line, "From ") { // a fetch lists refs in the same way
+			url = ""
+		}
+		if url == "" {
+			continue
+		}
+		hashRange, branch, taken, ok := readRef(line)
+		if !ok {
+			continue
+		}
+		if facts.Remote == "" || taken {
+			facts.Remote = url
+		}
+		if taken {
+			facts.HashRange, facts.Branch = hashRange, branch
+			return facts
+		}
+	}
+	return facts
+}
+
+// readRef reads one line of a push's report: a flag, what happened, and the refs
+// `from -> to`, or the one ref of a deletion. taken is false for what the remote
+// turned down or had already.
+func readRef(line string) (hashRange, branch string, taken, ok bool) {
+	if !strings.HasPrefix(line, " ") {
+		return "", "", false, false
+	}
+	line = strings.TrimLeft(line, " ")
+	taken = true
+	if len(line) > 2 && line[1] == ' ' && strings.IndexByte("+*-=!", line[0]) >= 0 {
+		taken = line[0] != '!' && line[0] != '='
+		line = strings.TrimLeft(line[2:], " ")
+	}
+	var refs string
+	if strings.HasPrefix(line, "[") {
+		_, refs, ok = strings.Cut(line, "]")
+	} else {
+		hashRange, refs, ok = strings.Cut(line, " ")
+		ok = ok && isHashRange(hashRange)
+	}
+	if i := strings.Index(refs, " ("); i >= 0 { // the reason
+		refs = refs[:i]
+	}
+	if _, to, two := strings.Cut(refs, " -> "); two {
+		refs = to
+	}
+	branch = strings.TrimPrefix(strings.TrimSpace(refs), "refs/heads/")
+	if !ok || branch == "" || strings.Contains(branch, " ") {
+		return "", "", false, false
+	}
+	return hashRange, branch, taken, true
+}
+
+func isHashRange(s string) bool {
+	from, to, ok := strings.Cut(s, "..")
+	return ok && isHash(from) && isHash(strings.TrimPrefix(to, "."))
+}
+
+// isHash tells an object name as git prints it, short or in full.
+func isHash(s string) bool {
+	return len(s) >= 7 && len(s) <= 64 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// outputLines yields the lines of a program's output. A carriage return ends a
+// line too, as progress is printed over and over on the same one.
+func outputLines(output string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for output != "" {
+			end := strings.IndexAny(output, "\r\n")
+			if end < 0 {
+				yield(output)
+				return
+			}
+			if end > 0 && !yield(output[:end]) {
+				return
+			}
+			output = output[end+1:]
+		}
+	}
+}
