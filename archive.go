@@ -14,6 +14,7 @@ import (
 	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/documents"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -78,18 +79,18 @@ func (c *Cairn) archiver(s *store.Store, log *slog.Logger) *archive.Archiver {
 // mailPart tells the archiver how to archive mail.
 func mailPart() archive.Part {
 	return archive.Part{
-		Prefix:   mail.StreamPrefix,
+		Prefix:   documents.StreamPrefix,
 		Root:     "project.json",
-		Projects: mail.Projects,
+		Projects: documents.Projects,
 		Stream: func(ctx context.Context, tx *store.Tx, id string) (string, error) {
-			uid, err := mail.UIDOf(ctx, tx, id)
+			uid, err := documents.UIDOf(ctx, tx, id)
 			if uid == "" {
 				return "", err
 			}
 			return mail.Stream(uid), err
 		},
 		Render: func(ctx context.Context, tx *store.Tx, changes []store.Change) (archive.RenderedFiles, error) {
-			pages, err := mail.Render(ctx, tx, changes)
+			pages, err := documents.Render(ctx, tx, changes)
 			out := archive.RenderedFiles{Files: mailFiles(pages.Files), Ops: pages.Ops, Refused: pages.Refused}
 			for _, g := range pages.Gone {
 				out.Gone = append(out.Gone, archive.DeletePattern(g))
@@ -97,11 +98,11 @@ func mailPart() archive.Part {
 			return out, err
 		},
 		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
-			uid, err := mail.UIDOf(ctx, tx, id)
+			uid, err := documents.UIDOf(ctx, tx, id)
 			if err != nil || uid == "" {
 				return err
 			}
-			return mail.Every(ctx, tx, uid, func(d mail.Document, files []mail.File) error {
+			return documents.RenderAll(ctx, tx, uid, func(d mail.Document, files []documents.File) error {
 				var e archive.Entity
 				if d != nil {
 					e = archive.Entity{Kind: d.Kind(), ID: d.Key()}
@@ -110,19 +111,19 @@ func mailPart() archive.Part {
 			})
 		},
 		Source: func(path string) (archive.Entity, bool) {
-			kind, id, ours := mail.SourceOf(path)
+			kind, id, ours := documents.SourceOf(path)
 			return archive.Entity{Kind: kind, ID: id}, ours
 		},
 		Newest: func(ctx context.Context, tx *store.Tx, n int) ([]archive.FileRef, error) {
-			newest, err := mail.Newest(ctx, tx, n)
+			newest, err := documents.Newest(ctx, tx, n)
 			out := make([]archive.FileRef, 0, len(newest))
 			for _, p := range newest {
 				out = append(out, archive.FileRef(p))
 			}
 			return out, err
 		},
-		Numbers: mail.Numbers,
-		Raise:   mail.RaiseNumbers,
+		Numbers: documents.Numbers,
+		Raise:   documents.RaiseNumbers,
 	}
 }
 
@@ -156,7 +157,7 @@ func recordPart() archive.Part {
 	}
 }
 
-func mailFiles(files []mail.File) []archive.File {
+func mailFiles(files []documents.File) []archive.File {
 	out := make([]archive.File, 0, len(files))
 	for _, f := range files {
 		out = append(out, archive.File{Path: f.Path, Content: f.Content})
@@ -341,7 +342,7 @@ func (c *Cairn) RebuildArchive(ctx context.Context, args ArchiveArgs) (out archi
 
 // ReindexResult is the result of ReindexArchive (mail §10.6).
 type ReindexResult struct {
-	mail.Reindexed
+	documents.Reindexed
 	NotRecoverable []string `json:"not_recoverable"` // data that archives never contain, and records that were not restored, with the reason
 }
 
@@ -373,8 +374,8 @@ func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (ReindexRe
 		folder = archive.FolderOf(args.Project)
 	}
 	r := reindexRun{
-		cairn: c, store: s, moved: map[string]string{}, args: args, bad: []mail.Unusable{},
-		mail: mail.NewReindexer(s, mailArchive(), args.DryRun), records: record.NewReindexer(s, c.observationConfig.Filter, args.DryRun),
+		cairn: c, store: s, moved: map[string]string{}, args: args, bad: []documents.Unusable{},
+		mail: documents.NewReindexer(s, mailArchive(), args.DryRun), records: record.NewReindexer(s, c.observationConfig.Filter, args.DryRun),
 	}
 	err = a.Each(ctx, folder, func(f archive.Archived) error { return r.add(ctx, f) }, func(folder string, why error) {
 		r.unusable(folder, "", why)
@@ -400,13 +401,13 @@ type reindexRun struct {
 	store   *store.Store
 	moved   map[string]string // folder name → project id, for folders that do not have their project's name
 	args    ArchiveArgs
-	mail    *mail.Reindexer
+	mail    *documents.Reindexer
 	records *record.Reindexer
-	bad     []mail.Unusable
+	bad     []documents.Unusable
 }
 
 func (r *reindexRun) unusable(folder, path string, why error) {
-	r.bad = append(r.bad, mail.Unusable{Project: folder, Path: path, Reason: why.Error()})
+	r.bad = append(r.bad, documents.Unusable{Project: folder, Path: path, Reason: why.Error()})
 }
 
 // add reads one folder into the store: first its mail, which describes most of the
@@ -425,7 +426,7 @@ func (r *reindexRun) add(ctx context.Context, f archive.Archived) error {
 		return err
 	}
 	if has("project.json") {
-		err := r.mail.Add(ctx, mail.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
+		err := r.mail.Add(ctx, documents.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
 		if err != nil && (ctx.Err() != nil || fault.KindOf(err) != fault.Invalid) {
 			return err
 		} else if err != nil {
@@ -445,10 +446,10 @@ func (r *reindexRun) result(ctx context.Context, ids map[string]int64) (ReindexR
 	records, lost := r.records.Result(), strings.Split(notRecoverable, ", ")
 	maps.Copy(out.Inserted, records.Inserted)
 	for _, u := range records.Conflicts {
-		out.Conflicts = append(out.Conflicts, mail.Unusable(u))
+		out.Conflicts = append(out.Conflicts, documents.Unusable(u))
 	}
 	for _, u := range records.Unparseable {
-		out.Unparseable = append(out.Unparseable, mail.Unusable(u))
+		out.Unparseable = append(out.Unparseable, documents.Unusable(u))
 	}
 	for _, u := range records.NotRecoverable {
 		lost = append(lost, u.Project+"/"+u.Path+": "+u.Reason)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"cairn/internal/mail"
+	"cairn/internal/mail/documents"
+	"cairn/internal/mail/messages"
 	"cairn/internal/store"
 )
 
@@ -20,7 +22,7 @@ func (m *mailed) postMany(project string, from, n int) {
 	m.t.Helper()
 	body := string(bytes.Repeat([]byte("Some words of a message. "), 20))
 	for i := from; i < from+n; i++ {
-		m.send(project, mail.SendArgs{To: []string{"BlueDog"}, Subject: fmt.Sprint("step ", i), Body: body})
+		m.send(project, messages.SendArgs{To: []string{"BlueDog"}, Subject: fmt.Sprint("step ", i), Body: body})
 	}
 }
 
@@ -65,11 +67,11 @@ func BenchmarkArchive(b *testing.B) {
 			files := 0
 			fmt.Fprintf(&stream, "commit refs/heads/main\ncommitter c <c@example.org> 0 +0000\ndata 1\nx\n")
 			err := m.written().Read(b.Context(), func(ctx context.Context, tx *store.Tx) error {
-				uid, err := mail.UIDOf(ctx, tx, "shop")
+				uid, err := documents.UIDOf(ctx, tx, "shop")
 				if err != nil {
 					return err
 				}
-				return mail.Every(ctx, tx, uid, func(_ mail.Document, list []mail.File) error {
+				return documents.RenderAll(ctx, tx, uid, func(_ mail.Document, list []documents.File) error {
 					for _, f := range list {
 						files++
 						fmt.Fprintf(&stream, "M 100644 inline %s\ndata %d\n%s\n", f.Path, len(f.Content), f.Content)

@@ -14,6 +14,9 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/documents"
+	"cairn/internal/mail/messages"
 	"cairn/internal/store"
 )
 
@@ -42,7 +45,7 @@ func TestAFullVolumePausesTheArchiveAndNothingElse(t *testing.T) {
 	}
 	full := &mailed{home: home{Cairn: opened(t, m.config), t: t, dir: m.dir}, office: m.office, log: &notedLog{}}
 	stop := full.follow()
-	full.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "full"})
+	full.send("shop", messages.SendArgs{To: []string{"BlueDog"}, Subject: "full"})
 	within(t, patience, "what is withheld counts", func() bool { return full.metrics().NeedsReindex >= 4 })
 	if got := full.metrics(); got.WriteErrors+got.CommitErrors > 0 || got.Level != archive.LevelCritical {
 		t.Errorf("a pause counts as an error: %+v", got)
@@ -77,7 +80,7 @@ func TestTheProbeCountsWhatIsMissingUntilItIsRebuilt(t *testing.T) {
 	}
 	m.agrees("shop")
 	m.follow()
-	m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "later"})
+	m.send("shop", messages.SendArgs{To: []string{"BlueDog"}, Subject: "later"})
 	within(t, patience, "nothing is missing any more", func() bool { return m.archived("shop", "later") && m.metrics().NeedsReindex == 0 })
 }
 
@@ -88,7 +91,7 @@ func TestAChangeThatCannotBeRenderedIsSetAsideAlone(t *testing.T) {
 	spoil := func(kind, id, doc string) {
 		t.Helper()
 		err := m.written().Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
-			uid, err := mail.UIDOf(ctx, tx, "shop")
+			uid, err := documents.UIDOf(ctx, tx, "shop")
 			if err == nil {
 				_, err = tx.Append(ctx, store.Change{Project: "shop", Stream: mail.Stream(uid), Kind: kind, ID: id, Op: store.OpPut, Doc: json.RawMessage(doc)})
 			}
@@ -101,7 +104,7 @@ func TestAChangeThatCannotBeRenderedIsSetAsideAlone(t *testing.T) {
 	contact := func(path string) string {
 		var uid string
 		err := m.written().Read(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-			uid, err = mail.UIDOf(ctx, tx, "shop")
+			uid, err = documents.UIDOf(ctx, tx, "shop")
 			return err
 		})
 		if err != nil {
@@ -111,7 +114,7 @@ func TestAChangeThatCannotBeRenderedIsSetAsideAlone(t *testing.T) {
 	}
 	spoil(mail.KindAgent, "GreenLake", `{"name": 7}`)
 	spoil(mail.KindContact, "x", contact("../../outside.json"))
-	m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "behind"})
+	m.send("shop", messages.SendArgs{To: []string{"BlueDog"}, Subject: "behind"})
 	m.sync()
 	if !m.archived("shop", "behind") {
 		t.Error("what comes behind is held up")
@@ -127,7 +130,7 @@ func TestAChangeThatCannotBeRenderedIsSetAsideAlone(t *testing.T) {
 	})
 	stop()
 	c, key := m.caller("shop")
-	if _, err := m.office.RegisterAgent(t.Context(), c, mail.RegisterArgs{ProjectKey: key, Program: "codex", Model: "m", Name: "GreenLake"}); err != nil {
+	if _, err := m.office.RegisterAgent(t.Context(), c, agents.RegisterArgs{ProjectKey: key, Program: "codex", Model: "m", Name: "GreenLake"}); err != nil {
 		t.Fatal(err)
 	}
 	// Later documents take the place of the spoilt ones.
@@ -167,7 +170,7 @@ func TestTwoServersAndASyncArchiveEverythingOnce(t *testing.T) {
 		}
 	})
 	for i := range 120 {
-		m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: fmt.Sprint("step-", i), ThreadID: "t"})
+		m.send("shop", messages.SendArgs{To: []string{"BlueDog"}, Subject: fmt.Sprint("step-", i), ThreadID: "t"})
 		if i == 60 {
 			firstStop() // the other one takes over
 		}
@@ -199,7 +202,7 @@ func TestAStopArchivesWhatWasWrittenLast(t *testing.T) {
 	m.register("shop", "GreenLake", "BlueDog")
 	stop := m.follow()
 	for i := range 150 {
-		m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: fmt.Sprint("step-", i)})
+		m.send("shop", messages.SendArgs{To: []string{"BlueDog"}, Subject: fmt.Sprint("step-", i)})
 	}
 	stop()
 	m.agrees("shop")
@@ -231,7 +234,7 @@ func TestNumbersOfTheArchiveAreNeverGivenAgain(t *testing.T) {
 	t.Parallel()
 	m := newMailed(t)
 	m.register("shop", "GreenLake", "BlueDog")
-	m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "one"})
+	m.send("shop", messages.SendArgs{To: []string{"BlueDog"}, Subject: "one"})
 	m.sync()
 	path := filepath.Join(m.ArchiveDir(), "ids.json")
 	var ids map[string]int64
@@ -244,7 +247,7 @@ func TestNumbersOfTheArchiveAreNeverGivenAgain(t *testing.T) {
 	}
 	m.follow()
 	within(t, patience, "numbers go on after those of the archive", func() bool { return numbersOf(t, m.written())["messages"] == 4711 })
-	if id := m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "two"}); id != 4712 {
+	if id := m.send("shop", messages.SendArgs{To: []string{"BlueDog"}, Subject: "two"}); id != 4712 {
 		t.Errorf("the next message is %d", id)
 	}
 }

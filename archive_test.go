@@ -21,6 +21,11 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/documents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -29,7 +34,7 @@ import (
 // mailed is a home in which agents write to each other.
 type mailed struct {
 	home
-	office *mail.Service
+	office *service.Mail
 	log    *notedLog
 }
 
@@ -59,7 +64,7 @@ func newMailed(t testing.TB) *mailed {
 	now := &atomic.Int64{}
 	now.Store(1_772_357_405)
 	m := &mailed{home: newHome(t, now, ""), log: &notedLog{}}
-	m.office = mail.New(m.written(), mail.Config{NoContactEnforcement: true})
+	m.office = service.New(m.written(), mail.Config{NoContactEnforcement: true})
 	return m
 }
 
@@ -90,13 +95,13 @@ func (m *mailed) register(project string, names ...string) {
 	m.t.Helper()
 	c, key := m.caller(project)
 	for _, name := range names {
-		if _, err := m.office.RegisterAgent(m.t.Context(), c, mail.RegisterArgs{ProjectKey: key, Program: "claude-code", Model: "m", Name: name}); err != nil {
+		if _, err := m.office.RegisterAgent(m.t.Context(), c, agents.RegisterArgs{ProjectKey: key, Program: "claude-code", Model: "m", Name: name}); err != nil {
 			m.t.Fatal(err)
 		}
 	}
 }
 
-func (m *mailed) send(project string, a mail.SendArgs) int64 {
+func (m *mailed) send(project string, a messages.SendArgs) int64 {
 	m.t.Helper()
 	id, err := m.trySend(project, a)
 	if err != nil {
@@ -105,7 +110,7 @@ func (m *mailed) send(project string, a mail.SendArgs) int64 {
 	return id
 }
 
-func (m *mailed) trySend(project string, a mail.SendArgs) (int64, error) {
+func (m *mailed) trySend(project string, a messages.SendArgs) (int64, error) {
 	c, key := m.caller(project)
 	a.ProjectKey = key
 	if a.SenderName == "" {
@@ -131,20 +136,20 @@ func (m *mailed) populate(name string) {
 	if err := os.WriteFile(filepath.Join(key, "notes.txt"), []byte("attached\n"), 0o600); err != nil {
 		m.t.Fatal(err)
 	}
-	first := m.send(name, mail.SendArgs{
+	first := m.send(name, messages.SendArgs{
 		To: []string{"BlueDog"}, CC: []string{"RedFox"}, BCC: []string{"QuietOwl"}, Subject: "Build plan", Body: "---\r\n---json\n{}\n", ThreadID: "FEAT-1",
 		AckRequired: true, AttachmentPaths: []string{"notes.txt"},
 	})
-	m.send(name, mail.SendArgs{BCC: []string{"QuietOwl"}, Subject: "../../con: é\u0301", Importance: "urgent"})
-	_, err := m.office.ReplyMessage(ctx, c, mail.ReplyArgs{ProjectKey: key, MessageID: first, SenderName: "BlueDog", Body: "Yes."})
+	m.send(name, messages.SendArgs{BCC: []string{"QuietOwl"}, Subject: "../../con: é\u0301", Importance: "urgent"})
+	_, err := m.office.ReplyMessage(ctx, c, messages.ReplyArgs{ProjectKey: key, MessageID: first, SenderName: "BlueDog", Body: "Yes."})
 	do := func(_ any, failed error) { err = errors.Join(err, failed) }
 	do(m.office.AcknowledgeMessage(ctx, c, key, "QuietOwl", first))
 	do(m.office.MarkMessageRead(ctx, c, key, "BlueDog", first))
-	do(m.office.RequestContact(ctx, c, mail.RequestArgs{ProjectKey: key, FromAgent: "BlueDog", ToAgent: "RedFox", Reason: "x"}))
+	do(m.office.RequestContact(ctx, c, messages.RequestArgs{ProjectKey: key, FromAgent: "BlueDog", ToAgent: "RedFox", Reason: "x"}))
 	do(m.office.SetContactPolicy(ctx, c, key, "RedFox", "contacts_only"))
-	granted, failed := m.office.FileReservationPaths(ctx, c, mail.ReserveArgs{ProjectKey: key, AgentName: "BlueDog", Paths: []string{"src/**", "a b.go"}, Reason: "r"})
+	granted, failed := m.office.FileReservationPaths(ctx, c, reservations.ReserveArgs{ProjectKey: key, AgentName: "BlueDog", Paths: []string{"src/**", "a b.go"}, Reason: "r"})
 	do(granted, failed)
-	do(m.office.ReleaseFileReservations(ctx, c, mail.ReleaseArgs{ProjectKey: key, AgentName: "BlueDog", Paths: []string{"src/**"}}))
+	do(m.office.ReleaseFileReservations(ctx, c, reservations.ReleaseArgs{ProjectKey: key, AgentName: "BlueDog", Paths: []string{"src/**"}}))
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -256,14 +261,14 @@ func (m *mailed) metrics() archive.Metrics {
 }
 
 // documents are all entities of all projects of a store, as JSON by kind and key.
-func documents(t testing.TB, s *store.Store) map[string]string {
+func archivedDocuments(t testing.TB, s *store.Store) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		ids, err := mail.Projects(ctx, tx)
+		ids, err := documents.Projects(ctx, tx)
 		for _, id := range ids {
-			uid, failed := mail.UIDOf(ctx, tx, id)
-			err = errors.Join(err, failed, mail.Every(ctx, tx, uid, func(d mail.Document, files []mail.File) error {
+			uid, failed := documents.UIDOf(ctx, tx, id)
+			err = errors.Join(err, failed, documents.RenderAll(ctx, tx, uid, func(d mail.Document, files []documents.File) error {
 				if d == nil {
 					for _, f := range files {
 						out[id+" digest "+f.Path] = string(f.Content)
@@ -292,7 +297,7 @@ func TestWhatAgentsWriteIsInGitAMomentLater(t *testing.T) {
 		out, err := m.tryGit("shop", "ls-tree", "-r", "--name-only", "main")
 		return err == nil && strings.Contains(out, "agents/BlueDog/profile.json")
 	})
-	id := m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "Build plan"})
+	id := m.send("shop", messages.SendArgs{To: []string{"BlueDog"}, Subject: "Build plan"})
 	began := time.Now()
 	within(t, 20*time.Second, "the message is archived", func() bool {
 		out, err := m.tryGit("shop", "log", "--format=%s", "main")
@@ -322,7 +327,7 @@ func TestADeletedArchiveIsRebuiltAndASecondRebuildWritesNothing(t *testing.T) {
 	m.populate("con")
 	m.sync()
 	m.agrees("shop", "con-p")
-	before := documents(t, m.written())
+	before := archivedDocuments(t, m.written())
 	if err := os.RemoveAll(m.ArchiveDir()); err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +347,7 @@ func TestADeletedArchiveIsRebuiltAndASecondRebuildWritesNothing(t *testing.T) {
 	if first.Written != dry.Written || first.Commits == 0 || second.Written != 0 || second.Commits != 0 || second.Skipped != first.Written+first.Skipped {
 		t.Errorf("rebuilding wrote %+v, then %+v; the dry run said %+v", first, second, dry)
 	}
-	if after := documents(t, m.written()); !reflect.DeepEqual(before, after) {
+	if after := archivedDocuments(t, m.written()); !reflect.DeepEqual(before, after) {
 		t.Error("rebuilding has changed the store")
 	}
 }
@@ -353,7 +358,7 @@ func TestADeletedStoreIsRestoredFromItsArchive(t *testing.T) {
 	m.populate("shop")
 	m.populate("bakery")
 	m.sync()
-	before := documents(t, m.written())
+	before := archivedDocuments(t, m.written())
 	numbers := numbersOf(t, m.written())
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
@@ -369,7 +374,7 @@ func TestADeletedStoreIsRestoredFromItsArchive(t *testing.T) {
 	if err != nil || len(done.Conflicts)+len(done.Unparseable) > 0 || len(done.NotRecoverable) != 3 {
 		t.Fatalf("reindexing: %+v, %v", done, err)
 	}
-	after := documents(t, again.written())
+	after := archivedDocuments(t, again.written())
 	for key := range before {
 		if before[key] != after[key] {
 			t.Errorf("%s was\n%s\nand is\n%s", key, before[key], after[key])
@@ -378,11 +383,11 @@ func TestADeletedStoreIsRestoredFromItsArchive(t *testing.T) {
 	if len(before) != len(after) {
 		t.Errorf("%d entities were, %d are: %v", len(before), len(after), slices.Sorted(maps.Keys(after)))
 	}
-	again.office = mail.New(again.written(), mail.Config{NoContactEnforcement: true})
+	again.office = service.New(again.written(), mail.Config{NoContactEnforcement: true})
 	if got := numbersOf(t, again.written()); !reflect.DeepEqual(got, numbers) {
 		t.Errorf("the highest numbers are %v, want %v", got, numbers)
 	}
-	if id := again.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "Next"}); id != numbers["messages"]+1 {
+	if id := again.send("shop", messages.SendArgs{To: []string{"BlueDog"}, Subject: "Next"}); id != numbers["messages"]+1 {
 		t.Errorf("the next message is %d after %d", id, numbers["messages"])
 	}
 	commits := again.git("bakery", "rev-list", "--count", "main")
@@ -407,7 +412,7 @@ func must[T any](v T, err error) T {
 func numbersOf(t testing.TB, s *store.Store) (out map[string]int64) {
 	t.Helper()
 	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		out, err = mail.Numbers(ctx, tx)
+		out, err = documents.Numbers(ctx, tx)
 		return err
 	})
 	if err != nil {
@@ -423,8 +428,8 @@ func TestABlindCopyIsNamedNowhereOutsideItsFolder(t *testing.T) {
 	m.register("shop", "GreenLake", "BlueDog", "QuietOwl")
 	m.sync()
 	for i := range 5 {
-		m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, BCC: []string{"QuietOwl"}, Subject: fmt.Sprint("step ", i), ThreadID: "t1"})
-		m.send("shop", mail.SendArgs{BCC: []string{"QuietOwl"}, Subject: "alone"})
+		m.send("shop", messages.SendArgs{To: []string{"BlueDog"}, BCC: []string{"QuietOwl"}, Subject: fmt.Sprint("step ", i), ThreadID: "t1"})
+		m.send("shop", messages.SendArgs{BCC: []string{"QuietOwl"}, Subject: "alone"})
 		if i%2 == 0 {
 			m.sync()
 		}
@@ -516,7 +521,7 @@ func TestRecordsAreArchivedAndRestoredBesideMail(t *testing.T) {
 	again.sync()
 	again.git("mill", "show", "main:records/R003-third.md")
 
-	again.office = mail.New(again.written(), mail.Config{NoContactEnforcement: true})
+	again.office = service.New(again.written(), mail.Config{NoContactEnforcement: true})
 	again.register("bakery", "GreenLake", "BlueDog")
 	again.sync()
 	stop = again.follow()

@@ -20,6 +20,8 @@ import (
 	"cairn/internal/copies"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/documents"
+	"cairn/internal/mail/messages"
 	"cairn/internal/observation"
 	"cairn/internal/store"
 )
@@ -108,7 +110,7 @@ func TestABackupBringsBackStoreMailAndArchive(t *testing.T) {
 				t.Errorf("%s: %s is not there", name, dir)
 			}
 		}
-		sent, err := target.mailService().SendMessage(t.Context(), mail.Caller{Owner: true}, mail.SendArgs{
+		sent, err := target.mailService().SendMessage(t.Context(), mail.Caller{Owner: true}, messages.SendArgs{
 			ProjectKey: "shop", SenderName: "GreenLake", To: []string{"BlueDog"}, Subject: "again",
 		})
 		if err != nil || sent.Deliveries[0].Payload.ID != 100_004 {
@@ -128,7 +130,7 @@ func TestNumbersGoOnAboveAllThatWereSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
-		return mail.RaiseNumbers(ctx, tx, map[string]int64{"agents": 700_000})
+		return documents.RaiseNumbers(ctx, tx, map[string]int64{"agents": 700_000})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/fault"
-	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -111,7 +111,7 @@ func open(c Config, openStore func(context.Context, store.Config) (*store.Store,
 	if k.observationConfig, err = k.settings.observationConfig(c.Home); err != nil {
 		return nil, filterFault(err, c.Dir, k.location.Root)
 	}
-	k.observationConfig.Kept = []observation.Keeper{record.Kept, mail.Kept}
+	k.observationConfig.Kept = []observation.Keeper{record.Kept, agents.Kept}
 	return k, nil
 }
 

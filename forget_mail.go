@@ -9,26 +9,27 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/documents"
 	"cairn/internal/observation"
 	"cairn/internal/store"
 )
 
 // MailPurgeResult is the result of a purge of mail or of its dry run.
 type MailPurgeResult struct {
-	mail.PurgeResult
+	documents.PurgeResult
 	Backups  int            `json:"backups"`  // deleted copies of the store
 	Behind   []store.Behind `json:"behind"`   // followers that have not processed it yet
 	Archives []string       `json:"archives"` // folders whose Git history contains the files until it is rewritten
 }
 
-// PurgeMail purges messages; see mail.Service.Purge. It clears their bytes from the disk,
+// PurgeMail purges messages; see service.Mail.Purge. It clears their bytes from the disk,
 // as Purge does. It also updates the existing archives, so that their latest commits
 // contain tombstones instead of the files. PurgeMail sets the location of the call.
 //
 // Errors: those of mail's Purge, and NotFound with store.CodeMissing. After errors of
 // clearing the disk and of the archives, the result reports what was deleted.
-func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done MailPurgeResult, err error) {
-	done = MailPurgeResult{PurgeResult: mail.PurgeResult{Projects: []string{}}, Behind: []store.Behind{}, Archives: []string{}}
+func (c *Cairn) PurgeMail(ctx context.Context, a documents.PurgeArgs) (done MailPurgeResult, err error) {
+	done = MailPurgeResult{PurgeResult: documents.PurgeResult{Projects: []string{}}, Behind: []store.Behind{}, Archives: []string{}}
 	s, err := c.opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")

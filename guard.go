@@ -12,13 +12,16 @@ import (
 	"cairn/internal/guard"
 	"cairn/internal/harness"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
 // mailService returns the mail part for a store, which may be nil.
-func (c *Cairn) mailService(s *store.Store) *mail.Service {
+func (c *Cairn) mailService(s *store.Store) *service.Mail {
 	config := c.settings.work.mailConfig()
 	config.Filter, config.DataFolder = c.observationConfig.Filter, c.config.Dir
 	config.Commits, config.Archive = c.commits, mailArchive()
@@ -33,7 +36,7 @@ func (c *Cairn) mailService(s *store.Store) *mail.Service {
 		}
 		return all, err
 	}
-	return mail.New(s, config)
+	return service.New(s, config)
 }
 
 // mailArchive returns the archive functions that the mail part needs.
@@ -81,7 +84,7 @@ func (c *Cairn) commits(ctx context.Context, root string, since time.Time) (all 
 // Guard returns the guard of commits and pushes for the working directory.
 func (c *Cairn) Guard() *guard.Service {
 	return &guard.Service{
-		Mail: func(ctx context.Context) (*mail.Service, bool, error) {
+		Mail: func(ctx context.Context) (*service.Mail, bool, error) {
 			s, err := c.opened(ctx, false)
 			return c.mailService(s), s != nil, err
 		},
@@ -114,7 +117,7 @@ func (c *Cairn) guardEdits(ctx context.Context, e *observation.Event) harness.Gu
 	case len(found.Obstacles) == 0:
 		return harness.GuardDecision{}
 	}
-	v := harness.GuardDecision{Decision: harness.Ask, Reason: mail.GuardText(found.Obstacles, c.location, found.Names...)}
+	v := harness.GuardDecision{Decision: harness.Ask, Reason: reservations.GuardText(found.Obstacles, c.location, found.Names...)}
 	if mode == guard.Block {
 		v.Decision = harness.Deny
 	}
@@ -122,15 +125,15 @@ func (c *Cairn) guardEdits(ctx context.Context, e *observation.Event) harness.Gu
 }
 
 // reservationConflicts returns the reservations of other agents that cover the paths.
-func (c *Cairn) reservationConflicts(ctx context.Context, e *observation.Event, paths []string) (mail.Guarded, error) {
+func (c *Cairn) reservationConflicts(ctx context.Context, e *observation.Event, paths []string) (reservations.Guarded, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
-		return mail.Guarded{}, err
+		return reservations.Guarded{}, err
 	}
 	limit := c.settings.work.Guard.time(len(paths))
 	limited, stop := withCPULimit(ctx, limit, limit+guardWallLimit)
 	defer stop()
-	return c.mailService(s).Guard(limited, mail.GuardArgs{Session: e.Session, Agent: c.config.Agent, Place: c.location, Paths: paths})
+	return c.mailService(s).Guard(limited, reservations.GuardArgs{Session: e.Session, Agent: c.config.Agent, Place: c.location, Paths: paths})
 }
 
 // editedFiles returns the files that an event's calls change.
@@ -168,14 +171,14 @@ func (c *Cairn) runMail(ctx context.Context, e *observation.Event, q project.Pro
 	if isOff(c.settings.work.Mail.Notices) {
 		return "", nil
 	}
-	return o.Notices(ctx, mail.NoticeArgs{
+	return o.Notices(ctx, service.NoticeArgs{
 		Session: e.Session, Event: e.Source, Often: often, Mute: e.AgentID != "" || !harness.Listens(*e),
 	})
 }
 
 // beginSession gives a session the agents of its lineage, and releases the reservations
 // that no session has taken over.
-func (c *Cairn) beginSession(ctx context.Context, o *mail.Service, e *observation.Event) error {
+func (c *Cairn) beginSession(ctx context.Context, o *service.Mail, e *observation.Event) error {
 	if err := o.BeginSession(ctx, e.Session, c.config.Agent != ""); err != nil {
 		return err
 	}
@@ -185,18 +188,18 @@ func (c *Cairn) beginSession(ctx context.Context, o *mail.Service, e *observatio
 
 // bind binds a session to the agent of CAIRN_AGENT. After a call of a mail tool it binds
 // the session to the agent of the call.
-func (c *Cairn) bind(ctx context.Context, o *mail.Service, e *observation.Event, q project.Project) error {
+func (c *Cairn) bind(ctx context.Context, o *service.Mail, e *observation.Event, q project.Project) error {
 	if e.Source != "PostToolUse" {
 		if c.config.Agent == "" {
 			return nil
 		}
-		return o.Bind(ctx, mail.Caller{Place: c.location}, q, mail.Binding{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment})
+		return o.Bind(ctx, mail.Caller{Place: c.location}, q, agents.Binding{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment})
 	}
 	if e.Kind != observation.Touch || len(e.Calls) != 1 || e.Calls[0].Failed || e.Calls[0].Result == "" {
 		return nil
 	}
 	call := &e.Calls[0]
-	return o.BindObservedCall(ctx, q, mail.ObservedCall{
+	return o.BindObservedCall(ctx, q, agents.ObservedCall{
 		Session: e.Session, Place: c.location, Tool: call.Method, Result: call.Result,
 		Argument: func(name string) string {
 			i := slices.IndexFunc(call.Args, func(a observation.Arg) bool { return a.Name == name })
@@ -210,7 +213,7 @@ func (c *Cairn) bind(ctx context.Context, o *mail.Service, e *observation.Event,
 
 // lease reserves the files of an announced edit, if the setting is on and no other agent
 // has reserved them.
-func (c *Cairn) lease(ctx context.Context, o *mail.Service, e *observation.Event, v harness.GuardDecision) error {
+func (c *Cairn) lease(ctx context.Context, o *service.Mail, e *observation.Event, v harness.GuardDecision) error {
 	paths := editedFiles(e)
 	if !value(c.settings.work.Guard.AutoReserve) || v.Decision != "" || len(paths) == 0 {
 		return nil
@@ -218,7 +221,7 @@ func (c *Cairn) lease(ctx context.Context, o *mail.Service, e *observation.Event
 	for i, p := range paths {
 		paths[i] = filepath.Clean(c.location.Absolute(p))
 	}
-	_, err := o.Lease(ctx, mail.LeaseArgs{
+	_, err := o.Lease(ctx, reservations.LeaseArgs{
 		Session: e.Session, Program: programOf(e.Harness), Model: e.Model, Agent: c.config.Agent, Place: c.location, Paths: paths,
 		TTL: c.settings.work.Guard.lease(),
 	})

@@ -23,7 +23,8 @@ type room struct {
 }
 
 const (
-	parts  = "internal/observation internal/record internal/mail internal/memory"
+	parts = "internal/observation internal/record internal/memory internal/mail internal/mail/agents internal/mail/messages " +
+		"internal/mail/reservations internal/mail/documents internal/mail/service"
 	allBut = "all but "
 )
 

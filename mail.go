@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 )
 
@@ -26,7 +27,7 @@ func (m Mail) Cairn() *Cairn { return m.cairn }
 //
 // Errors: those of ask; those of mail.Fault for a store that cannot be opened, and
 // RESOURCE_BUSY when mail.call_timeout has passed.
-func (m Mail) Read(ctx context.Context, c mail.Caller, ask func(context.Context, *mail.Service, mail.Caller) error) error {
+func (m Mail) Read(ctx context.Context, c mail.Caller, ask func(context.Context, *service.Mail, mail.Caller) error) error {
 	return m.withTimeout(ctx, func(ctx context.Context) error {
 		o, _, err := m.mailService(ctx, false)
 		if err != nil {
@@ -45,16 +46,16 @@ func (m Mail) Read(ctx context.Context, c mail.Caller, ask func(context.Context,
 // client: then only the home directory is added.
 //
 // Errors: those of Read.
-func (m Mail) Write(ctx context.Context, c mail.Caller, do func(context.Context, *mail.Service, mail.Caller) error) error {
+func (m Mail) Write(ctx context.Context, c mail.Caller, do func(context.Context, *service.Mail, mail.Caller) error) error {
 	return m.withTimeout(ctx, func(ctx context.Context) error {
 		c := m.completeCaller(c)
-		return tryThenCreate(func(make bool) (*mail.Service, bool, error) { return m.mailService(ctx, make) },
-			func(o *mail.Service) error { return do(ctx, o, c) })
+		return tryThenCreate(func(make bool) (*service.Mail, bool, error) { return m.mailService(ctx, make) },
+			func(o *service.Mail) error { return do(ctx, o, c) })
 	})
 }
 
 // mailService opens the mail; there is false if there is no store.
-func (m Mail) mailService(ctx context.Context, make bool) (o *mail.Service, there bool, err error) {
+func (m Mail) mailService(ctx context.Context, make bool) (o *service.Mail, there bool, err error) {
 	s, err := m.cairn.opened(ctx, make)
 	if err != nil {
 		return nil, false, mail.Fault(err)

@@ -13,6 +13,10 @@ import (
 	"cairn/internal/exchange"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/store"
@@ -21,13 +25,13 @@ import (
 )
 
 // office is the mail of a home.
-func (h home) mailService() *mail.Service {
+func (h home) mailService() *service.Mail {
 	h.t.Helper()
 	s, err := h.Store(context.Background())
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return mail.New(s, mail.Config{Filter: h.observationConfig.Filter})
+	return service.New(s, mail.Config{Filter: h.observationConfig.Filter})
 }
 
 // mailStep does one thing to the mail; that it may be refused is part of it.
@@ -40,9 +44,9 @@ func (x *history) mailStep() {
 	var err error
 	switch rapid.IntRange(0, 11).Draw(x.T, "mail") {
 	case 0, 1:
-		_, err = o.RegisterAgent(ctx, c, mail.RegisterArgs{ProjectKey: key, Program: "claude-code", Model: pick(x.T, "model", "m1", "m2"), Name: me, TaskDescription: x.words()})
+		_, err = o.RegisterAgent(ctx, c, agents.RegisterArgs{ProjectKey: key, Program: "claude-code", Model: pick(x.T, "model", "m1", "m2"), Name: me, TaskDescription: x.words()})
 	case 2, 3, 4:
-		a := mail.SendArgs{
+		a := messages.SendArgs{
 			ProjectKey: key, SenderName: me, To: []string{you}, Subject: x.words(), Body: x.body(), Importance: pick(x.T, "importance", "", "urgent"),
 			AckRequired: rapid.Bool().Draw(x.T, "ack"), ThreadID: pick(x.T, "thread", "", "FEAT-1", "feat-1", "con"), Topic: pick(x.T, "topic", "", "build"),
 		}
@@ -60,22 +64,22 @@ func (x *history) mailStep() {
 		}
 		_, err = o.SendMessage(ctx, c, a)
 	case 5:
-		_, err = o.ReplyMessage(ctx, c, mail.ReplyArgs{ProjectKey: key, MessageID: id, SenderName: me, Body: x.body()})
+		_, err = o.ReplyMessage(ctx, c, messages.ReplyArgs{ProjectKey: key, MessageID: id, SenderName: me, Body: x.body()})
 	case 6:
 		_, err = o.MarkMessageRead(ctx, c, key, me, id)
 	case 7:
 		_, err = o.AcknowledgeMessage(ctx, c, key, me, id)
 	case 8:
 		other := pick(x.T, "other project", "", x.shop, x.works)
-		if _, err = o.RequestContact(ctx, c, mail.RequestArgs{ProjectKey: key, FromAgent: me, ToAgent: you, ToProject: other, Reason: x.words()}); err == nil && other != "" {
-			_, err = o.RespondContact(ctx, c, mail.RespondArgs{ProjectKey: other, ToAgent: you, FromAgent: me, FromProject: key, Accept: rapid.Bool().Draw(x.T, "accept")})
+		if _, err = o.RequestContact(ctx, c, messages.RequestArgs{ProjectKey: key, FromAgent: me, ToAgent: you, ToProject: other, Reason: x.words()}); err == nil && other != "" {
+			_, err = o.RespondContact(ctx, c, messages.RespondArgs{ProjectKey: other, ToAgent: you, FromAgent: me, FromProject: key, Accept: rapid.Bool().Draw(x.T, "accept")})
 		}
 	case 9:
-		_, err = o.FileReservationPaths(ctx, c, mail.ReserveArgs{ProjectKey: key, AgentName: me, Paths: []string{pick(x.T, "path", "src/**", "a.go", "docs/*.md")}, Reason: x.words()})
+		_, err = o.FileReservationPaths(ctx, c, reservations.ReserveArgs{ProjectKey: key, AgentName: me, Paths: []string{pick(x.T, "path", "src/**", "a.go", "docs/*.md")}, Reason: x.words()})
 	case 10:
-		_, err = o.ReleaseFileReservations(ctx, c, mail.ReleaseArgs{ProjectKey: key, AgentName: me})
+		_, err = o.ReleaseFileReservations(ctx, c, reservations.ReleaseArgs{ProjectKey: key, AgentName: me})
 	default:
-		_, err = o.RetireAgent(ctx, c, mail.RetireArgs{ProjectKey: key, AgentName: me})
+		_, err = o.RetireAgent(ctx, c, agents.RetireArgs{ProjectKey: key, AgentName: me})
 	}
 	x.fine(err, fault.NotFound, fault.Invalid, fault.Conflict, fault.Denied)
 }
@@ -102,22 +106,22 @@ func runMail(t testing.TB, h home, shop string, from, to string) {
 		}
 	}
 	for _, name := range []string{from, to, "RedFox"} {
-		fine(o.RegisterAgent(ctx, c, mail.RegisterArgs{ProjectKey: shop, Program: "codex", Model: "m", Name: name}))
+		fine(o.RegisterAgent(ctx, c, agents.RegisterArgs{ProjectKey: shop, Program: "codex", Model: "m", Name: name}))
 	}
 	put(t, filepath.Join(shop, "plan.txt"), "what comes first\n", 0o600)
 	put(t, filepath.Join(shop, "logo.png"), "\x89PNG\r\n\x1a\nnot really", 0o600)
-	sent, err := o.SendMessage(ctx, c, mail.SendArgs{
+	sent, err := o.SendMessage(ctx, c, messages.SendArgs{
 		ProjectKey: shop, SenderName: from, To: []string{to}, BCC: []string{"RedFox"}, Subject: "Plan", Body: "---\nsee `a.go`\r\n", AckRequired: true,
 		AttachmentPaths: []string{"plan.txt", "logo.png"},
 	})
 	fine(sent, err)
 	id := sent.Deliveries[0].Payload.ID
-	fine(o.ReplyMessage(ctx, c, mail.ReplyArgs{ProjectKey: shop, MessageID: id, SenderName: to, Body: "yes"}))
+	fine(o.ReplyMessage(ctx, c, messages.ReplyArgs{ProjectKey: shop, MessageID: id, SenderName: to, Body: "yes"}))
 	fine(o.AcknowledgeMessage(ctx, c, shop, to, id))
-	fine(o.RequestContact(ctx, c, mail.RequestArgs{ProjectKey: shop, FromAgent: from, ToAgent: to, Reason: "work"}))
-	fine(o.FileReservationPaths(ctx, c, mail.ReserveArgs{ProjectKey: shop, AgentName: from, Paths: []string{"src/**"}}))
-	fine(o.FileReservationPaths(ctx, c, mail.ReserveArgs{ProjectKey: shop, AgentName: from, Paths: []string{"b/**"}}))
-	fine(o.ReleaseFileReservations(ctx, c, mail.ReleaseArgs{ProjectKey: shop, AgentName: from, Paths: []string{"b/**"}}))
+	fine(o.RequestContact(ctx, c, messages.RequestArgs{ProjectKey: shop, FromAgent: from, ToAgent: to, Reason: "work"}))
+	fine(o.FileReservationPaths(ctx, c, reservations.ReserveArgs{ProjectKey: shop, AgentName: from, Paths: []string{"src/**"}}))
+	fine(o.FileReservationPaths(ctx, c, reservations.ReserveArgs{ProjectKey: shop, AgentName: from, Paths: []string{"b/**"}}))
+	fine(o.ReleaseFileReservations(ctx, c, reservations.ReleaseArgs{ProjectKey: shop, AgentName: from, Paths: []string{"b/**"}}))
 }
 
 // mailLines are the lines of mail of an export.
@@ -219,7 +223,7 @@ func TestNumbersThatAreTakenAreGivenAnewAndThreadsFollow(t *testing.T) {
 		t.Error("the mail that was there has changed")
 	}
 	o := target.mailService()
-	hits, err := o.SearchMessages(t.Context(), mail.Caller{Owner: true}, mail.SearchArgs{ProjectKey: "shop", Query: "Plan"})
+	hits, err := o.SearchMessages(t.Context(), mail.Caller{Owner: true}, messages.SearchArgs{ProjectKey: "shop", Query: "Plan"})
 	if err != nil || len(hits.Result) != 2 {
 		t.Fatalf("%v: %+v", err, hits)
 	}
@@ -378,7 +382,7 @@ func TestAMergeMovesMailOnlyIntoAProjectWithoutAny(t *testing.T) {
 		t.Errorf("the mail is\n%s\nwas\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
 	}
 	o := h.mailService()
-	if got, err := o.Whois(t.Context(), mail.Caller{Owner: true}, mail.WhoisArgs{ProjectKey: "shop", AgentName: "GreenLake"}); err != nil || got.Name != "GreenLake" {
+	if got, err := o.Whois(t.Context(), mail.Caller{Owner: true}, agents.WhoisArgs{ProjectKey: "shop", AgentName: "GreenLake"}); err != nil || got.Name != "GreenLake" {
 		t.Errorf("%v, %+v", err, got)
 	}
 	notes := filepath.Join(h.dir, "notes")

@@ -11,6 +11,10 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/memory"
 	"cairn/internal/memory/rules"
 	"cairn/internal/record"
@@ -31,8 +35,8 @@ func newPast(t *testing.T, seed uint64) *past {
 	p := &past{home: h, Rand: rand.New(rand.NewPCG(seed, 0)), shop: filepath.Join(h.dir, "shop")}
 	put(t, filepath.Join(p.shop, ".git", "HEAD"), "ref: refs/heads/main\n", 0o600)
 	for _, name := range pastAgents {
-		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
-			_, err := o.RegisterAgent(ctx, c, mail.RegisterArgs{ProjectKey: p.shop, Program: "codex", Model: "m", Name: name})
+		p.mail(func(ctx context.Context, o *service.Mail, c mail.Caller) error {
+			_, err := o.RegisterAgent(ctx, c, agents.RegisterArgs{ProjectKey: p.shop, Program: "codex", Model: "m", Name: name})
 			return err
 		})
 	}
@@ -52,7 +56,7 @@ func (p *past) fine(err error) {
 	}
 }
 
-func (p *past) mail(do func(context.Context, *mail.Service, mail.Caller) error) {
+func (p *past) mail(do func(context.Context, *service.Mail, mail.Caller) error) {
 	p.t.Helper()
 	p.fine(p.Mail().Write(p.t.Context(), mail.Caller{Owner: true}, do))
 }
@@ -64,43 +68,43 @@ func (p *past) step() {
 	id := int64(1 + p.IntN(60))
 	switch p.IntN(20) {
 	case 0, 1, 2, 3:
-		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
-			_, err := o.SendMessage(ctx, c, mail.SendArgs{
+		p.mail(func(ctx context.Context, o *service.Mail, c mail.Caller) error {
+			_, err := o.SendMessage(ctx, c, messages.SendArgs{
 				ProjectKey: p.shop, SenderName: me, To: []string{you}, Subject: fmt.Sprint("subject ", p.IntN(100)), Body: "text",
 				Importance: p.one("", "high", "urgent"), Topic: p.one("", "build"), AckRequired: p.IntN(2) == 0,
 			})
 			return err
 		})
 	case 4, 5, 6:
-		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
+		p.mail(func(ctx context.Context, o *service.Mail, c mail.Caller) error {
 			_, err := o.MarkMessageRead(ctx, c, p.shop, me, id)
 			return err
 		})
 	case 7:
-		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
+		p.mail(func(ctx context.Context, o *service.Mail, c mail.Caller) error {
 			_, err := o.AcknowledgeMessage(ctx, c, p.shop, me, id)
 			return err
 		})
 	case 8, 9, 10:
-		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
-			_, err := o.FileReservationPaths(ctx, c, mail.ReserveArgs{
+		p.mail(func(ctx context.Context, o *service.Mail, c mail.Caller) error {
+			_, err := o.FileReservationPaths(ctx, c, reservations.ReserveArgs{
 				ProjectKey: p.shop, AgentName: me, Paths: []string{p.one("src/**", "a.go", "docs/*.md", "b/c")}, Shared: p.IntN(2) == 0,
 				TTLSeconds: new(int64(60 + p.IntN(4000))), Reason: "work",
 			})
 			return err
 		})
 	case 11:
-		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
-			_, err := o.RenewFileReservations(ctx, c, mail.RenewArgs{ProjectKey: p.shop, AgentName: me})
+		p.mail(func(ctx context.Context, o *service.Mail, c mail.Caller) error {
+			_, err := o.RenewFileReservations(ctx, c, reservations.RenewArgs{ProjectKey: p.shop, AgentName: me})
 			return err
 		})
 	case 12:
-		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
-			_, err := o.ReleaseFileReservations(ctx, c, mail.ReleaseArgs{ProjectKey: p.shop, AgentName: me, IDs: []int64{id}})
+		p.mail(func(ctx context.Context, o *service.Mail, c mail.Caller) error {
+			_, err := o.ReleaseFileReservations(ctx, c, reservations.ReleaseArgs{ProjectKey: p.shop, AgentName: me, IDs: []int64{id}})
 			return err
 		})
 	case 13:
-		p.mail(func(ctx context.Context, o *mail.Service, _ mail.Caller) error {
+		p.mail(func(ctx context.Context, o *service.Mail, _ mail.Caller) error {
 			_, err := o.SweepReservations(ctx)
 			return err
 		})
@@ -147,8 +151,8 @@ func (p *past) state(at string, withRecords bool) string {
 	p.t.Helper()
 	var all []any
 	keep := func(v any, err error) error { all = append(all, v); return err }
-	p.fine(p.Mail().Read(p.t.Context(), mail.Caller{Owner: true}, func(ctx context.Context, o *mail.Service, c mail.Caller) error {
-		for i, a := range []mail.InboxArgs{{}, {UnreadOnly: true}, {UnreadOnly: true, Limit: new(3)}, {UrgentOnly: true, IncludeBodies: true}, {Topic: "build", UnreadOnly: true, UrgentOnly: true}} {
+	p.fine(p.Mail().Read(p.t.Context(), mail.Caller{Owner: true}, func(ctx context.Context, o *service.Mail, c mail.Caller) error {
+		for i, a := range []messages.InboxArgs{{}, {UnreadOnly: true}, {UnreadOnly: true, Limit: new(3)}, {UrgentOnly: true, IncludeBodies: true}, {Topic: "build", UnreadOnly: true, UrgentOnly: true}} {
 			a.ProjectKey, a.AgentName, a.At = p.shop, pastAgents[i%len(pastAgents)], at
 			box, err := o.Inbox(ctx, c, a)
 			box.At = nil
@@ -156,7 +160,7 @@ func (p *past) state(at string, withRecords bool) string {
 				return err
 			}
 		}
-		sent, err := o.Outbox(ctx, c, mail.InboxArgs{ProjectKey: p.shop, AgentName: pastAgents[0], At: at})
+		sent, err := o.Outbox(ctx, c, messages.InboxArgs{ProjectKey: p.shop, AgentName: pastAgents[0], At: at})
 		sent.At = nil
 		if err := keep(sent, err); err != nil {
 			return err
@@ -168,7 +172,7 @@ func (p *past) state(at string, withRecords bool) string {
 				list, err = then.Result, failed
 			}
 			for i := range list {
-				list[i].Stale, list[i].HolderActivity = false, mail.HolderActivity{}
+				list[i].Stale, list[i].HolderActivity = false, reservations.HolderActivity{}
 			}
 			if err := keep(list, err); err != nil {
 				return err

@@ -3,23 +3,23 @@ package cairn
 import (
 	"context"
 
-	"cairn/internal/mail"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
 // StatusLine is the content of the status line of an agent program.
 type StatusLine struct {
-	Session string        `json:"session"` // "" if no session is known here
-	Project string        `json:"project"` // of the session, else of the working directory; "" if unknown
-	Rows    int64         `json:"rows"`    // number of the session's observations
-	Agents  []mail.Acting `json:"agents"`  // the agents that the session acts as; never nil
+	Session string           `json:"session"` // "" if no session is known here
+	Project string           `json:"project"` // of the session, else of the working directory; "" if unknown
+	Rows    int64            `json:"rows"`    // number of the session's observations
+	Agents  []service.Acting `json:"agents"`  // the agents that the session acts as; never nil
 }
 
 // StatusLine describes a session; "" means the session that runs this process. It writes
 // nothing. An unknown session and a missing store are not errors.
 func (c *Cairn) StatusLine(ctx context.Context, session string) (line StatusLine, err error) {
-	line.Agents = []mail.Acting{}
+	line.Agents = []service.Acting{}
 	if line.Session = session; session == "" {
 		if line.Session, err = c.CurrentSession(ctx); err != nil {
 			return line, err

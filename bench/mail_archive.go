@@ -16,7 +16,8 @@ import (
 
 	"cairn"
 	"cairn/internal/archive"
-	"cairn/internal/mail"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/service"
 	"cairn/internal/store"
 )
 
@@ -81,7 +82,7 @@ func (b *bench) mailArchive(ctx context.Context) (err error) {
 type growing struct {
 	c      *cairn.Cairn
 	store  *store.Store
-	office *mail.Service
+	office *service.Mail
 	root   string
 	names  []string
 	dir    string // its archive
@@ -175,7 +176,7 @@ func (g *growing) send(ctx context.Context, n int) error {
 		all.Go(func() {
 			for i := caller; i < n && errs[caller] == nil; i += callers {
 				m := g.sent + i
-				_, errs[caller] = g.office.SendMessage(ctx, ownerOf(g.root), mail.SendArgs{
+				_, errs[caller] = g.office.SendMessage(ctx, ownerOf(g.root), messages.SendArgs{
 					ProjectKey: g.root, SenderName: g.names[m%20], To: []string{g.names[(m*7+1)%20]}, Subject: fmt.Sprint("step ", m), Body: body,
 				})
 			}

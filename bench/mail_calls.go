@@ -29,12 +29,12 @@ func mailBars() []mailBar {
 
 // mailCalls measures calls one by one, in process, by the benchmarks of the room.
 func (b *bench) mailCalls(ctx context.Context) error {
-	b.say("  benchmarks of internal/mail")
+	b.say("  benchmarks of internal/mail/service")
 	times := 200
 	if b.quick {
 		times = 100
 	}
-	measured, err := goBenchmarks(ctx, "cairn/internal/mail", "AmongManyMessages|Reserve|Guard", fmt.Sprint(times, "x"))
+	measured, err := goBenchmarks(ctx, "cairn/internal/mail/service", "AmongManyMessages|Reserve|Guard", fmt.Sprint(times, "x"))
 	if err != nil {
 		return err
 	}

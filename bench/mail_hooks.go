@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"cairn/bench/workload"
-	"cairn/internal/mail"
+	"cairn/internal/mail/reservations"
 	"cairn/internal/store"
 )
 
@@ -118,7 +118,7 @@ func (b *bench) reserved(ctx context.Context, home string) (root string, err err
 				paths = append(paths, fmt.Sprintf("src/pkg%d/f%d.go", dir, n))
 			}
 		}
-		if _, err := office.FileReservationPaths(ctx, ownerOf(root), mail.ReserveArgs{ProjectKey: root, AgentName: names[0], Paths: paths}); err != nil {
+		if _, err := office.FileReservationPaths(ctx, ownerOf(root), reservations.ReserveArgs{ProjectKey: root, AgentName: names[0], Paths: paths}); err != nil {
 			return "", err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"cairn/internal/mail"
+	"cairn/internal/mail/messages"
 	"cairn/internal/store"
 )
 
@@ -27,7 +27,7 @@ func TestALedgerFindsWhatAStoreHasLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent, err := office.SendMessage(t.Context(), ownerOf(root), mail.SendArgs{ProjectKey: root, SenderName: names[0], To: names[1:], Subject: "one"})
+	sent, err := office.SendMessage(t.Context(), ownerOf(root), messages.SendArgs{ProjectKey: root, SenderName: names[0], To: names[1:], Subject: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestBenchmarksOfGoAreRead(t *testing.T) {
 	if _, err := readBenchmarks("BenchmarkReserve 200 x p99-ms\n"); err == nil {
 		t.Error("read what is no number")
 	}
-	room := filepath.Join("..", "internal", "mail")
+	room := filepath.Join("..", "internal", "mail", "service")
 	var source strings.Builder
 	for _, name := range []string{"crowded_test.go", "guard_test.go", "reserve_test.go"} {
 		text, err := os.ReadFile(filepath.Join(room, name))

@@ -9,11 +9,13 @@ import (
 	"strconv"
 	"time"
 
+	"cairn/bench/baresqlite"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 	"cairn/internal/store"
-
-	"cairn/bench/baresqlite"
 )
 
 // mailWrites measures durable writes of as many callers as mail §11 names, from a bare
@@ -97,7 +99,7 @@ func (b *bench) mailCommittings(ctx context.Context, dir string) (all []*committ
 			return appendSmall(ctx, s, store.Full, caller, n)
 		}},
 		{name: fmt.Sprintf("messages in process, %d callers", mailCallers), callers: mailCallers, do: func(ctx context.Context, caller, n int) error {
-			_, err := office.SendMessage(ctx, ownerOf(root), mail.SendArgs{
+			_, err := office.SendMessage(ctx, ownerOf(root), messages.SendArgs{
 				ProjectKey: root, SenderName: names[caller%20], To: []string{names[(caller+n)%20]}, Subject: strconv.Itoa(n), Body: text,
 			})
 			return err
@@ -115,14 +117,14 @@ func ownerOf(home string) mail.Caller {
 }
 
 // office is the mail of a store, with agents in one project.
-func (b *bench) office(ctx context.Context, s *store.Store, root string, agents int) (*mail.Service, string, []string, error) {
+func (b *bench) office(ctx context.Context, s *store.Store, root string, count int) (*service.Mail, string, []string, error) {
 	if err := makeRepository(root); err != nil {
 		return nil, "", nil, err
 	}
-	o := mail.New(s, mail.Config{})
+	o := service.New(s, mail.Config{})
 	var names []string
-	for range agents {
-		a, err := o.RegisterAgent(ctx, ownerOf(root), mail.RegisterArgs{ProjectKey: root, Program: "codex", Model: "m1"})
+	for range count {
+		a, err := o.RegisterAgent(ctx, ownerOf(root), agents.RegisterArgs{ProjectKey: root, Program: "codex", Model: "m1"})
 		if err != nil {
 			return nil, "", nil, err
 		}

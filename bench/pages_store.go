@@ -5,14 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"cairn"
 	"cairn/bench/workload"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/redact"
@@ -76,7 +84,7 @@ func (b *bench) fillPages(ctx context.Context, path string, n int) (most string,
 	defer func() { err = errors.Join(err, s.Close()) }()
 	f := pagesFiller{
 		load: b.load, home: filepath.Dir(path), ids: make([]string, len(b.load.Projects)), agents: make([][]string, len(b.load.Projects)),
-		mail: mail.New(s, mail.Config{Filter: filter}), records: record.New(s, record.Config{Filter: filter}),
+		mail: service.New(s, mail.Config{Filter: filter}), records: record.New(s, record.Config{Filter: filter}),
 	}
 	if err := f.register(ctx); err != nil {
 		return "", err
@@ -97,7 +105,7 @@ type pagesFiller struct {
 	home    string
 	ids     []string   // of the projects
 	agents  [][]string // their names, by project
-	mail    *mail.Service
+	mail    *service.Mail
 	records *record.Service
 }
 
@@ -109,12 +117,12 @@ func (f *pagesFiller) by() mail.Caller {
 func (f *pagesFiller) register(ctx context.Context) error {
 	for p, r := range f.load.Projects {
 		for i := range pagesAgents {
-			agent, err := f.mail.RegisterAgent(ctx, f.by(), mail.RegisterArgs{ProjectKey: r.Root, Program: "codex", Model: "m"})
+			agent, err := f.mail.RegisterAgent(ctx, f.by(), agents.RegisterArgs{ProjectKey: r.Root, Program: "codex", Model: "m"})
 			if err != nil {
 				return err
 			}
 			f.agents[p] = append(f.agents[p], agent.Name)
-			if _, err := f.mail.FileReservationPaths(ctx, f.by(), mail.ReserveArgs{ProjectKey: r.Root, AgentName: agent.Name, Paths: []string{fmt.Sprintf("src/part%d/**", i)}}); err != nil {
+			if _, err := f.mail.FileReservationPaths(ctx, f.by(), reservations.ReserveArgs{ProjectKey: r.Root, AgentName: agent.Name, Paths: []string{fmt.Sprintf("src/part%d/**", i)}}); err != nil {
 				return err
 			}
 		}
@@ -177,7 +185,7 @@ func (f *pagesFiller) text(r *rand.Rand, n int) string { return prose(r, f.load.
 func (f *pagesFiller) writeMessages(ctx context.Context, r *rand.Rand, p, n int) error {
 	for range n {
 		from, to := r.IntN(pagesAgents), r.IntN(pagesAgents)
-		sent, err := f.mail.SendMessage(ctx, f.by(), mail.SendArgs{
+		sent, err := f.mail.SendMessage(ctx, f.by(), messages.SendArgs{
 			ProjectKey: f.load.Projects[p].Root, SenderName: f.agents[p][from], To: []string{f.agents[p][to]},
 			Subject: f.text(r, 5), Body: f.text(r, 60), ThreadID: fmt.Sprintf("T-%d", r.IntN(2000)), AckRequired: r.IntN(10) == 0,
 		})
@@ -229,4 +237,45 @@ func (f *pagesFiller) createRecord(ctx context.Context, c record.Caller, r *rand
 	}
 	created, err := f.records.Create(ctx, a)
 	return created.Record.ID, err
+}
+
+// plantFile writes a file of 3,000 lines where a project has one that agents edited, commits it in
+// pieces, and returns the address of its page.
+func (b *bench) plantFile(ctx context.Context, projectID, path string) (address string, err error) {
+	i := slices.IndexFunc(b.load.Projects, func(r workload.Repository) bool {
+		return slices.ContainsFunc(r.Files, func(f string) bool { return f == filepath.Join(r.Root, filepath.FromSlash(path)) })
+	})
+	if i < 0 {
+		return "", fmt.Errorf("no repository has %s of %s", path, projectID)
+	}
+	root := b.load.Projects[i].Root
+	git := func(args ...string) error {
+		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", root, "-c", "user.name=Ana", "-c", "user.email=ana@example.org"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %v: %w: %s", args, err, out)
+		}
+		return nil
+	}
+	if err := git("init", "--quiet"); err != nil {
+		return "", err
+	}
+	full := filepath.Join(root, filepath.FromSlash(path))
+	if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
+		return "", err
+	}
+	words := b.load.Words()
+	var text strings.Builder
+	for line := range 3000 {
+		fmt.Fprintf(&text, "\t%s := %s(%s, %d) // %s\n", words[line%len(words)], words[(7*line)%len(words)], words[(13*line)%len(words)], line, words[(31*line)%len(words)])
+		if line%100 != 99 {
+			continue
+		}
+		if err := os.WriteFile(full, []byte(text.String()), 0o600); err != nil {
+			return "", err
+		}
+		if err := errors.Join(git("add", "--force", full), git("commit", "--quiet", "--allow-empty", "-m", fmt.Sprintf("Lines up to %d", line+1))); err != nil {
+			return "", err
+		}
+	}
+	return "/files/" + url.PathEscape(projectID) + "?path=" + url.QueryEscape(path), nil
 }

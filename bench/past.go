@@ -11,14 +11,14 @@ import (
 const pastLimit = 50
 
 // past measures inboxes and reservations as of moments of a long log, in process, by the
-// benchmark of internal/mail, and next to them an inbox as it is now.
+// benchmark of internal/mail/service, and next to them an inbox as it is now.
 func (b *bench) past(ctx context.Context) error {
-	b.say("  benchmarks of internal/mail")
+	b.say("  benchmarks of internal/mail/service")
 	times := "20x"
 	if b.quick {
 		times = "5x"
 	}
-	m, err := goBenchmarks(ctx, "cairn/internal/mail", "Past|AmongManyMessages", times)
+	m, err := goBenchmarks(ctx, "cairn/internal/mail/service", "Past|AmongManyMessages", times)
 	if err != nil {
 		return err
 	}

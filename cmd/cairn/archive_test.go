@@ -15,6 +15,9 @@ import (
 
 	"cairn"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 )
 
@@ -22,7 +25,7 @@ import (
 // programs of others archive it.
 type posting struct {
 	*home
-	office *mail.Service
+	office *service.Mail
 	caller mail.Caller
 }
 
@@ -34,7 +37,7 @@ func newPosting(t *testing.T) *posting {
 	p := &posting{home: newHome(t)}
 	p.open()
 	for _, name := range []string{"GreenLake", "BlueDog"} {
-		if _, err := p.office.RegisterAgent(t.Context(), p.caller, mail.RegisterArgs{ProjectKey: p.repo, Program: "codex", Model: "m", Name: name}); err != nil {
+		if _, err := p.office.RegisterAgent(t.Context(), p.caller, agents.RegisterArgs{ProjectKey: p.repo, Program: "codex", Model: "m", Name: name}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +59,7 @@ func (p *posting) open() (closed func()) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.office, p.caller = mail.New(s, mail.Config{NoContactEnforcement: true}), mail.Caller{Owner: true, Place: place}
+	p.office, p.caller = service.New(s, mail.Config{NoContactEnforcement: true}), mail.Caller{Owner: true, Place: place}
 	closed = func() { _ = c.Close() }
 	p.t.Cleanup(closed)
 	return closed
@@ -64,7 +67,7 @@ func (p *posting) open() (closed func()) {
 
 func (p *posting) post(subject string) int64 {
 	p.t.Helper()
-	sent, err := p.office.SendMessage(context.WithoutCancel(p.t.Context()), p.caller, mail.SendArgs{
+	sent, err := p.office.SendMessage(context.WithoutCancel(p.t.Context()), p.caller, messages.SendArgs{
 		ProjectKey: p.repo, SenderName: "GreenLake", To: []string{"BlueDog"}, Subject: subject, Body: "Words.\n", ThreadID: "t",
 	})
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 
 	"cairn"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
 	"cairn/internal/mcp"
 )
 
@@ -236,12 +238,12 @@ func TestMailIsNotDeliveredWhereLeaveCannotBeChecked(t *testing.T) {
 	h.vars["CAIRN_MAIL_FIRST_CONTACT"] = "false"
 	c := h.dial("", nil)
 	for _, name := range []string{"GreenLake", "BlueDog"} {
-		asked[mail.Registered](c, "register_agent", fields{"project_key": h.repo, "program": "codex", "model": "m1", "name": name})
+		asked[agents.Registered](c, "register_agent", fields{"project_key": h.repo, "program": "codex", "model": "m1", "name": name})
 		w := &town{home: h}
 		w.reserves(c, name, name+"/**")
 	}
 	w := &town{home: h}
-	first := asked[mail.Sent](c, "send_message", fields{"project_key": h.repo, "sender_name": "BlueDog", "to": "BlueDog", "cc": []string{}, "subject": "mine", "body_md": ""})
+	first := asked[messages.Sent](c, "send_message", fields{"project_key": h.repo, "sender_name": "BlueDog", "to": "BlueDog", "cc": []string{}, "subject": "mine", "body_md": ""})
 	// The follower is to have nothing to note meanwhile, nor a number to raise in a table
 	// that is away.
 	h.drain()

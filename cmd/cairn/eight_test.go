@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/reservations"
 )
 
 // worker is one of the eight agents: a session of a host, with a server of MCP.
@@ -71,7 +73,7 @@ func (w *worker) register(name string) string {
 	if w.codex {
 		program = "codex"
 	}
-	return asked[mail.Registered](w.server, "register_agent", fields{"project_key": w.folder, "program": program, "model": "m1", "session_id": w.session, "name": name}).Name
+	return asked[agents.Registered](w.server, "register_agent", fields{"project_key": w.folder, "program": program, "model": "m1", "session_id": w.session, "name": name}).Name
 }
 
 // renewed is an id for the worker's next session.
@@ -125,7 +127,7 @@ func (w *worker) serve() *client {
 // somebody.
 func (w *worker) round(n int, names []string) {
 	file := fmt.Sprintf("src/f%d.go", rand.N(6))
-	g := asked[mail.GrantedReservations](w.server, "file_reservation_paths", fields{"project_key": w.folder, "agent_name": w.name, "paths": []string{file}, "ttl_seconds": 3600})
+	g := asked[reservations.GrantedReservations](w.server, "file_reservation_paths", fields{"project_key": w.folder, "agent_name": w.name, "paths": []string{file}, "ttl_seconds": 3600})
 	if len(g.Granted) == 1 {
 		w.mu.Lock()
 		if holder := w.holders[file]; holder != "" {
@@ -213,7 +215,7 @@ func TestEightAgentsOfFourWorktreesWorkSideBySide(t *testing.T) {
 	total := 0
 	for _, w := range all {
 		var got []string
-		for _, item := range asked[[]mail.Item](w.server, "fetch_inbox", fields{"project_key": w.folder, "agent_name": w.name, "limit": 1000}) {
+		for _, item := range asked[[]messages.Item](w.server, "fetch_inbox", fields{"project_key": w.folder, "agent_name": w.name, "limit": 1000}) {
 			got = append(got, item.Subject)
 		}
 		want := slices.Clone(y.sent[w.name])

@@ -11,25 +11,28 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 	"cairn/internal/store"
+
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // inOffice calls do with the mail over the store of a script.
-func inOffice(ts *testscript.TestScript, do func(ctx context.Context, o *mail.Service) error) {
+func inOffice(ts *testscript.TestScript, do func(ctx context.Context, o *service.Mail) error) {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Config{Path: ts.Getenv("DB")})
 	ts.Check(err)
-	ts.Check(errors.Join(do(ctx, mail.New(s, mail.Config{})), s.Close()))
+	ts.Check(errors.Join(do(ctx, service.New(s, mail.Config{})), s.Close()))
 }
 
 // reserved makes an agent reserve patterns of a project: reserved FOLDER AGENT
 // PATTERN... Before the patterns --shared and --advisory may stand.
 func reserved(ts *testscript.TestScript, _ bool, args []string) {
-	a := mail.ReserveArgs{ProjectKey: ts.MkAbs(args[0]), AgentName: args[1], Reason: "in the middle of it"}
+	a := reservations.ReserveArgs{ProjectKey: ts.MkAbs(args[0]), AgentName: args[1], Reason: "in the middle of it"}
 	for _, word := range args[2:] {
 		switch {
 		case word == "--shared":
@@ -41,7 +44,7 @@ func reserved(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 	registered(ts, false, args[:2])
-	inOffice(ts, func(ctx context.Context, o *mail.Service) error {
+	inOffice(ts, func(ctx context.Context, o *service.Mail) error {
 		_, err := o.FileReservationPaths(ctx, mail.Caller{}, a)
 		return err
 	})
@@ -49,8 +52,8 @@ func reserved(ts *testscript.TestScript, _ bool, args []string) {
 
 // reservedIn is reserved in a folder that is a project by itself.
 func reservedIn(ts *testscript.TestScript, neg bool, args []string) {
-	inOffice(ts, func(ctx context.Context, o *mail.Service) error {
-		_, err := o.EnsureProject(ctx, mail.Caller{}, mail.EnsureArgs{HumanKey: ts.MkAbs(args[0]), IdentityMode: "dir"})
+	inOffice(ts, func(ctx context.Context, o *service.Mail) error {
+		_, err := o.EnsureProject(ctx, mail.Caller{}, agents.EnsureArgs{HumanKey: ts.MkAbs(args[0]), IdentityMode: "dir"})
 		return err
 	})
 	reserved(ts, neg, args)
@@ -58,8 +61,8 @@ func reservedIn(ts *testscript.TestScript, neg bool, args []string) {
 
 // registered makes an agent known to a project: registered FOLDER AGENT.
 func registered(ts *testscript.TestScript, _ bool, args []string) {
-	inOffice(ts, func(ctx context.Context, o *mail.Service) error {
-		r, err := o.RegisterAgent(ctx, mail.Caller{}, mail.RegisterArgs{ProjectKey: ts.MkAbs(args[0]), Program: "claude-code", Model: "m1", Name: args[1]})
+	inOffice(ts, func(ctx context.Context, o *service.Mail) error {
+		r, err := o.RegisterAgent(ctx, mail.Caller{}, agents.RegisterArgs{ProjectKey: ts.MkAbs(args[0]), Program: "claude-code", Model: "m1", Name: args[1]})
 		if err == nil && r.Name != args[1] {
 			err = errors.New("the agent was named " + r.Name)
 		}
@@ -89,14 +92,14 @@ func bound(ts *testscript.TestScript, _ bool, args []string) {
 		q, _, err = project.Current(ctx, tx, place)
 		return err
 	}))
-	err = mail.New(s, mail.Config{}).Bind(ctx, mail.Caller{}, q, mail.Binding{Session: args[2], Agent: args[1], Source: mail.SourceCall})
+	err = service.New(s, mail.Config{}).Bind(ctx, mail.Caller{}, q, agents.Binding{Session: args[2], Agent: args[1], Source: mail.SourceCall})
 	ts.Check(errors.Join(err, s.Close()))
 }
 
 // freed releases all that an agent of a project holds: freed FOLDER AGENT.
 func freed(ts *testscript.TestScript, _ bool, args []string) {
-	inOffice(ts, func(ctx context.Context, o *mail.Service) error {
-		_, err := o.ReleaseFileReservations(ctx, mail.Caller{}, mail.ReleaseArgs{ProjectKey: ts.MkAbs(args[0]), AgentName: args[1]})
+	inOffice(ts, func(ctx context.Context, o *service.Mail) error {
+		_, err := o.ReleaseFileReservations(ctx, mail.Caller{}, reservations.ReleaseArgs{ProjectKey: ts.MkAbs(args[0]), AgentName: args[1]})
 		return err
 	})
 }
@@ -132,12 +135,12 @@ func TestAGuardIsNotFeltInALargeCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := mail.New(s, mail.Config{})
-	if _, err = o.RegisterAgent(ctx, mail.Caller{}, mail.RegisterArgs{ProjectKey: repo, Program: "p", Model: "m", Name: "BlueLake"}); err != nil {
+	o := service.New(s, mail.Config{})
+	if _, err = o.RegisterAgent(ctx, mail.Caller{}, agents.RegisterArgs{ProjectKey: repo, Program: "p", Model: "m", Name: "BlueLake"}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 5 {
-		a := mail.ReserveArgs{ProjectKey: repo, AgentName: "BlueLake"}
+		a := reservations.ReserveArgs{ProjectKey: repo, AgentName: "BlueLake"}
 		for j := range 200 {
 			a.Paths = append(a.Paths, fmt.Sprintf("d%d/sub/[a-e]*%d-%d.go", j%100, i, j))
 		}

@@ -9,7 +9,7 @@ import (
 
 // TestAHookChecksEveryFileOfAPatch (mail §14): of 5,000 files the last is reserved.
 // What lies outside of every worktree is not checked, and what is no payload is
-// refused without a word on standard output. internal/mail holds the 50 ms.
+// refused without a word on standard output. internal/mail/service holds the 50 ms.
 func TestAHookChecksEveryFileOfAPatch(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

@@ -18,6 +18,8 @@ import (
 	"cairn"
 	"cairn/internal/doctor"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/service"
 )
 
 // healthShape is what health_check answers (mail §10.5), of each value its type.
@@ -340,8 +342,8 @@ func TestDoctorJudgesTheArchiveOfAnEncryptedStoreThatWantsOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = c.Mail().Write(t.Context(), mail.Caller{}, func(ctx context.Context, o *mail.Service, caller mail.Caller) error {
-		_, err := o.RegisterAgent(ctx, caller, mail.RegisterArgs{ProjectKey: h.repo, Program: "codex", Model: "m", Name: "GreenLake"})
+	err = c.Mail().Write(t.Context(), mail.Caller{}, func(ctx context.Context, o *service.Mail, caller mail.Caller) error {
+		_, err := o.RegisterAgent(ctx, caller, agents.RegisterArgs{ProjectKey: h.repo, Program: "codex", Model: "m", Name: "GreenLake"})
 		return err
 	})
 	if err := errors.Join(err, c.Close()); err != nil {

@@ -19,9 +19,11 @@ import (
 	"testing"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"cairn/internal/mail"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/reservations"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // TestKilledWritersOfMailLoseNothingAcknowledged kills servers of both kinds, hooks
@@ -222,7 +224,7 @@ func (s *siege) sends(subject string) deed {
 		"send_message", fields{"sender_name": "GreenLake", "to": "BlueDog", "subject": subject, "body_md": "Words.\n", "ack_required": true, "thread_id": "T-1"},
 		[]string{"mail", "send", "BlueDog", "--as", "GreenLake", "--subject", subject, "--body", "Words.", "--ack", "--thread", "T-1", "--json"},
 		func(text string) error {
-			var a mail.Sent
+			var a messages.Sent
 			if err := json.Unmarshal([]byte(text), &a); err != nil || len(a.Deliveries) != 1 {
 				return errors.Join(err, errors.New("no delivery"))
 			}
@@ -241,7 +243,7 @@ func (s *siege) takes(path string) deed {
 		"file_reservation_paths", fields{"agent_name": "BlueDog", "paths": []string{path}},
 		[]string{"reserve", path, "--as", "BlueDog", "--json"},
 		func(text string) error {
-			var a mail.GrantedReservations
+			var a reservations.GrantedReservations
 			if err := json.Unmarshal([]byte(text), &a); err != nil || len(a.Granted) != 1 {
 				return errors.Join(err, errors.New("not granted"))
 			}
@@ -259,7 +261,7 @@ func (s *siege) renews(id int64) deed {
 		"renew_file_reservations", fields{"agent_name": "BlueDog", "file_reservation_ids": []int64{id}, "extend_seconds": 600},
 		[]string{"renew", "--id", fmt.Sprint(id), "--for", "600", "--as", "BlueDog", "--json"},
 		func(text string) error {
-			var a mail.Renewed
+			var a reservations.Renewed
 			err := json.Unmarshal([]byte(text), &a)
 			for _, r := range a.Reservations { // none if it was released
 				s.renewed[r.ID] = max(s.renewed[r.ID], r.New)
@@ -274,7 +276,7 @@ func (s *siege) gives(id int64) deed {
 		"release_file_reservations", fields{"agent_name": "BlueDog", "file_reservation_ids": []int64{id}},
 		[]string{"release", "--id", fmt.Sprint(id), "--as", "BlueDog", "--json"},
 		func(text string) error {
-			var a mail.ReleasedReservations
+			var a reservations.ReleasedReservations
 			err := json.Unmarshal([]byte(text), &a)
 			s.released[id] = true // now or before
 			return err
@@ -287,7 +289,7 @@ func (s *siege) acknowledges(id int64) deed {
 		"acknowledge_message", fields{"agent_name": "BlueDog", "message_id": id},
 		[]string{"mail", "ack", fmt.Sprint(id), "--as", "BlueDog", "--json"},
 		func(text string) error {
-			var a mail.Acknowledged
+			var a messages.Acknowledged
 			if err := json.Unmarshal([]byte(text), &a); err != nil || !a.Acknowledged {
 				return errors.Join(err, errors.New("not acknowledged"))
 			}

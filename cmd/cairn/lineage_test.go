@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"cairn"
-	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/reservations"
 	"cairn/internal/store"
 )
 
@@ -128,12 +130,12 @@ func (c *client) registers(h *home, more fields) string {
 	for name, value := range more {
 		args[name] = value
 	}
-	return asked[mail.Registered](c, "register_agent", args).Name
+	return asked[agents.Registered](c, "register_agent", args).Name
 }
 
-func (c *client) reserves(h *home, name string, paths ...string) mail.GrantedReservations {
+func (c *client) reserves(h *home, name string, paths ...string) reservations.GrantedReservations {
 	c.t.Helper()
-	return asked[mail.GrantedReservations](c, "file_reservation_paths", fields{"project_key": h.repo, "agent_name": name, "paths": paths})
+	return asked[reservations.GrantedReservations](c, "file_reservation_paths", fields{"project_key": h.repo, "agent_name": name, "paths": paths})
 }
 
 // wantSaid wants each of some texts in what a hook said, those with ! not.
@@ -263,7 +265,7 @@ func TestAnAgentOutlivesItsSession(t *testing.T) {
 			if g := c.reserves(h, me, "src/a.go"); len(g.Granted) != 1 || len(g.Conflicts) != 0 {
 				t.Errorf("reserving in its own: %+v", g)
 			}
-			inbox := asked[[]mail.Item](c, "fetch_inbox", fields{"project_key": h.repo, "agent_name": me, "unread_only": true})
+			inbox := asked[[]messages.Item](c, "fetch_inbox", fields{"project_key": h.repo, "agent_name": me, "unread_only": true})
 			if len(inbox) != 1 || inbox[0].Subject != "While you were away" {
 				t.Errorf("inbox: %+v", inbox)
 			}
@@ -340,7 +342,7 @@ func TestAServerOfAContinuedSessionKnowsItByItsProcess(t *testing.T) {
 	h.wantRows(`SELECT s.id, ifnull(b.ended_ts, 0) = 0, b.source FROM mail_sessions b JOIN sessions s ON s.key = b.session_key ORDER BY 1`,
 		"s1|0|server", "s2|1|server")
 	for i, tool := range []string{"register_agent", "create_agent_identity"} {
-		if name := asked[mail.Registered](c, tool, fields{"project_key": h.repo, "program": "p", "model": fmt.Sprint(i)}).Name; name == me {
+		if name := asked[agents.Registered](c, tool, fields{"project_key": h.repo, "program": "p", "model": fmt.Sprint(i)}).Name; name == me {
 			t.Errorf("%s: %s again", tool, name)
 		}
 	}

@@ -10,9 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // TestABlindCopyIsToldToNobodyElse (G8, §15.5) searches for the name of an agent that
@@ -27,7 +29,7 @@ func TestABlindCopyIsToldToNobodyElse(t *testing.T) {
 		if name == "BlueDog" {
 			args["session_id"] = "dog"
 		}
-		asked[mail.Registered](c, "register_agent", args)
+		asked[agents.Registered](c, "register_agent", args)
 	}
 	h.drain()
 	ask := func(tool string, args fields) string {
@@ -48,7 +50,7 @@ func TestABlindCopyIsToldToNobodyElse(t *testing.T) {
 	w := &town{home: h}
 	send := func(f fields) int64 {
 		f["sender_name"], f["body_md"], f["bcc"], f["thread_id"], f["project_key"] = "GreenLake", "Words.\n", "QuietOwl", "T-1", h.repo
-		return asked[mail.Sent](c, "send_message", f).Deliveries[0].Payload.ID
+		return asked[messages.Sent](c, "send_message", f).Deliveries[0].Payload.ID
 	}
 	open := send(fields{"to": "BlueDog", "cc": "RedFox", "subject": "open", "ack_required": true, "importance": "urgent"})
 	blind := send(fields{"to": []string{}, "subject": "blind"})
@@ -56,7 +58,7 @@ func TestABlindCopyIsToldToNobodyElse(t *testing.T) {
 	failing := fields{"project_key": h.repo, "sender_name": "GreenLake", "to": "BlueDog", "bcc": "QuietOwl", "subject": "s", "body_md": "Words.\n"}
 	c.failsWith(mail.CodeDatabase, callToWrite{tool: "send_message", args: failing})
 	gone()
-	asked[mail.Acknowledged](c, "acknowledge_message", fields{"project_key": h.repo, "agent_name": "QuietOwl", "message_id": open})
+	asked[messages.Acknowledged](c, "acknowledge_message", fields{"project_key": h.repo, "agent_name": "QuietOwl", "message_id": open})
 
 	answers := map[string]string{
 		"the prompt of BlueDog": h.recorded(h.payload("UserPromptSubmit", fields{"session_id": "dog", "prompt": "what now?"})),

@@ -14,6 +14,10 @@ import (
 
 	"cairn"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 )
 
@@ -27,14 +31,14 @@ func (h *home) letters(n int) {
 		if err != nil {
 			return err
 		}
-		o, by := mail.New(s, mail.Config{}), mail.Caller{Owner: true, Place: project.Location{Home: h.dir}}
+		o, by := service.New(s, mail.Config{}), mail.Caller{Owner: true, Place: project.Location{Home: h.dir}}
 		for _, name := range []string{"GreenLake", "BlueDog"} {
-			if _, err := o.RegisterAgent(ctx, by, mail.RegisterArgs{ProjectKey: h.repo, Program: "codex", Model: "m", Name: name}); err != nil {
+			if _, err := o.RegisterAgent(ctx, by, agents.RegisterArgs{ProjectKey: h.repo, Program: "codex", Model: "m", Name: name}); err != nil {
 				return err
 			}
 		}
 		for i := range n {
-			sent, err := o.SendMessage(ctx, by, mail.SendArgs{
+			sent, err := o.SendMessage(ctx, by, messages.SendArgs{
 				ProjectKey: h.repo, SenderName: "GreenLake", To: []string{"BlueDog"}, Subject: fmt.Sprintf("letter %d", i),
 				Body: strings.Repeat(fmt.Sprintf("paragraph %d. ", i), 20), ThreadID: fmt.Sprintf("FEAT-%d", i%7), AttachmentPaths: []string{"plan.txt"},
 			})
@@ -44,7 +48,7 @@ func (h *home) letters(n int) {
 			if i%2 == 0 {
 				_, err = o.MarkMessageRead(ctx, by, h.repo, "BlueDog", sent.Deliveries[0].Payload.ID)
 			}
-			_, rerr := o.FileReservationPaths(ctx, by, mail.ReserveArgs{ProjectKey: h.repo, AgentName: "BlueDog", Paths: []string{fmt.Sprintf("src/%d/**", i)}})
+			_, rerr := o.FileReservationPaths(ctx, by, reservations.ReserveArgs{ProjectKey: h.repo, AgentName: "BlueDog", Paths: []string{fmt.Sprintf("src/%d/**", i)}})
 			if err := errors.Join(err, rerr); err != nil {
 				return err
 			}

@@ -14,6 +14,9 @@ import (
 
 	"cairn"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 )
 
@@ -30,14 +33,14 @@ func purgedWords() []string {
 }
 
 // mailed runs fn with the mail of the store.
-func (h *home) mailed(fn func(ctx context.Context, o *mail.Service, by mail.Caller) error) {
+func (h *home) mailed(fn func(ctx context.Context, o *service.Mail, by mail.Caller) error) {
 	h.t.Helper()
 	h.opened(func(ctx context.Context, c *cairn.Cairn) error {
 		s, err := c.Store(ctx)
 		if err != nil {
 			return err
 		}
-		return fn(ctx, mail.New(s, mail.Config{}), mail.Caller{Owner: true, Place: project.Location{Home: h.dir}})
+		return fn(ctx, service.New(s, mail.Config{}), mail.Caller{Owner: true, Place: project.Location{Home: h.dir}})
 	})
 }
 
@@ -47,13 +50,13 @@ func (h *home) secretLetter() (id int64) {
 	h.t.Helper()
 	h.put(filepath.Join("shop", "plan.txt"), []byte("what comes first"))
 	h.put(filepath.Join("shop", "secret.bin"), []byte(purgedFile))
-	h.mailed(func(ctx context.Context, o *mail.Service, by mail.Caller) error {
+	h.mailed(func(ctx context.Context, o *service.Mail, by mail.Caller) error {
 		for _, name := range []string{"GreenLake", "BlueDog", "RedFox", "GoldBear"} {
-			if _, err := o.RegisterAgent(ctx, by, mail.RegisterArgs{ProjectKey: h.repo, Program: "codex", Model: "m", Name: name}); err != nil {
+			if _, err := o.RegisterAgent(ctx, by, agents.RegisterArgs{ProjectKey: h.repo, Program: "codex", Model: "m", Name: name}); err != nil {
 				return err
 			}
 		}
-		for i, a := range []mail.SendArgs{
+		for i, a := range []messages.SendArgs{
 			{Subject: "First", Body: "Nothing special.", AttachmentPaths: []string{"plan.txt"}},
 			{Subject: purgedSubject, Body: purgedBody, AttachmentPaths: []string{"plan.txt", "secret.bin"}, CC: []string{"RedFox"}, BCC: []string{"GoldBear"}, IdempotencyKey: "k1", AckRequired: true},
 			{Subject: "Last", Body: "Nothing special either."},
@@ -73,10 +76,10 @@ func (h *home) secretLetter() (id int64) {
 	return id
 }
 
-func (h *home) sendAgain() (out mail.Sent) {
+func (h *home) sendAgain() (out messages.Sent) {
 	h.t.Helper()
-	h.mailed(func(ctx context.Context, o *mail.Service, by mail.Caller) (err error) {
-		out, err = o.SendMessage(ctx, by, mail.SendArgs{
+	h.mailed(func(ctx context.Context, o *service.Mail, by mail.Caller) (err error) {
+		out, err = o.SendMessage(ctx, by, messages.SendArgs{
 			ProjectKey: h.repo, SenderName: "GreenLake", To: []string{"BlueDog"}, ThreadID: "FEAT-1", Subject: purgedSubject, Body: purgedBody,
 			AttachmentPaths: []string{"plan.txt", "secret.bin"}, CC: []string{"RedFox"}, BCC: []string{"GoldBear"}, IdempotencyKey: "k1", AckRequired: true,
 		})

@@ -13,20 +13,23 @@ import (
 	"testing"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // starts registers an agent of the repository in a server's session.
-func (c *client) starts(repo, name string, paths ...string) mail.Started {
+func (c *client) starts(repo, name string, paths ...string) service.Started {
 	c.t.Helper()
 	args := fields{"human_key": repo, "program": "codex", "model": "m1", "agent_name": name}
 	if len(paths) > 0 {
 		args["file_reservation_paths"] = paths
 	}
-	return asked[mail.Started](c, "macro_start_session", args)
+	return asked[service.Started](c, "macro_start_session", args)
 }
 
 // denied is the envelope of a call that must be refused with a code.
@@ -59,21 +62,21 @@ func TestTwoServersShareMailAndReservations(t *testing.T) {
 	there.starts(h.repo, "RedFox")
 	key := s.Project.Slug
 
-	sent := asked[mail.Sent](here, "send_message", fields{
+	sent := asked[messages.Sent](here, "send_message", fields{
 		"project_key": h.repo, "sender_name": "BlueLake", "to": "GreenCastle", "bcc": []string{"RedFox"}, "subject": "internal", "body_md": "I move it.", "ack_required": true,
 	})
 	id := sent.Deliveries[0].Payload.ID
-	inbox := asked[[]mail.Item](there, "fetch_inbox", fields{"project_key": key, "agent_name": "GreenCastle", "include_bodies": true})
+	inbox := asked[[]messages.Item](there, "fetch_inbox", fields{"project_key": key, "agent_name": "GreenCastle", "include_bodies": true})
 	if len(inbox) != 1 || inbox[0].ID != id || inbox[0].From != "BlueLake" || *inbox[0].Body != "I move it." || !inbox[0].AckRequired {
 		t.Fatalf("%+v", inbox)
 	}
-	asked[mail.Acknowledged](there, "acknowledge_message", fields{"project_key": key, "agent_name": "GreenCastle", "message_id": fmt.Sprint(id)})
-	receipt := asked[mail.Receipt](here, "get_delivery_receipt", fields{"project_key": key, "agent_name": "BlueLake", "message_id": id})
+	asked[messages.Acknowledged](there, "acknowledge_message", fields{"project_key": key, "agent_name": "GreenCastle", "message_id": fmt.Sprint(id)})
+	receipt := asked[messages.Receipt](here, "get_delivery_receipt", fields{"project_key": key, "agent_name": "BlueLake", "message_id": id})
 	if c := receipt.Counts; c.Acknowledged != 1 || c.Queued != 1 || len(receipt.Recipients) != 2 {
 		t.Errorf("%+v", receipt)
 	}
 	there.denied(mail.CodeDenied, "get_delivery_receipt", fields{"project_key": key, "agent_name": "RedFox", "message_id": id})
-	reply := asked[mail.Reply](there, "reply_message", fields{"project_key": key, "sender_name": "GreenCastle", "message_id": id, "body_md": "Go on."})
+	reply := asked[messages.Reply](there, "reply_message", fields{"project_key": key, "sender_name": "GreenCastle", "message_id": id, "body_md": "Go on."})
 	if *reply.ThreadID != fmt.Sprint(id) || strings.Join(reply.To, ",") != "BlueLake" {
 		t.Errorf("%+v", reply)
 	}
@@ -99,10 +102,10 @@ func TestTwoServersShareMailAndReservations(t *testing.T) {
 	if e.Error.Details["holder"] != "BlueLake" {
 		t.Errorf("%+v", e)
 	}
-	if got := asked[mail.ReleasedReservations](here, "release_file_reservations", fields{"project_key": key, "agent_name": "BlueLake"}); got.Released != 1 {
+	if got := asked[reservations.ReleasedReservations](here, "release_file_reservations", fields{"project_key": key, "agent_name": "BlueLake"}); got.Released != 1 {
 		t.Errorf("%+v", got)
 	}
-	if got := asked[mail.GrantedReservations](there, "file_reservation_paths", fields{"project_key": key, "agent_name": "GreenCastle", "paths": []string{"internal/a.go"}}); len(got.Granted) != 1 {
+	if got := asked[reservations.GrantedReservations](there, "file_reservation_paths", fields{"project_key": key, "agent_name": "GreenCastle", "paths": []string{"internal/a.go"}}); len(got.Granted) != 1 {
 		t.Errorf("%+v", got)
 	}
 	h.check()
@@ -129,11 +132,11 @@ func TestServersThatRaceForAPathGrantItOnce(t *testing.T) {
 		c.starts(h.repo, names[i])
 	}
 	for round := range 20 {
-		var granted [2]mail.GrantedReservations
+		var granted [2]reservations.GrantedReservations
 		var group sync.WaitGroup
 		for i, c := range servers {
 			group.Go(func() {
-				granted[i] = asked[mail.GrantedReservations](c, "file_reservation_paths", fields{
+				granted[i] = asked[reservations.GrantedReservations](c, "file_reservation_paths", fields{
 					"project_key": h.repo, "agent_name": names[i], "paths": []string{fmt.Sprintf(patterns[i], round)},
 				})
 			})
@@ -154,7 +157,7 @@ func TestACommandActsAsTheAgentOfItsSession(t *testing.T) {
 	h.recorded(h.shell("t1", "make"))
 	c := h.connect("", nil)
 	c.starts(h.repo, "BlueLake")
-	asked[mail.Sent](c, "send_message", fields{"project_key": h.repo, "sender_name": "BlueLake", "to": "BlueLake", "subject": "a note to myself", "body_md": ""})
+	asked[messages.Sent](c, "send_message", fields{"project_key": h.repo, "sender_name": "BlueLake", "to": "BlueLake", "subject": "a note to myself", "body_md": ""})
 	if text := h.cairn("mail", "inbox"); !strings.Contains(text, "a note to myself") {
 		t.Errorf("inbox: %q", text)
 	}
@@ -252,9 +255,9 @@ func TestEditsAndCommitsAreSignsOfLife(t *testing.T) {
 		}
 		return e.stdout
 	}
-	signs := func() mail.HolderActivity {
+	signs := func() reservations.HolderActivity {
 		t.Helper()
-		var all []struct{ mail.HolderActivity }
+		var all []struct{ reservations.HolderActivity }
 		if err := json.Unmarshal([]byte(command("reservations", "list", "--json")), &all); err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 	"cairn/internal/store"
+
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // office uses mail in the project $WORK/repo as a server would, between hooks:
@@ -24,14 +28,14 @@ func office(ts *testscript.TestScript, neg bool, args []string) {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Config{Path: ts.Getenv("DB"), Role: store.Server})
 	ts.Check(err)
-	err = correspond(ctx, mail.New(s, mail.Config{}), ts.MkAbs("repo"), ts.Getenv("HOME"), args)
+	err = correspond(ctx, service.New(s, mail.Config{}), ts.MkAbs("repo"), ts.Getenv("HOME"), args)
 	ts.Check(s.Close())
 	if (err != nil) != neg {
 		ts.Fatalf("office %s: %v", strings.Join(args, " "), err)
 	}
 }
 
-func correspond(ctx context.Context, o *mail.Service, repo, home string, args []string) error {
+func correspond(ctx context.Context, o *service.Mail, repo, home string, args []string) error {
 	place, err := project.Locate(repo, home)
 	if err != nil {
 		return err
@@ -40,25 +44,25 @@ func correspond(ctx context.Context, o *mail.Service, repo, home string, args []
 	switch args[0] {
 	case "register":
 		c.Session = args[1]
-		_, err = o.RegisterAgent(ctx, c, mail.RegisterArgs{ProjectKey: repo, Program: "claude-code", Model: "m", Name: args[2]})
+		_, err = o.RegisterAgent(ctx, c, agents.RegisterArgs{ProjectKey: repo, Program: "claude-code", Model: "m", Name: args[2]})
 	case "reserve", "advise":
-		var g mail.GrantedReservations
-		g, err = o.FileReservationPaths(ctx, c, mail.ReserveArgs{
+		var g reservations.GrantedReservations
+		g, err = o.FileReservationPaths(ctx, c, reservations.ReserveArgs{
 			ProjectKey: repo, AgentName: args[1], Paths: []string{args[2]}, Reason: args[3], Advisory: args[0] == "advise",
 		})
 		if err == nil && len(g.Granted) == 0 {
 			err = errors.New("not granted")
 		}
 	case "send":
-		_, err = o.SendMessage(ctx, c, mail.SendArgs{
+		_, err = o.SendMessage(ctx, c, messages.SendArgs{
 			ProjectKey: repo, SenderName: args[1], To: []string{args[2]}, Importance: args[3], Subject: args[4], Body: args[5], AckRequired: args[3] == "high",
 		})
 	case "force":
 		c.Owner = true
-		_, err = o.ForceReleaseFileReservation(ctx, c, mail.ForceArgs{ProjectKey: repo, AgentName: mail.Overseer, ID: 1, Note: "needed elsewhere"})
+		_, err = o.ForceReleaseFileReservation(ctx, c, reservations.ForceArgs{ProjectKey: repo, AgentName: mail.Overseer, ID: 1, Note: "needed elsewhere"})
 	case "read":
-		var all []mail.Item
-		all, err = o.FetchInbox(ctx, c, mail.InboxArgs{ProjectKey: repo, AgentName: args[1], UnreadOnly: true})
+		var all []messages.Item
+		all, err = o.FetchInbox(ctx, c, messages.InboxArgs{ProjectKey: repo, AgentName: args[1], UnreadOnly: true})
 		for _, m := range all {
 			_, more := o.MarkMessageRead(ctx, c, repo, args[1], m.ID)
 			err = errors.Join(err, more)

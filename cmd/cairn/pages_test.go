@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
 )
 
 // visitor is a person with a browser, without scripts.
@@ -301,7 +301,7 @@ func TestAPersonWritesToAgentsFromThePages(t *testing.T) {
 	v := w.visitor()
 	c := w.connect("/mcp", "", nil)
 	h.recorded(h.payload("SessionStart", fields{"source": "startup"}))
-	asked[mail.AgentInfo](c, "register_agent", fields{"project_key": h.repo, "program": "claude-code", "model": "m", "name": "BlueLake", "session_id": "s1"})
+	asked[agents.AgentInfo](c, "register_agent", fields{"project_key": h.repo, "program": "claude-code", "model": "m", "name": "BlueLake", "session_id": "s1"})
 
 	form := v.form("BlueLake", "GreenFox")
 	form.Set("subject", "Stop <b>")

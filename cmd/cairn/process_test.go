@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"cairn"
-	"cairn/internal/mail"
+	"cairn/internal/mail/documents"
 	"cairn/internal/observation"
 	"cairn/internal/store"
 )
@@ -218,7 +218,7 @@ func (h *home) check() {
 		more, merr := observation.New(s, observation.Config{}).Check(ctx)
 		found = append(found, more...)
 		lerr := s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-			letters, err := mail.Check(ctx, tx)
+			letters, err := documents.Check(ctx, tx)
 			found = append(found, letters...)
 			return err
 		})

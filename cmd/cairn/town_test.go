@@ -17,6 +17,9 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/reservations"
 	"cairn/internal/store/storetest"
 )
 
@@ -49,7 +52,7 @@ func found(h *home, c *client) *town {
 	h.t.Helper()
 	w := &town{home: h}
 	for _, name := range []string{"StormyHawk", "GreenLake", "BlueDog", "RedFox", "QuietOwl"} {
-		asked[mail.Registered](c, "register_agent", fields{"project_key": h.repo, "program": "codex", "model": "m1", "name": name})
+		asked[agents.Registered](c, "register_agent", fields{"project_key": h.repo, "program": "codex", "model": "m1", "name": name})
 	}
 	w.old = w.reserves(c, "StormyHawk", "old/**")
 	w.held = w.reserves(c, "BlueDog", "held/**")
@@ -76,7 +79,7 @@ func prepared(h *home) *home {
 
 func (w *town) reserves(c *client, name string, path string) int64 {
 	w.t.Helper()
-	g := asked[mail.GrantedReservations](c, "file_reservation_paths", fields{"project_key": w.repo, "agent_name": name, "paths": []string{path}})
+	g := asked[reservations.GrantedReservations](c, "file_reservation_paths", fields{"project_key": w.repo, "agent_name": name, "paths": []string{path}})
 	if len(g.Granted) != 1 {
 		w.t.Fatalf("%s: %+v", path, g)
 	}
@@ -85,7 +88,7 @@ func (w *town) reserves(c *client, name string, path string) int64 {
 
 func (w *town) posts(c *client, subject, to string) int64 {
 	w.t.Helper()
-	sent := asked[mail.Sent](c, "send_message", fields{
+	sent := asked[messages.Sent](c, "send_message", fields{
 		"project_key": w.repo, "sender_name": "GreenLake", "to": to, "subject": subject, "body_md": "Words.\n", "ack_required": true, "thread_id": "T-1",
 	})
 	return sent.Deliveries[0].Payload.ID

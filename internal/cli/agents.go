@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spf13/cobra"
-
 	"cairn"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/service"
+
+	"github.com/spf13/cobra"
 )
 
 func agentsCommand(p *Process) *cobra.Command {
@@ -34,7 +36,7 @@ that of the current repository with all its worktrees, or that of --project.`,
 
 func agentsRegisterCommand(p *Process, create bool) *cobra.Command {
 	f := newMailFlags(p)
-	var a mail.RegisterArgs
+	var a agents.RegisterArgs
 	command := cobra.Command{
 		Use:   "register [NAME] --program PROGRAM --model MODEL",
 		Short: "Register an agent, or update one",
@@ -50,14 +52,14 @@ its retirement. A project that does not exist yet is created.`,
 		command.Long = "create does the same as register, but fails if NAME is taken."
 		command.Example = "  cairn agents create GreenCastle --program claude-code --model opus"
 	}
-	cmd := resultCommand(&f, command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (r mail.Registered, err error) {
+	cmd := resultCommand(&f, command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (r agents.Registered, err error) {
 		if err := requireFlags(cmd, "program", "model"); err != nil {
 			return r, err
 		}
 		if a.ProjectKey = f.key(c); len(args) > 0 {
 			a.Name = args[0]
 		}
-		r, err = writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Registered, error) {
+		r, err = writeMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) (agents.Registered, error) {
 			if create {
 				return o.CreateAgent(ctx, who, a)
 			}
@@ -76,7 +78,7 @@ its retirement. A project that does not exist yet is created.`,
 	return f.readFlags(cmd)
 }
 
-func printRegistered(w io.Writer, r mail.Registered) error {
+func printRegistered(w io.Writer, r agents.Registered) error {
 	fmt.Fprintln(w, printable(r.Name))
 	if r.Token != "" {
 		_, err := fmt.Fprintf(w, "registration_token %s\n", r.Token)
@@ -87,7 +89,7 @@ func printRegistered(w io.Writer, r mail.Registered) error {
 
 func agentsListCommand(p *Process) *cobra.Command {
 	f := newMailFlags(p)
-	a := mail.ListAgentsArgs{ActiveWithinDays: new(int), Limit: new(int)}
+	a := agents.ListAgentsArgs{ActiveWithinDays: new(int), Limit: new(int)}
 	cmd := resultCommand(&f, cobra.Command{
 		Use:   "list",
 		Short: "List the agents of a project",
@@ -95,13 +97,13 @@ func agentsListCommand(p *Process) *cobra.Command {
 messages, number of reservations, branch and task.`,
 		Example: "  cairn agents list --active-days 1\n  cairn agents list --retired --json",
 		Args:    noArgs,
-	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]mail.ListedAgent, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]agents.ListedAgent, error) {
 		q := a
 		q.ProjectKey, q.Limit = f.key(c), limitFlag(cmd, a.Limit)
 		if !cmd.Flags().Changed("active-days") {
 			q.ActiveWithinDays = nil
 		}
-		return readMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.ListedAgent, error) {
+		return readMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) ([]agents.ListedAgent, error) {
 			return o.ListAgents(ctx, who, q)
 		})
 	}, printAgents)
@@ -112,7 +114,7 @@ messages, number of reservations, branch and task.`,
 	return f.readFlags(cmd)
 }
 
-func printAgents(w io.Writer, list []mail.ListedAgent) error {
+func printAgents(w io.Writer, list []agents.ListedAgent) error {
 	var lines [][]string
 	for _, a := range list {
 		where := optionalText(a.Branch)
@@ -138,14 +140,14 @@ func agentsShowCommand(p *Process) *cobra.Command {
 		Short:   "Show an agent and its latest commits",
 		Example: "  cairn agents show BlueLake",
 		Args:    exactArgs(1, "one agent's name"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Profile, error) {
-		return readMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Profile, error) {
-			return o.Whois(ctx, who, mail.WhoisArgs{ProjectKey: f.key(c), AgentName: args[0]})
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (agents.Profile, error) {
+		return readMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) (agents.Profile, error) {
+			return o.Whois(ctx, who, agents.WhoisArgs{ProjectKey: f.key(c), AgentName: args[0]})
 		})
 	}, printProfile))
 }
 
-func printProfile(w io.Writer, a mail.Profile) error {
+func printProfile(w io.Writer, a agents.Profile) error {
 	lines := [][]string{{printable(a.Name), oneLine(a.Program) + ", " + oneLine(a.Model)}}
 	if a.TaskDescription != "" {
 		lines = append(lines, []string{"task", oneLine(a.TaskDescription)})
@@ -167,11 +169,11 @@ func agentsRetireCommand(p *Process) *cobra.Command {
 reservations. Its name and its mail stay. To undo it, register the agent again.`,
 		Example: "  cairn agents retire BlueLake",
 		Args:    exactArgs(1, "one agent's name"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Retired, error) {
-		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Retired, error) {
-			return o.RetireAgent(ctx, who, mail.RetireArgs{ProjectKey: f.key(c), AgentName: args[0], Reason: reason})
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (agents.Retired, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) (agents.Retired, error) {
+			return o.RetireAgent(ctx, who, agents.RetireArgs{ProjectKey: f.key(c), AgentName: args[0], Reason: reason})
 		})
-	}, func(w io.Writer, r mail.Retired) error {
+	}, func(w io.Writer, r agents.Retired) error {
 		_, err := fmt.Fprintf(w, "%s retired at %s, %s released\n", printable(r.Agent), formatTime(r.At), counted(r.Released, "reservation"))
 		return err
 	})
@@ -188,11 +190,11 @@ func agentsTokenCommand(p *Process) *cobra.Command {
 token becomes invalid. Acting as the agent over MCP or HTTP requires the new one.`,
 		Example: "  cairn agents token BlueLake",
 		Args:    exactArgs(1, "one agent's name"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Registered, error) {
-		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Registered, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (agents.Registered, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) (agents.Registered, error) {
 			return o.RotateToken(ctx, who, f.key(c), args[0])
 		})
-	}, func(w io.Writer, r mail.Registered) error {
+	}, func(w io.Writer, r agents.Registered) error {
 		_, err := fmt.Fprintln(w, r.Token)
 		return err
 	}))

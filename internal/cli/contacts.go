@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spf13/cobra"
-
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/service"
+
+	"github.com/spf13/cobra"
 )
 
 func contactsCommand(p *Process) *cobra.Command {
@@ -51,13 +53,13 @@ a contact that was approved or blocked before.`,
 		Example: `  cairn contacts request GreenCastle --as BlueLake --reason "the schema"
   cairn contacts request RedFox --in /home/me/other --as BlueLake`,
 		Args: exactArgs(1, "one agent's name"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (k mail.Link, err error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (k messages.Link, err error) {
 		me, ttl, err := f.linkArgs(cmd, c, l)
 		if err != nil {
 			return k, err
 		}
-		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Link, error) {
-			return o.RequestContact(ctx, who, mail.RequestArgs{
+		return writeMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) (messages.Link, error) {
+			return o.RequestContact(ctx, who, messages.RequestArgs{
 				ProjectKey: f.key(c), FromAgent: me, ToAgent: args[0], ToProject: l.project, Reason: l.reason, TTLSeconds: ttl,
 			})
 		})
@@ -74,7 +76,7 @@ func (f *mailFlags) linkArgs(cmd *cobra.Command, c *cairn.Cairn, l linkFlags) (m
 	return me, ttl, err
 }
 
-func printLink(w io.Writer, k mail.Link) error {
+func printLink(w io.Writer, k messages.Link) error {
 	until := ""
 	if k.Expires != 0 {
 		until = " until " + formatTime(k.Expires)
@@ -94,7 +96,7 @@ func contactsRespondCommand(p *Process) *cobra.Command {
 before there is a request. A block lasts until you accept the agent.`,
 		Example: "  cairn contacts respond BlueLake --accept --as GreenCastle\n  cairn contacts respond BlueLake --block --as GreenCastle",
 		Args:    exactArgs(1, "one agent's name"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (r mail.Response, err error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (r messages.Response, err error) {
 		if accept == block {
 			return r, fault.New(fault.Invalid, "usage", "requires --accept or --block").WithHint(seeHelp(cmd))
 		}
@@ -102,17 +104,17 @@ before there is a request. A block lasts until you accept the agent.`,
 		if err != nil {
 			return r, err
 		}
-		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Response, error) {
-			return o.RespondContact(ctx, who, mail.RespondArgs{
+		return writeMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) (messages.Response, error) {
+			return o.RespondContact(ctx, who, messages.RespondArgs{
 				ProjectKey: f.key(c), ToAgent: me, FromAgent: args[0], Accept: accept, TTLSeconds: ttl, FromProject: l.project,
 			})
 		})
-	}, func(w io.Writer, r mail.Response) error {
+	}, func(w io.Writer, r messages.Response) error {
 		status := "blocked"
 		if r.Approved {
 			status = "approved"
 		}
-		return printLink(w, mail.Link{From: r.From, To: r.To, Status: status, Expires: r.Expires})
+		return printLink(w, messages.Link{From: r.From, To: r.To, Status: status, Expires: r.Expires})
 	})
 	cmd.Flags().BoolVar(&accept, "accept", false, "allow the agent to write")
 	cmd.Flags().BoolVar(&block, "block", false, "do not allow it")
@@ -129,13 +131,13 @@ func contactsCreateCommand(p *Process) *cobra.Command {
 		Short:   "Allow an agent to write to you before it asks",
 		Example: "  cairn contacts create RedFox --in /home/me/other --as GreenCastle",
 		Args:    exactArgs(1, "one agent's name"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (k mail.Link, err error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (k messages.Link, err error) {
 		me, ttl, err := f.linkArgs(cmd, c, l)
 		if err != nil {
 			return k, err
 		}
-		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Link, error) {
-			return o.CreateContact(ctx, who, mail.CreateContactArgs{
+		return writeMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) (messages.Link, error) {
+			return o.CreateContact(ctx, who, messages.CreateContactArgs{
 				ProjectKey: f.key(c), AgentName: me, Contact: args[0], ContactProject: l.project, TTLSeconds: ttl, Reason: l.reason,
 			})
 		})
@@ -152,12 +154,12 @@ func contactsListCommand(p *Process) *cobra.Command {
 		Short:   "List an agent's contacts",
 		Example: "  cairn contacts list --as BlueLake --direction both",
 		Args:    noArgs,
-	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]mail.ListedContact, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]messages.ListedContact, error) {
 		me, err := f.actor(cmd.Context(), c)
 		if err != nil {
 			return nil, err
 		}
-		return readMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.ListedContact, error) {
+		return readMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) ([]messages.ListedContact, error) {
 			return o.ListContacts(ctx, who, f.key(c), me, direction)
 		})
 	}, printContacts)
@@ -165,7 +167,7 @@ func contactsListCommand(p *Process) *cobra.Command {
 	return f.actFlags(cmd)
 }
 
-func printContacts(w io.Writer, list []mail.ListedContact) error {
+func printContacts(w io.Writer, list []messages.ListedContact) error {
 	var lines [][]string
 	for _, k := range list {
 		who := "to " + k.To
@@ -194,15 +196,15 @@ func contactsPolicyCommand(p *Process) *cobra.Command {
   block_all      no agent`,
 		Example: "  cairn contacts policy contacts_only --as GreenCastle",
 		Args:    exactArgs(1, "open, auto, contacts_only or block_all"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out mail.Policy, err error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out messages.Policy, err error) {
 		me, err := f.actor(cmd.Context(), c)
 		if err != nil {
 			return out, err
 		}
-		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Policy, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) (messages.Policy, error) {
 			return o.SetContactPolicy(ctx, who, f.key(c), me, args[0])
 		})
-	}, func(w io.Writer, out mail.Policy) error {
+	}, func(w io.Writer, out messages.Policy) error {
 		_, err := fmt.Fprintf(w, "%s: %s\n", printable(out.Agent), out.Policy)
 		return err
 	}))

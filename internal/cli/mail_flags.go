@@ -10,11 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/service"
+
+	"github.com/spf13/cobra"
 )
 
 // mailFlags are the common flags of the commands for agents, mail and reservations.
@@ -59,7 +60,7 @@ func (f *mailFlags) actor(ctx context.Context, c *cairn.Cairn) (name string, err
 		}
 	}
 	var names []string
-	err = c.Mail().Read(ctx, owner(), func(ctx context.Context, o *mail.Service, who mail.Caller) (err error) {
+	err = c.Mail().Read(ctx, owner(), func(ctx context.Context, o *service.Mail, who mail.Caller) (err error) {
 		names, err = o.ActingAs(ctx, who, f.key(c))
 		return err
 	})
@@ -76,8 +77,8 @@ func (f *mailFlags) actor(ctx context.Context, c *cairn.Cairn) (name string, err
 }
 
 // readMail calls a method of the mail service that only reads, and returns its result.
-func readMail[T any](cmd *cobra.Command, c *cairn.Cairn, ask func(context.Context, *mail.Service, mail.Caller) (T, error)) (out T, err error) {
-	err = c.Mail().Read(cmd.Context(), owner(), func(ctx context.Context, o *mail.Service, who mail.Caller) (err error) {
+func readMail[T any](cmd *cobra.Command, c *cairn.Cairn, ask func(context.Context, *service.Mail, mail.Caller) (T, error)) (out T, err error) {
+	err = c.Mail().Read(cmd.Context(), owner(), func(ctx context.Context, o *service.Mail, who mail.Caller) (err error) {
 		out, err = ask(ctx, o, who)
 		return err
 	})
@@ -85,8 +86,8 @@ func readMail[T any](cmd *cobra.Command, c *cairn.Cairn, ask func(context.Contex
 }
 
 // writeMail does the same for a method that writes.
-func writeMail[T any](cmd *cobra.Command, c *cairn.Cairn, do func(context.Context, *mail.Service, mail.Caller) (T, error)) (out T, err error) {
-	err = c.Mail().Write(cmd.Context(), owner(), func(ctx context.Context, o *mail.Service, who mail.Caller) (err error) {
+func writeMail[T any](cmd *cobra.Command, c *cairn.Cairn, do func(context.Context, *service.Mail, mail.Caller) (T, error)) (out T, err error) {
+	err = c.Mail().Write(cmd.Context(), owner(), func(ctx context.Context, o *service.Mail, who mail.Caller) (err error) {
 		out, err = do(ctx, o, who)
 		return err
 	})

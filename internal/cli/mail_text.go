@@ -7,14 +7,15 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"cairn/internal/mail"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/service"
 )
 
 // joinThreads returns several threads in the form of the mail service's argument.
 func joinThreads(threads []string) string { return strings.Join(threads, ",") }
 
 // remarks returns the special properties of a message in parentheses, "" if it has none.
-func remarks(h mail.Header, more ...string) string {
+func remarks(h messages.Header, more ...string) string {
 	var all []string
 	if h.Importance != "normal" {
 		all = append(all, h.Importance)
@@ -35,14 +36,14 @@ func remarks(h mail.Header, more ...string) string {
 }
 
 // countAttachments counts the attachments of a message.
-func countAttachments(h mail.Header) int {
+func countAttachments(h messages.Header) int {
 	var all []json.RawMessage
 	_ = json.Unmarshal(h.Attachments, &all) // the mail service wrote this JSON
 	return len(all)
 }
 
 // headerLine formats a message as one line.
-func headerLine(h mail.Header, who string, more ...string) string {
+func headerLine(h messages.Header, who string, more ...string) string {
 	subject := oneLine(h.Subject)
 	if subject == "" {
 		subject = "(no subject)"
@@ -66,7 +67,7 @@ func indented(body *string) string {
 	return out.String()
 }
 
-func printInbox(w io.Writer, items []mail.Item) error {
+func printInbox(w io.Writer, items []messages.Item) error {
 	for _, i := range items {
 		var more []string
 		if i.Kind != "to" {
@@ -79,7 +80,7 @@ func printInbox(w io.Writer, items []mail.Item) error {
 	return nil
 }
 
-func printOutbox(w io.Writer, box mail.OutboxResource) error {
+func printOutbox(w io.Writer, box service.OutboxResource) error {
 	for _, m := range box.Messages {
 		if _, err := io.WriteString(w, headerLine(m.Header, "to "+recipients(m.Payload))+indented(m.Body)); err != nil {
 			return err
@@ -89,7 +90,7 @@ func printOutbox(w io.Writer, box mail.OutboxResource) error {
 }
 
 // recipients lists the recipients of a message, as far as its sender may know them.
-func recipients(p mail.Payload) string {
+func recipients(p messages.Payload) string {
 	out := strings.Join(p.To, ", ")
 	for _, more := range []struct {
 		kind  string
@@ -102,7 +103,7 @@ func recipients(p mail.Payload) string {
 	return printable(out)
 }
 
-func printSent(w io.Writer, s mail.Sent) error {
+func printSent(w io.Writer, s messages.Sent) error {
 	for _, d := range s.Deliveries {
 		in := ""
 		if len(s.Deliveries) > 1 {
@@ -115,16 +116,16 @@ func printSent(w io.Writer, s mail.Sent) error {
 	return nil
 }
 
-func printReply(w io.Writer, r mail.Reply) error {
-	return printSent(w, mail.Sent{Deliveries: r.Deliveries})
+func printReply(w io.Writer, r messages.Reply) error {
+	return printSent(w, messages.Sent{Deliveries: r.Deliveries})
 }
 
-func printMessage(w io.Writer, m mail.ThreadMessage) error {
+func printMessage(w io.Writer, m service.ThreadMessage) error {
 	_, err := io.WriteString(w, headerLine(m.Header, m.From)+indented(m.Body))
 	return err
 }
 
-func printThread(w io.Writer, t mail.ThreadResource) error {
+func printThread(w io.Writer, t service.ThreadResource) error {
 	for _, m := range t.Messages {
 		m.ThreadID = nil // every line would repeat it
 		if err := printMessage(w, m); err != nil {
@@ -136,17 +137,17 @@ func printThread(w io.Writer, t mail.ThreadResource) error {
 
 func printStamp(w io.Writer, out any) (err error) {
 	switch s := out.(type) {
-	case mail.Read:
+	case messages.Read:
 		_, err = fmt.Fprintf(w, "#%d read at %s\n", s.MessageID, formatTime(s.At))
-	case mail.Acknowledged:
+	case messages.Acknowledged:
 		_, err = fmt.Fprintf(w, "#%d acknowledged at %s\n", s.MessageID, formatTime(s.At))
 	}
 	return err
 }
 
-func printHitsOfMail(w io.Writer, found mail.Hits) error {
+func printHitsOfMail(w io.Writer, found messages.Hits) error {
 	for _, h := range found.Result {
-		header := mail.Header{
+		header := messages.Header{
 			ID: h.ID, Subject: h.Subject, Importance: h.Importance, AckRequired: h.AckRequired == 1, Created: h.Created, ThreadID: h.ThreadID,
 		}
 		line := headerLine(header, h.From)
@@ -160,10 +161,10 @@ func printHitsOfMail(w io.Writer, found mail.Hits) error {
 	return nil
 }
 
-func printSummaries(w io.Writer, s mail.Summarized) error {
+func printSummaries(w io.Writer, s messages.Summarized) error {
 	threads := s.Threads
 	if s.One != nil {
-		threads = []mail.ThreadSummary{*s.One}
+		threads = []messages.ThreadSummary{*s.One}
 	}
 	for i, t := range threads {
 		if i > 0 {
@@ -176,7 +177,7 @@ func printSummaries(w io.Writer, s mail.Summarized) error {
 	return nil
 }
 
-func printSummary(w io.Writer, t mail.ThreadSummary) error {
+func printSummary(w io.Writer, t messages.ThreadSummary) error {
 	s := t.Summary
 	fmt.Fprintf(w, "thread %s: %s by %s\n", printable(t.ThreadID), counted(s.TotalMessages, "message"), printable(strings.Join(s.Participants, ", ")))
 	if s.OpenActions+s.DoneActions > 0 {

@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"cairn"
 	"cairn/internal/fault"
-	"cairn/internal/mail"
+	"cairn/internal/mail/documents"
 	"cairn/internal/observation"
 	"cairn/internal/store"
+
+	"github.com/spf13/cobra"
 )
 
 func purgeCommand(p *Process) *cobra.Command {
 	var a observation.PurgeArgs
-	var letters mail.PurgeArgs
+	var letters documents.PurgeArgs
 	var before string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -93,7 +93,7 @@ rows are deleted then, and the next purge or sweep clears the bytes.`,
 }
 
 // purgeMail purges messages.
-func (p *Process) purgeMail(cmd *cobra.Command, c *cairn.Cairn, a mail.PurgeArgs, asJSON bool) error {
+func (p *Process) purgeMail(cmd *cobra.Command, c *cairn.Cairn, a documents.PurgeArgs, asJSON bool) error {
 	for _, name := range []string{"id", "session", "file", "type", "before", "older-than", "search"} {
 		if cmd.Flags().Changed(name) {
 			return fault.Newf(fault.Invalid, "usage", "--%s selects observations; to purge mail, use --message, or --mail with --project", name)

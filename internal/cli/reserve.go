@@ -6,16 +6,18 @@ import (
 	"io"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
+
+	"github.com/spf13/cobra"
 )
 
 func reserveCommand(p *Process) *cobra.Command {
 	f := newMailFlags(p)
-	var a mail.ReserveArgs
+	var a reservations.ReserveArgs
 	var ttl string
 	cmd := resultCommand(&f, cobra.Command{
 		Use:   "reserve PATH…",
@@ -28,7 +30,7 @@ always granted and does not block edits.`,
 		Example: `  cairn reserve internal/ledger --as BlueLake --reason "splitting the package"
   cairn reserve 'docs/**/*.md' README.md --ttl 30m --shared --as BlueLake`,
 		Args: someArgs("paths or globs"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (g mail.GrantedReservations, err error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (g reservations.GrantedReservations, err error) {
 		if a.TTLSeconds, err = lifetimeOf("ttl", ttl); err != nil {
 			return g, err
 		}
@@ -36,7 +38,7 @@ always granted and does not block edits.`,
 			return g, err
 		}
 		a.ProjectKey, a.Paths = f.key(c), args
-		g, err = writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.GrantedReservations, error) {
+		g, err = writeMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) (reservations.GrantedReservations, error) {
 			return o.FileReservationPaths(ctx, who, a)
 		})
 		f.no = len(g.Conflicts) > 0
@@ -70,7 +72,7 @@ func exclusivity(exclusive bool) string {
 	return "shared"
 }
 
-func printGranted(w io.Writer, g mail.GrantedReservations) error {
+func printGranted(w io.Writer, g reservations.GrantedReservations) error {
 	var lines [][]string
 	for _, r := range g.Granted {
 		lines = append(lines, row("granted\t%s\t#%d, %s, until %s", printable(r.PathPattern), r.ID, exclusivity(r.Exclusive), formatTime(r.Expires)))
@@ -110,11 +112,11 @@ can end any reservation.`,
 		if err != nil {
 			return nil, err
 		}
-		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, caller mail.Caller) (any, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *service.Mail, caller mail.Caller) (any, error) {
 			if force {
-				return o.ForceReleaseFileReservation(ctx, caller, mail.ForceArgs{ProjectKey: f.key(c), AgentName: who, ID: numbers[0], Quiet: quiet, Note: note})
+				return o.ForceReleaseFileReservation(ctx, caller, reservations.ForceArgs{ProjectKey: f.key(c), AgentName: who, ID: numbers[0], Quiet: quiet, Note: note})
 			}
-			return o.ReleaseFileReservations(ctx, caller, mail.ReleaseArgs{ProjectKey: f.key(c), AgentName: who, Paths: args, IDs: numbers})
+			return o.ReleaseFileReservations(ctx, caller, reservations.ReleaseArgs{ProjectKey: f.key(c), AgentName: who, Paths: args, IDs: numbers})
 		})
 	}, printReleased)
 	cmd.Flags().StringSliceVar(&ids, "id", nil, "the reservations with these numbers")
@@ -137,9 +139,9 @@ func numbersOf(ids []string) (all []int64, err error) {
 
 func printReleased(w io.Writer, out any) (err error) {
 	switch r := out.(type) {
-	case mail.ReleasedReservations:
+	case reservations.ReleasedReservations:
 		_, err = fmt.Fprintf(w, "%s released\n", counted(r.Released, "reservation"))
-	case mail.ForceReleased:
+	case reservations.ForceReleased:
 		if r.Already || r.Reservation == nil {
 			_, err = fmt.Fprintf(w, "it was already released at %s\n", formatTime(r.At))
 			break
@@ -157,14 +159,14 @@ func renewCommand(p *Process) *cobra.Command {
 	f := newMailFlags(p)
 	var ids []string
 	var lasting string
-	var a mail.RenewArgs
+	var a reservations.RenewArgs
 	cmd := resultCommand(&f, cobra.Command{
 		Use:   "renew [PATH…]",
 		Short: "Extend reservations",
 		Long: `renew extends an agent's reservations: the given paths and numbers, or all. An expired
 reservation is renewed if no other agent holds its files.`,
 		Example: "  cairn renew --as BlueLake\n  cairn renew internal/ledger --for 2h --as BlueLake",
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (r mail.Renewed, err error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (r reservations.Renewed, err error) {
 		if a.IDs, err = numbersOf(ids); err != nil {
 			return r, err
 		}
@@ -175,10 +177,10 @@ reservation is renewed if no other agent holds its files.`,
 			return r, err
 		}
 		a.ProjectKey, a.Paths = f.key(c), args
-		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Renewed, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) (reservations.Renewed, error) {
 			return o.RenewFileReservations(ctx, who, a)
 		})
-	}, func(w io.Writer, r mail.Renewed) error {
+	}, func(w io.Writer, r reservations.Renewed) error {
 		var lines [][]string
 		for _, k := range r.Reservations {
 			lines = append(lines, row("#%d\t%s\tuntil %s", k.ID, printable(k.PathPattern), formatTime(k.New)))
@@ -220,11 +222,11 @@ with cairn release --force. --at lists the reservations that were active at a pa
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
 		if at != "" {
-			return pastOf(readMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Past[[]mail.ListedReservation], error) {
+			return pastOf(readMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) (mail.Past[[]reservations.ListedReservation], error) {
 				return o.FileReservationsAt(ctx, who, f.key(c), all, at)
 			}))(&f.resultPrinter)
 		}
-		return readMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.ListedReservation, error) {
+		return readMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) ([]reservations.ListedReservation, error) {
 			return o.FileReservations(ctx, who, f.key(c), all)
 		})
 	}, nowOrThen(printReservations))
@@ -233,7 +235,7 @@ with cairn release --force. --at lists the reservations that were active at a pa
 	return f.readFlags(cmd)
 }
 
-func printReservations(w io.Writer, list []mail.ListedReservation) error {
+func printReservations(w io.Writer, list []reservations.ListedReservation) error {
 	var lines [][]string
 	for _, r := range list {
 		state := "until " + formatTime(r.Expires)
@@ -253,7 +255,7 @@ func printReservations(w io.Writer, list []mail.ListedReservation) error {
 
 func reservationsCheckCommand(p *Process) *cobra.Command {
 	f := newMailFlags(p)
-	var a mail.CheckArgs
+	var a reservations.CheckArgs
 	cmd := resultCommand(&f, cobra.Command{
 		Use:   "check PATH…",
 		Short: "Check whether files are free, or who holds them",
@@ -262,12 +264,12 @@ check prints the holder, the time and the reason, and exits 1. With --as it igno
 agent's own reservations.`,
 		Example: "  cairn reservations check internal/ledger/post.go --as BlueLake",
 		Args:    someArgs("paths or globs"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Checked, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (reservations.Checked, error) {
 		a.ProjectKey, a.Paths, a.AgentName = f.key(c), args, f.as
 		if a.AgentName == "" {
 			a.AgentName = p.Getenv("CAIRN_AGENT")
 		}
-		found, err := readMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Checked, error) {
+		found, err := readMail(cmd, c, func(ctx context.Context, o *service.Mail, who mail.Caller) (reservations.Checked, error) {
 			return o.CheckFileReservationConflicts(ctx, who, a)
 		})
 		f.no = len(found.Conflicts) > 0
@@ -277,7 +279,7 @@ agent's own reservations.`,
 	return f.actFlags(cmd)
 }
 
-func printChecked(w io.Writer, found mail.Checked) error {
+func printChecked(w io.Writer, found reservations.Checked) error {
 	var lines [][]string
 	for _, path := range found.Free {
 		lines = append(lines, row("free\t%s", printable(path)))

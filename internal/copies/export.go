@@ -10,7 +10,7 @@ import (
 
 	"cairn/internal/exchange"
 	"cairn/internal/fault"
-	"cairn/internal/mail"
+	"cairn/internal/mail/documents"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -118,7 +118,7 @@ func (x *exporter) run(ctx context.Context, tx *store.Tx, w io.Writer) (err erro
 		},
 		func() error { return observation.Export(ctx, tx, x.scope, x.keys, x.put) },
 		func() error { return record.Export(ctx, tx, x.scope, x.put) },
-		func() error { return mail.Export(ctx, tx, x.scope, x.put) },
+		func() error { return documents.Export(ctx, tx, x.scope, x.put) },
 		func() error { return memory.ExportLines(ctx, tx, x.scope, x.put) },
 		func() error { return observation.ExportForgotten(ctx, tx, x.put) },
 		x.out.Close,
@@ -152,7 +152,7 @@ func (x *exporter) header(ctx context.Context, tx *store.Tx) (exchange.Header, e
 	if err != nil {
 		return h, err
 	}
-	reserving, err := mail.SessionKeys(ctx, tx, x.scope)
+	reserving, err := documents.SessionKeys(ctx, tx, x.scope)
 	if err != nil {
 		return h, err
 	}
@@ -160,7 +160,7 @@ func (x *exporter) header(ctx context.Context, tx *store.Tx) (exchange.Header, e
 	if h.Counts, err = record.CountExported(ctx, tx, x.scope); err != nil {
 		return h, err
 	}
-	letters, err := mail.CountExported(ctx, tx, x.scope)
+	letters, err := documents.CountExported(ctx, tx, x.scope)
 	if err != nil {
 		return h, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"cairn/internal/exchange"
 	"cairn/internal/mail"
+	"cairn/internal/mail/documents"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -25,7 +26,7 @@ type Imported struct {
 	Left     int                      `json:"aliases_left"`
 	Rows     observation.ImportedRows `json:"observations"`
 	Records  record.Counts            `json:"records"`
-	Mail     mail.ImportedMail        `json:"mail"`
+	Mail     documents.ImportedMail   `json:"mail"`
 	Memories memory.ImportedMemories  `json:"memories"`
 	Lines    int                      `json:"lines"`
 }
@@ -77,8 +78,8 @@ func (i Importer) Import(ctx context.Context, path string) (Imported, error) {
 	if i.Merge {
 		r.records = record.NewMerging(i.Filter)
 	}
-	r.mailRefs = mail.NewReferences(i.Store.Now())
-	r.mail = mail.NewExportImporter(i.Filter, i.Archive, r.mailRefs.Highest())
+	r.mailRefs = documents.NewReferences(i.Store.Now())
+	r.mail = documents.NewExportImporter(i.Filter, i.Archive, r.mailRefs.Highest())
 	r.memories = i.Memories.NewDocuments()
 	file, err := regular.Open(path)
 	if err != nil {
@@ -106,8 +107,8 @@ type importRun struct {
 	highest  observation.HighestIDs
 	rows     *observation.ExportImporter
 	records  *record.Documents
-	mailRefs *mail.References
-	mail     *mail.ExportImporter
+	mailRefs *documents.References
+	mail     *documents.ExportImporter
 	memories *memory.Documents
 	queue    []any
 	waiting  int // bytes of queued attachments
@@ -155,7 +156,7 @@ func decodeLine(l exchange.Line) (any, error) {
 	case observation.KindForgotten:
 		v = &observation.ExportedForgotten{}
 	case mail.KindProject, mail.KindAgent, mail.KindMessage, mail.KindDelivery, mail.KindContact, mail.KindReservation, mail.KindBlob:
-		v = &mail.Exported{}
+		v = &documents.Exported{}
 	case memory.LineVault, memory.LineMemory, memory.LineEntry, memory.LineContext, memory.LineTombstone:
 		v = &memory.Item{}
 	default:
@@ -190,7 +191,7 @@ func (r *importRun) check(ctx context.Context, tx *store.Tx, file io.Reader) err
 				err = l.Refuse(why)
 			}
 			return err
-		case *mail.Exported:
+		case *documents.Exported:
 			return r.mail.Fits(ctx, tx, v)
 		}
 		return nil
@@ -216,7 +217,7 @@ type references struct {
 	sessions map[string]bool
 	session  string // whose rows follow
 	prompts  map[int64]bool
-	mail     *mail.References
+	mail     *documents.References
 	memories memory.References
 }
 
@@ -258,7 +259,7 @@ func (f *references) check(v any) string {
 			return "its project is merged into another project, which has its records"
 		}
 		return f.enter(stageRecords)
-	case *mail.Exported:
+	case *documents.Exported:
 		if why := f.mail.Check(v, func(id string) bool { return f.projects[id] }); why != "" {
 			return why
 		}
@@ -335,7 +336,7 @@ func (f *references) enter(stage int) string {
 func (r *importRun) take(ctx context.Context, file io.Reader) error {
 	x, err := r.eachLine(ctx, file, func(_ exchange.Line, v any) error {
 		r.queue = append(r.queue, v)
-		if m, ok := v.(*mail.Exported); ok {
+		if m, ok := v.(*documents.Exported); ok {
 			r.waiting += len(m.Data)
 		}
 		if len(r.queue) < maxImportLines && r.waiting < maxImportBytes {
@@ -387,7 +388,7 @@ func (r *importRun) flush(ctx context.Context) error {
 // makes all of them durable.
 func (r *importRun) durability() store.Sync {
 	switch r.queue[0].(type) {
-	case *record.Exported, *mail.Exported, *memory.Item:
+	case *record.Exported, *documents.Exported, *memory.Item:
 		return store.Full
 	}
 	return store.Normal
@@ -412,7 +413,7 @@ func (r *importRun) apply(ctx context.Context, tx *store.Tx, v any) error {
 			return err
 		}
 		return r.records.Apply(ctx, tx, record.Document{Exported: *v})
-	case *mail.Exported:
+	case *documents.Exported:
 		if err := r.rows.End(ctx, tx); err != nil { // the session that a reservation refers to
 			return err
 		}

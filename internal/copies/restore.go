@@ -12,7 +12,7 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/fault"
-	"cairn/internal/mail"
+	"cairn/internal/mail/documents"
 	"cairn/internal/regular"
 	"cairn/internal/repair"
 	"cairn/internal/store"
@@ -229,7 +229,7 @@ func (x *restorer) build(ctx context.Context, fresh string) error {
 		if err := tx.GoOnAnew(ctx, x.above, x.stamp); err != nil {
 			return err
 		}
-		return mail.RaiseNumbers(ctx, tx, x.ids)
+		return documents.RaiseNumbers(ctx, tx, x.ids)
 	})
 	if err == nil {
 		err = x.checkStore(ctx, s)

@@ -17,26 +17,26 @@ import (
 // Replication is the name under which the sending of memories to the hubs is reported.
 const Replication = memory.PushFollower
 
-// Status is how a follower of the change log does, or one lane of it: a project of
+// Status is the state of a follower of the change log, or of one of its lanes: a project of
 // the archive, a hub or a memory of the replication.
 type Status struct {
 	Follower string    `json:"follower"`
 	Lane     string    `json:"lane,omitempty"`
 	Running  bool      `json:"running"`         // a process runs it now
 	Behind   int64     `json:"behind"`          // changes that it has not handled
-	Oldest   time.Time `json:"oldest,omitzero"` // when the first of these was made
+	Oldest   time.Time `json:"oldest,omitzero"` // when the first of them was made
 
 	Error    string    `json:"error,omitempty"`    // why the last try failed
 	Attempts int       `json:"attempts,omitempty"` // failed tries since the last success
-	Since    time.Time `json:"since,omitzero"`     // when the first of these failed
+	Since    time.Time `json:"since,omitzero"`     // when the first of them failed
 	NextTry  time.Time `json:"next_try,omitzero"`
 }
 
-// Name is the follower with its lane, for people: "archive of shop".
+// Name returns the follower with its lane in human-readable form: "the archive of shop".
 func (f Status) Name() string { return nameOf(f.Follower, f.Lane) }
 
-// Aside is a change that a follower could not handle and has set aside; what comes
-// after it is handled anyway.
+// Aside is a change that a follower could not handle and has set aside. Later changes are
+// handled.
 type Aside struct {
 	Follower string    `json:"follower"`
 	Lane     string    `json:"lane,omitempty"`
@@ -47,7 +47,7 @@ type Aside struct {
 	NextTry  time.Time `json:"next_try,omitzero"` // zero if it waits for a person
 }
 
-// Name is the follower with its lane, for people.
+// Name returns the follower with its lane in human-readable form.
 func (a Aside) Name() string { return nameOf(a.Follower, a.Lane) }
 
 func nameOf(follower, lane string) string {
@@ -60,7 +60,7 @@ func nameOf(follower, lane string) string {
 	return follower + " of " + lane
 }
 
-// Account is the account of all that follows the change log.
+// Account is the account of all followers of the change log.
 type Account struct {
 	Followers []Status `json:"followers"` // by name and lane; never nil
 	SetAside  []Aside  `json:"set_aside"` // by follower and seq; never nil
@@ -73,9 +73,9 @@ type Service struct {
 	Memories *memory.Service   // over the store
 }
 
-// Account tells who follows the change log, how far behind each is, what fails and what
-// was set aside. Followers that have never run are not in it. It is empty for a store
-// that cannot be written to and has an older schema.
+// Account returns the state of each follower of the change log, and the changes that were set
+// aside. It omits followers that have never run. It is empty for a store with an older
+// schema that cannot be written to.
 func (s Service) Account(ctx context.Context) (Account, error) {
 	out, err := s.account(ctx)
 	if err == nil && s.Archive != nil {
@@ -87,22 +87,22 @@ func (s Service) Account(ctx context.Context) (Account, error) {
 	return out, err
 }
 
-// Aside lists what was set aside, by follower and seq, never nil. It does not count what
-// waits for the archives, and so is faster than Account.
+// Aside lists the changes that were set aside, by follower and seq; never nil. It is faster
+// than Account, because it does not count the backlog of the archives.
 func (s Service) Aside(ctx context.Context) ([]Aside, error) {
 	out, err := s.account(ctx)
 	return out.SetAside, err
 }
 
-// account is the account without what waits for the archives.
+// account returns the account without the backlog of the archives.
 func (s Service) account(ctx context.Context) (Account, error) {
 	out := Account{Followers: []Status{}, SetAside: []Aside{}}
 	if older, err := s.Store.IsOlder(ctx); older || err != nil {
 		return out, err
 	}
-	streams, err := s.addFollowers(ctx, &out)
+	err := s.addFollowers(ctx, &out)
 	if err == nil {
-		err = s.addReplication(ctx, streams, &out)
+		err = s.addReplication(ctx, &out)
 	}
 	slices.SortStableFunc(out.SetAside, func(a, b Aside) int {
 		return cmp.Or(cmp.Compare(a.Follower, b.Follower), cmp.Compare(a.Seq, b.Seq))
@@ -110,23 +110,25 @@ func (s Service) account(ctx context.Context) (Account, error) {
 	return out, err
 }
 
-// addFollowers adds what the store's account has. The streams of the replication that fail
-// are returned instead, by memory: whether they run depends on their user.
-func (s Service) addFollowers(ctx context.Context, out *Account) (streams map[string][]store.Progress, err error) {
+// addFollowers adds the store's account.
+func (s Service) addFollowers(ctx context.Context, out *Account) error {
 	all, err := s.Store.Followers(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	streams, running := map[string][]store.Progress{}, map[string]bool{}
+	running := map[string]bool{}
 	for _, p := range all {
-		if !p.Live && (p.Follower == memory.PushFollower || p.Follower == memory.PullFollower) {
-			streams[p.Lane] = append(streams[p.Lane], p)
-			continue
+		name := p.Follower
+		if name == memory.PullFollower { // it has no leases of its own
+			name = Replication
 		}
-		if _, asked := running[p.Follower]; !asked && !p.Live {
-			running[p.Follower] = s.Store.IsFollowed(ctx, p.Follower)
+		if _, asked := running[name]; !asked && !p.Live {
+			running[name] = s.Store.IsFollowed(ctx, name)
 		}
-		out.Followers = append(out.Followers, statusOf(p, p.Live || running[p.Follower]))
+		out.Followers = append(out.Followers, Status{
+			Follower: p.Follower, Lane: p.Lane, Running: p.Live || running[name], Behind: p.Behind, Oldest: timeOf(p.Oldest),
+			Error: p.Error, Attempts: p.Attempts, Since: timeOf(p.Since), NextTry: timeOf(p.NextTry),
+		})
 	}
 	aside, err := s.Store.FailedChanges(ctx)
 	for _, a := range aside {
@@ -136,18 +138,10 @@ func (s Service) addFollowers(ctx context.Context, out *Account) (streams map[st
 		}
 		out.SetAside = append(out.SetAside, one)
 	}
-	return streams, err
+	return err
 }
 
-// statusOf is a row of the store's account.
-func statusOf(p store.Progress, running bool) Status {
-	return Status{
-		Follower: p.Follower, Lane: p.Lane, Running: running, Behind: p.Behind, Oldest: timeOf(p.Oldest),
-		Error: p.Error, Attempts: p.Attempts, Since: timeOf(p.Since), NextTry: timeOf(p.NextTry),
-	}
-}
-
-// addArchives adds what waits for the archive of each project.
+// addArchives adds the backlog of the archive of each project.
 func (s Service) addArchives(ctx context.Context, out *Account) error {
 	archives, err := s.Archive.Status(ctx, "")
 	for _, a := range archives {
@@ -164,19 +158,20 @@ func (s Service) addArchives(ctx context.Context, out *Account) error {
 	return err
 }
 
-// addReplication adds what waits for the hubs: a row for each hub, and one for each memory
-// whose last try failed or that does not go on.
-func (s Service) addReplication(ctx context.Context, streams map[string][]store.Progress, out *Account) error {
+// addReplication adds a row for each hub, with the changes that wait for it, and one for
+// each memory that a restored hub must receive again first. Failing memories are in the
+// store's account.
+func (s Service) addReplication(ctx context.Context, out *Account) error {
 	users, err := s.Memories.Users(ctx)
 	for _, u := range users {
 		if err == nil && u.HubURL != "" {
-			err = s.addHub(ctx, u, streams, out)
+			err = s.addHub(ctx, u, out)
 		}
 	}
 	return err
 }
 
-func (s Service) addHub(ctx context.Context, u memory.User, streams map[string][]store.Progress, out *Account) error {
+func (s Service) addHub(ctx context.Context, u memory.User, out *Account) error {
 	backlog, err := s.Memories.Backlog(ctx, u.UserID)
 	if err != nil {
 		return err
@@ -188,18 +183,14 @@ func (s Service) addHub(ctx context.Context, u memory.User, streams map[string][
 	out.Followers = append(out.Followers, hub)
 	waiting, err := s.Memories.Waiting(ctx, u.UserID)
 	for _, w := range waiting {
-		rows := streams[w.MemoryID]
-		if len(rows) == 0 { // it is restored first
-			rows = []store.Progress{{Follower: Replication, Lane: w.MemoryID}}
-		}
-		for _, p := range rows {
-			out.Followers = append(out.Followers, statusOf(p, hub.Running))
+		if w.Error == "" {
+			out.Followers = append(out.Followers, Status{Follower: Replication, Lane: w.MemoryID, Running: hub.Running})
 		}
 	}
 	return err
 }
 
-// timeOf is a time in UTC; the zero time for 0.
+// timeOf returns a time in UTC; the zero time for 0.
 func timeOf(nanoseconds int64) time.Time {
 	if nanoseconds == 0 {
 		return time.Time{}
@@ -207,16 +198,16 @@ func timeOf(nanoseconds int64) time.Time {
 	return time.Unix(0, nanoseconds).UTC()
 }
 
-// Retried is what Retry has made due.
+// Retried counts what Retry has made due.
 type Retried struct {
-	Changes int64 `json:"changes"` // that were set aside
-	Lanes   int64 `json:"failing"` // that failed: followers, or lanes of them
+	Changes int64 `json:"changes"` // set aside
+	Lanes   int64 `json:"failing"` // failing followers, or lanes of them
 	Running bool  `json:"running"` // a process runs one of these followers now
 }
 
-// Retry has a follower, or all for "", try at once what it has set aside and what it fails
-// at. A server does so within seconds; without one it waits for the next. Repeating it is
-// safe. Errors: NotFound for a follower that has never run.
+// Retry makes the changes and lanes due immediately that a follower, or any for "", has set
+// aside or fails at. A server tries them within seconds; without one, the next server does.
+// It is idempotent. Errors: NotFound for a follower that has never run.
 func (s Service) Retry(ctx context.Context, follower string) (out Retried, err error) {
 	before, err := s.Account(ctx)
 	if err != nil {
@@ -233,7 +224,7 @@ func (s Service) Retry(ctx context.Context, follower string) (out Retried, err e
 	return out, err
 }
 
-// retryRefused sends again what the hubs have refused, which waits for a person.
+// retryRefused has the changes sent again that the hubs have refused. They wait for a person.
 func (s Service) retryRefused(ctx context.Context, out *Retried) error {
 	users, err := s.Memories.Users(ctx)
 	for _, u := range users {

@@ -13,6 +13,8 @@ import (
 	"cairn/internal/githook"
 	"cairn/internal/gitread"
 	"cairn/internal/mail"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -27,7 +29,7 @@ const (
 // Service installs guards in repositories and performs their checks.
 type Service struct {
 	// Mail returns the mail service. there is false if the store does not exist.
-	Mail func(ctx context.Context) (o *mail.Service, there bool, err error)
+	Mail func(ctx context.Context) (o *service.Mail, there bool, err error)
 
 	// Sessions returns the ids of the sessions of the agent that started this process.
 	Sessions func(ctx context.Context) ([]string, error)
@@ -247,7 +249,7 @@ type Conflict struct {
 // to check but no store; NOT_FOUND for an unknown Project.
 func (s *Service) Check(ctx context.Context, a CheckArgs) (out Checked, err error) {
 	out = Checked{Agent: a.Agent, Conflicts: []Conflict{}}
-	asked := mail.GuardArgs{Agent: a.Agent, Place: s.Place, Project: a.Project}
+	asked := reservations.GuardArgs{Agent: a.Agent, Place: s.Place, Project: a.Project}
 	if err := s.findChanges(ctx, a, &asked); err != nil {
 		return out, err
 	}
@@ -277,13 +279,13 @@ func (s *Service) Check(ctx context.Context, a CheckArgs) (out Checked, err erro
 // bySession identifies the caller by this process's session, if no agent is named. If the
 // process has several sessions, the calling one is unknown. Then a file is a conflict if
 // it is one for all of them. Reservations of one of them only warn, as for a person.
-func (s *Service) bySession(ctx context.Context, o *mail.Service, asked mail.GuardArgs, out *Checked) (mail.Guarded, error) {
+func (s *Service) bySession(ctx context.Context, o *service.Mail, asked reservations.GuardArgs, out *Checked) (reservations.Guarded, error) {
 	if asked.Agent != "" {
 		return o.Guard(ctx, asked)
 	}
 	ids, err := s.Sessions(ctx)
 	if err != nil {
-		return mail.Guarded{}, err
+		return reservations.Guarded{}, err
 	}
 	if len(ids) > 0 {
 		asked.Session, asked.Further = ids[0], ids[1:]
@@ -298,7 +300,7 @@ func (s *Service) bySession(ctx context.Context, o *mail.Service, asked mail.Gua
 }
 
 // findChanges finds the files to check, and the repository in which git's hook runs.
-func (s *Service) findChanges(ctx context.Context, a CheckArgs, asked *mail.GuardArgs) error {
+func (s *Service) findChanges(ctx context.Context, a CheckArgs, asked *reservations.GuardArgs) error {
 	changed, named := gitread.ParseChanges(a.Names)
 	if a.Given && !named { // names without status
 		for name := range strings.SplitSeq(strings.TrimSuffix(string(a.Names), "\x00"), "\x00") {
@@ -374,7 +376,7 @@ func (s *Service) Status(ctx context.Context, path string) (out Status, err erro
 	}
 	office, _, err := s.Mail(ctx)
 	if err == nil {
-		var p mail.ProjectResource
+		var p service.ProjectResource
 		if p, err = office.ProjectOf(ctx, mail.Caller{Place: g.place}, path); err == nil {
 			out.Project = &p.HumanKey
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"cairn/internal/fault"
 	"cairn/internal/project"
@@ -33,11 +32,11 @@ VALUES (nullif(?, 0), ?, ?, ?, ?, (SELECT id FROM mail_messages WHERE uid = ?), 
 ON CONFLICT (uid) DO NOTHING`
 	insertRecipient = `INSERT INTO mail_recipients (message_id, agent_id, kind, position, importance, ack_required, created_ts)
 VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (message_id, agent_id) DO NOTHING`
-	upsertThread = `INSERT INTO mail_threads (project_id, thread_id, ordinal, digest_path, first_ts, last_ts, messages)
+	UpsertThread = `INSERT INTO mail_threads (project_id, thread_id, ordinal, digest_path, first_ts, last_ts, messages)
 VALUES (?1, ?2, ?3, ?4, ?5, ?5, 1)
 ON CONFLICT (project_id, thread_id) DO UPDATE SET first_ts = min(first_ts, excluded.first_ts),
 last_ts = max(last_ts, excluded.last_ts), messages = messages + 1`
-	selectThread       = `SELECT ordinal, digest_path FROM mail_threads WHERE project_id = ? AND thread_id = ?`
+	SelectThread       = `SELECT ordinal, digest_path FROM mail_threads WHERE project_id = ? AND thread_id = ?`
 	selectThreadsCount = `SELECT ifnull(max(ordinal), 0) FROM mail_threads WHERE project_id = ?`
 	selectDigestTaken  = `SELECT EXISTS (SELECT 1 FROM mail_threads WHERE project_id = ? AND digest_path = ? COLLATE NOCASE)`
 
@@ -57,10 +56,10 @@ ON CONFLICT (uid) DO UPDATE SET expires_ts = excluded.expires_ts, renewals = exc
 released_ts = excluded.released_ts, release_kind = excluded.release_kind`
 
 	insertBlob       = `INSERT INTO mail_blobs (sha1, media_type, bytes, data) VALUES (?, ?, ?, ?) ON CONFLICT (sha1) DO NOTHING`
-	selectBlobLogged = `SELECT EXISTS (SELECT 1 FROM changes WHERE id = ?1 AND doc IS NOT NULL
+	SelectBlobLogged = `SELECT EXISTS (SELECT 1 FROM changes WHERE id = ?1 AND doc IS NOT NULL
 AND kind = (SELECT id FROM symbols WHERE text = ?2) AND stream = (SELECT id FROM symbols WHERE text = ?3))
 AND EXISTS (SELECT 1 FROM mail_blobs WHERE sha1 = ?1)`
-	selectBlob = `SELECT EXISTS (SELECT 1 FROM mail_blobs WHERE sha1 = ?)`
+	SelectBlob = `SELECT EXISTS (SELECT 1 FROM mail_blobs WHERE sha1 = ?)`
 )
 
 // CodeIncomplete is the code of the error (Conflict) for a document that refers to
@@ -68,34 +67,41 @@ AND EXISTS (SELECT 1 FROM mail_blobs WHERE sha1 = ?1)`
 const CodeIncomplete = "mail_incomplete"
 
 func incomplete(d Document, what, name string) error {
-	return fault.Newf(fault.Conflict, CodeIncomplete, "the %s %s refers to the %s %s, which is not there", d.Kind(), printable(d.Key()), what, printable(name))
+	return fault.Newf(fault.Conflict, CodeIncomplete, "the %s %s refers to the %s %s, which is not there", d.Kind(), Printable(d.Key()), what, Printable(name))
 }
 
-// nextID is the number that the next row of a table gets. It was never given
+// Tables of entities that calls number with NextID.
+const (
+	AgentTable       = "mail_agents"
+	MessageTable     = "mail_messages"
+	ReservationTable = "mail_reservations"
+)
+
+// NextID is the number that the next row of a table gets. It was never given
 // before, and is given to nobody else as long as the transaction lasts (mail §1, G4).
-func nextID(ctx context.Context, tx *store.Tx, table string) (id int64, err error) {
+func NextID(ctx context.Context, tx *store.Tx, table string) (id int64, err error) {
 	return id, tx.Get(ctx, []any{&id}, selectNextID, table)
 }
 
-// projectOf finds the project that a document names.
-func projectOf(ctx context.Context, tx *store.Tx, d Document) (*Project, error) {
-	p, err := projectByUID(ctx, tx, d.project())
+// ProjectOf finds the project that a document names.
+func ProjectOf(ctx context.Context, tx *store.Tx, d Document) (*Project, error) {
+	p, err := ProjectByUID(ctx, tx, d.StreamProject())
 	if err == nil && p == nil {
-		err = incomplete(d, "project", d.project())
+		err = incomplete(d, "project", d.StreamProject())
 	}
 	return p, err
 }
 
-// agentOf finds an agent that a document names.
-func agentOf(ctx context.Context, tx *store.Tx, d Document, projectID int64, name string) (*Agent, error) {
-	a, err := agentByName(ctx, tx, projectID, name)
+// AgentOf finds an agent that a document names.
+func AgentOf(ctx context.Context, tx *store.Tx, d Document, projectID int64, name string) (*Agent, error) {
+	a, err := AgentByName(ctx, tx, projectID, name)
 	if err == nil && a == nil {
 		err = incomplete(d, "agent", name)
 	}
 	return a, err
 }
 
-func (p *Project) apply(ctx context.Context, tx *store.Tx, _ int64) error {
+func (p *Project) Apply(ctx context.Context, tx *store.Tx, _ int64) error {
 	row, err := project.Ensure(ctx, tx, p.ProductID)
 	if err != nil {
 		return err
@@ -104,8 +110,8 @@ func (p *Project) apply(ctx context.Context, tx *store.Tx, _ int64) error {
 	return err
 }
 
-func (a *Agent) apply(ctx context.Context, tx *store.Tx, _ int64) error {
-	p, err := projectOf(ctx, tx, a)
+func (a *Agent) Apply(ctx context.Context, tx *store.Tx, _ int64) error {
+	p, err := ProjectOf(ctx, tx, a)
 	if err != nil {
 		return err
 	}
@@ -114,53 +120,53 @@ func (a *Agent) apply(ctx context.Context, tx *store.Tx, _ int64) error {
 	return err
 }
 
-// touchAgent notes that an agent has done something; that is no change of its own
+// TouchAgent notes that an agent has done something; that is no change of its own
 // (mail §3).
-func touchAgent(ctx context.Context, tx *store.Tx, id int64, at Time) error {
+func TouchAgent(ctx context.Context, tx *store.Tx, id int64, at Time) error {
 	_, err := tx.Exec(ctx, updateActive, id, at)
 	return err
 }
 
-func (m *Message) apply(ctx context.Context, tx *store.Tx, seq int64) error {
-	p, err := projectOf(ctx, tx, m)
+func (m *Message) Apply(ctx context.Context, tx *store.Tx, seq int64) error {
+	p, err := ProjectOf(ctx, tx, m)
 	if err != nil {
 		return err
 	}
-	sender, err := agentOf(ctx, tx, m, p.ID, m.From)
+	sender, err := AgentOf(ctx, tx, m, p.ID, m.From)
 	if err != nil {
 		return err
 	}
 	res, err := tx.Exec(ctx, insertMessage, m.ID, m.UID, p.ID, sender.ID, m.ThreadID, m.ReplyToUID, m.Subject, m.Body, m.Importance,
-		m.AckRequired, m.Topic, m.Created, m.attachmentsColumn(), seq, m.Ordinal, m.ArchivePath)
+		m.AckRequired, m.Topic, m.Created, m.AttachmentsColumn(), seq, m.Ordinal, m.ArchivePath)
 	if err != nil {
 		return err
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 0 { // it is there, with its recipients
 		if err == nil && m.Purged != 0 {
-			_, err = tx.Exec(ctx, buryMessage, m.UID, m.attachmentsColumn(), m.ArchivePath)
+			_, err = tx.Exec(ctx, buryMessage, m.UID, m.AttachmentsColumn(), m.ArchivePath)
 		}
 		return err
 	}
 	if m.ID, err = res.LastInsertId(); err != nil {
 		return err
 	}
-	if err := m.applyRecipients(ctx, tx, p.ID); err != nil {
+	if err := m.ApplyRecipients(ctx, tx, p.ID); err != nil {
 		return err
 	}
-	if err := touchAgent(ctx, tx, sender.ID, m.Created); err != nil || m.ThreadID == nil {
+	if err := TouchAgent(ctx, tx, sender.ID, m.Created); err != nil || m.ThreadID == nil {
 		return err
 	}
 	return m.applyThread(ctx, tx, p.ID)
 }
 
-func (m *Message) applyRecipients(ctx context.Context, tx *store.Tx, projectID int64) error {
+func (m *Message) ApplyRecipients(ctx context.Context, tx *store.Tx, projectID int64) error {
 	position := 0
 	for _, list := range [...]struct {
 		kind  string
 		names []string
 	}{{"to", m.To}, {"cc", m.CC}, {"bcc", m.BCC}} {
 		for _, name := range list.names {
-			a, err := agentOf(ctx, tx, m, projectID, name)
+			a, err := AgentOf(ctx, tx, m, projectID, name)
 			if err != nil {
 				return err
 			}
@@ -176,18 +182,18 @@ func (m *Message) applyRecipients(ctx context.Context, tx *store.Tx, projectID i
 func (m *Message) applyThread(ctx context.Context, tx *store.Tx, projectID int64) error {
 	var ordinal int64
 	var digest string
-	err := tx.Get(ctx, []any{&ordinal, &digest}, selectThread, projectID, *m.ThreadID)
+	err := tx.Get(ctx, []any{&ordinal, &digest}, SelectThread, projectID, *m.ThreadID)
 	if errors.Is(err, sql.ErrNoRows) {
-		ordinal, digest, err = newThread(ctx, tx, projectID, *m.ThreadID)
+		ordinal, digest, err = NewThread(ctx, tx, projectID, *m.ThreadID)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, upsertThread, projectID, *m.ThreadID, ordinal, digest, m.Created)
+	_, err = tx.Exec(ctx, UpsertThread, projectID, *m.ThreadID, ordinal, digest, m.Created)
 	return err
 }
 
-func newThread(ctx context.Context, tx *store.Tx, projectID int64, id string) (ordinal int64, digest string, err error) {
+func NewThread(ctx context.Context, tx *store.Tx, projectID int64, id string) (ordinal int64, digest string, err error) {
 	if err := tx.Get(ctx, []any{&ordinal}, selectThreadsCount, projectID); err != nil {
 		return 0, "", err
 	}
@@ -203,12 +209,12 @@ func newThread(ctx context.Context, tx *store.Tx, projectID int64, id string) (o
 	return ordinal, digest, nil
 }
 
-func (d *Delivery) apply(ctx context.Context, tx *store.Tx, _ int64) error {
-	p, err := projectOf(ctx, tx, d)
+func (d *Delivery) Apply(ctx context.Context, tx *store.Tx, _ int64) error {
+	p, err := ProjectOf(ctx, tx, d)
 	if err != nil {
 		return err
 	}
-	a, err := agentOf(ctx, tx, d, p.ID, d.Agent)
+	a, err := AgentOf(ctx, tx, d, p.ID, d.Agent)
 	if err != nil {
 		return err
 	}
@@ -222,17 +228,17 @@ func (d *Delivery) apply(ctx context.Context, tx *store.Tx, _ int64) error {
 	return incomplete(d, "message", d.UID)
 }
 
-func (c *Contact) apply(ctx context.Context, tx *store.Tx, _ int64) error {
+func (c *Contact) Apply(ctx context.Context, tx *store.Tx, _ int64) error {
 	ends := [2]int64{}
 	for i, end := range [...]struct{ uid, name string }{{c.FromProjectUID, c.From}, {c.ToProjectUID, c.To}} {
-		p, err := projectByUID(ctx, tx, end.uid)
+		p, err := ProjectByUID(ctx, tx, end.uid)
 		if err != nil {
 			return err
 		}
 		if p == nil {
 			return incomplete(c, "project", end.uid)
 		}
-		a, err := agentOf(ctx, tx, c, p.ID, end.name)
+		a, err := AgentOf(ctx, tx, c, p.ID, end.name)
 		if err != nil {
 			return err
 		}
@@ -242,12 +248,12 @@ func (c *Contact) apply(ctx context.Context, tx *store.Tx, _ int64) error {
 	return err
 }
 
-func (r *Reservation) apply(ctx context.Context, tx *store.Tx, _ int64) error {
-	p, err := projectOf(ctx, tx, r)
+func (r *Reservation) Apply(ctx context.Context, tx *store.Tx, _ int64) error {
+	p, err := ProjectOf(ctx, tx, r)
 	if err != nil {
 		return err
 	}
-	a, err := agentOf(ctx, tx, r, p.ID, r.Agent)
+	a, err := AgentOf(ctx, tx, r, p.ID, r.Agent)
 	if err != nil {
 		return err
 	}
@@ -256,15 +262,15 @@ func (r *Reservation) apply(ctx context.Context, tx *store.Tx, _ int64) error {
 	return err
 }
 
-func (b *Blob) apply(ctx context.Context, tx *store.Tx, _ int64) error {
-	if b.data == nil { // from elsewhere: the bytes must have come before
+func (b *Blob) Apply(ctx context.Context, tx *store.Tx, _ int64) error {
+	if b.Data == nil { // from elsewhere: the bytes must have come before
 		var there bool
-		if err := tx.Get(ctx, []any{&there}, selectBlob, b.SHA1); err != nil || there {
+		if err := tx.Get(ctx, []any{&there}, SelectBlob, b.SHA1); err != nil || there {
 			return err
 		}
 		return incomplete(b, "attachment", b.SHA1)
 	}
-	_, err := tx.Exec(ctx, insertBlob, b.SHA1, b.MediaType, b.Bytes, b.data)
+	_, err := tx.Exec(ctx, insertBlob, b.SHA1, b.MediaType, b.Bytes, b.Data)
 	return err
 }
 
@@ -281,152 +287,4 @@ func textOrNull(text []byte) any {
 		return nil
 	}
 	return string(text)
-}
-
-// Apply takes over a document that comes from elsewhere, an export, an archive or
-// a hub: it is appended to this store's log and the rows follow. With keepID it has
-// the number that it had, else, and wherever another entity has that number, a new
-// one; uids and names stay. What is there already stays as it is, which added tells;
-// but a message that was purged elsewhere is purged here too.
-// The documents to which one refers must come before it. archive is where the project's
-// commits are.
-//
-// Errors: Conflict with CodeIncomplete if one of them is missing, CodeTaken if
-// keepID and the number is another's.
-func Apply(ctx context.Context, tx *store.Tx, by Actor, archive Archive, d Document, keepID bool) (added bool, err error) {
-	there, err := known(ctx, tx, d)
-	if err != nil || there {
-		return false, err
-	}
-	if b, ok := d.(*Blob); ok {
-		if dropped, err := b.wasDropped(ctx, tx); err != nil || dropped {
-			return false, err
-		}
-	}
-	if m, ok := d.(*Message); ok && m.Purged != 0 {
-		if here, err := findMessage(ctx, tx, selectMessageByUID, m.UID); err != nil || here != nil {
-			return here != nil, errors.Join(err, here.purgeAs(ctx, tx, archive, m))
-		}
-	}
-	if id := numberOf(d); id != nil {
-		if !keepID {
-			*id = 0
-		}
-		if err := claim(ctx, tx, d, id); err != nil {
-			return false, err
-		}
-	}
-	if err := settle(ctx, tx, d); err != nil {
-		return false, err
-	}
-	productID, err := productOf(ctx, tx, d)
-	if err != nil {
-		return false, err
-	}
-	return true, put(ctx, tx, by, productID, d)
-}
-
-// CodeTaken is the code of the error (Conflict) for a number that another entity has.
-const CodeTaken = "mail_id_taken"
-
-// numbered is the table of a kind whose entities have numbers.
-func numbered(d Document) string {
-	switch d.(type) {
-	case *Project:
-		return "mail_projects"
-	case *Agent:
-		return "mail_agents"
-	case *Message:
-		return "mail_messages"
-	case *Reservation:
-		return "mail_reservations"
-	}
-	return ""
-}
-
-func numberOf(d Document) *int64 {
-	switch d := d.(type) {
-	case *Project:
-		return &d.ID
-	case *Agent:
-		return &d.ID
-	case *Message:
-		return &d.ID
-	case *Reservation:
-		return &d.ID
-	}
-	return nil
-}
-
-// claim gives a document its number.
-func claim(ctx context.Context, tx *store.Tx, d Document, id *int64) (err error) {
-	if *id == 0 {
-		*id, err = nextID(ctx, tx, numbered(d))
-		return err
-	}
-	taken, err := isTaken(ctx, tx, d, *id)
-	if err != nil {
-		return err
-	}
-	if taken {
-		return fault.Newf(fault.Conflict, CodeTaken, "the number %d of the %s %s is another's here", *id, d.Kind(), printable(d.Key()))
-	}
-	return nil
-}
-
-// isTaken reports whether an entity of a document's kind has a number.
-func isTaken(ctx context.Context, tx *store.Tx, d Document, id int64) (taken bool, err error) {
-	return taken, tx.Get(ctx, []any{&taken}, `SELECT EXISTS (SELECT 1 FROM `+numbered(d)+` WHERE id = ?)`, id)
-}
-
-// known reports whether an entity is there.
-func known(ctx context.Context, tx *store.Tx, d Document) (there bool, err error) {
-	var query string
-	var args []any
-	switch d := d.(type) {
-	case *Project:
-		query, args = `SELECT EXISTS (SELECT 1 FROM mail_projects WHERE uid = ?)`, []any{d.UID}
-	case *Agent:
-		query, args = `SELECT EXISTS (SELECT 1 FROM mail_agents a JOIN mail_projects p ON p.id = a.project_id
-WHERE p.uid = ? AND a.name = ?)`, []any{d.ProjectUID, d.Name}
-	case *Message:
-		query, args = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE uid = ?1 AND (?2 = 0 OR attachments LIKE '{%'))`, []any{d.UID, int64(d.Purged)}
-	case *Delivery:
-		old, err := deliveryOf(ctx, tx, d.UID, d.ProjectUID, d.Agent)
-		if err != nil || old == nil {
-			return false, err
-		}
-		return *old == *d || covers(old, d), nil
-	case *Contact:
-		query, args = `SELECT EXISTS (SELECT 1 FROM mail_contacts c
-JOIN mail_agents a ON a.id = c.a_agent_id JOIN mail_projects p ON p.id = a.project_id
-JOIN mail_agents b ON b.id = c.b_agent_id JOIN mail_projects q ON q.id = b.project_id
-WHERE p.uid = ? AND a.name = ? AND q.uid = ? AND b.name = ?)`, []any{d.FromProjectUID, d.From, d.ToProjectUID, d.To}
-	case *Reservation:
-		query, args = `SELECT EXISTS (SELECT 1 FROM mail_reservations WHERE uid = ?)`, []any{d.UID}
-	case *Blob:
-		query, args = selectBlobLogged, []any{d.SHA1, KindBlob, Stream(d.ProjectUID)}
-	default:
-		return false, fmt.Errorf("no document: %T", d)
-	}
-	return there, tx.Get(ctx, []any{&there}, query, args...)
-}
-
-// covers reports whether a delivery says all that another one does.
-func covers(old, d *Delivery) bool {
-	has := func(old, d Time) bool { return old != 0 || d == 0 }
-	return has(old.Shown, d.Shown) && has(old.Read, d.Read) && has(old.Ack, d.Ack)
-}
-
-// productOf is the id of the project, as all parts know it, in whose stream a
-// document is.
-func productOf(ctx context.Context, tx *store.Tx, d Document) (string, error) {
-	if p, ok := d.(*Project); ok {
-		return p.ProductID, nil
-	}
-	p, err := projectOf(ctx, tx, d)
-	if err != nil {
-		return "", err
-	}
-	return p.ProductID, nil
 }

@@ -24,21 +24,21 @@ type Archive struct {
 	Move func(ctx context.Context, tx *store.Tx, from, into int64) error
 }
 
-func (a Archive) commitOf(ctx context.Context, tx *store.Tx, project, seq int64) (*Commit, error) {
+func (a Archive) FindCommit(ctx context.Context, tx *store.Tx, project, seq int64) (*Commit, error) {
 	if a.CommitOf == nil {
 		return nil, nil
 	}
 	return a.CommitOf(ctx, tx, project, seq)
 }
 
-func (a Archive) commitsBy(ctx context.Context, tx *store.Tx, project int64, stream string, agents []string, limit int) ([]Commit, error) {
+func (a Archive) ListCommits(ctx context.Context, tx *store.Tx, project int64, stream string, agents []string, limit int) ([]Commit, error) {
 	if a.CommitsBy == nil {
 		return nil, nil
 	}
 	return a.CommitsBy(ctx, tx, project, stream, agents, limit)
 }
 
-func (a Archive) bury(ctx context.Context, tx *store.Tx, project, seq int64) error {
+func (a Archive) DeleteSubject(ctx context.Context, tx *store.Tx, project, seq int64) error {
 	if a.Bury == nil {
 		return nil
 	}
@@ -50,4 +50,11 @@ func (a Archive) move(ctx context.Context, tx *store.Tx, from, into int64) error
 		return nil
 	}
 	return a.Move(ctx, tx, from, into)
+}
+
+// Commit is a commit of the archive.
+type Commit struct {
+	SHA      string `json:"hexsha"`
+	Summary  string `json:"summary"`
+	Authored Time   `json:"authored_ts"`
 }

@@ -26,40 +26,40 @@ type Caller struct {
 
 // callTx is one transaction of one call on a project. Every tool runs in one; those
 // that span several tools (macros) run in one as well.
-type callTx struct {
-	*Service
-	tx       *store.Tx
-	p        *Project
-	now      Time
-	at       store.Moment // of the past, if the call asks about one; now is its time then
-	caller   Caller
-	path     *identity // of a project_key that is a path; nil for others
-	key      string    // the project_key as it was given, for suggested calls
-	writes   bool
-	session  project.Session         // Key 0: none, and in a read
-	source   string                  // how it was found
-	by       Actor                   // of the changes
-	me       *Agent                  // once actor has found it
-	agentUse map[int64]agentSessions // of the agents that were asked about
+type CallTx struct {
+	*Kernel
+	Tx            *store.Tx
+	Project       *Project
+	Now           Time
+	At            store.Moment // of the past, if the call asks about one; now is its time then
+	Caller        Caller
+	Path          *Identity // of a project_key that is a path; nil for others
+	ProjectKey    string    // the project_key as it was given, for suggested calls
+	Writes        bool
+	Session       project.Session         // Key 0: none, and in a read
+	SessionSource string                  // how it was found
+	By            Actor                   // of the changes
+	Me            *Agent                  // once actor has found it
+	AgentUse      map[int64]AgentSessions // of the agents that were asked about
 }
 
-// writeIn runs fn in a transaction over the project that a key names; an unknown
+// WriteIn runs fn in a transaction over the project that a key names; an unknown
 // path becomes a project. A failed fn leaves nothing behind.
 //
 // Errors besides fn's: NOT_FOUND with suggestions for any other unknown key,
 // CONFIGURATION_ERROR for a placeholder, MISSING_FIELD for none.
-func (o *Service) writeIn(ctx context.Context, c Caller, projectKey string, fn func(ctx context.Context, s *callTx) error) error {
-	t, err := c.target(projectKey)
+func (o *Kernel) WriteIn(ctx context.Context, c Caller, projectKey string, fn func(ctx context.Context, s *CallTx) error) error {
+	t, err := c.Target(projectKey)
 	if err != nil {
-		return toFault(err)
+		return Fault(err)
 	}
-	return o.writeTo(ctx, c, t, fn)
+	return o.WriteTo(ctx, c, t, fn)
 }
 
-// writeTo is writeIn for a target.
-func (o *Service) writeTo(ctx context.Context, c Caller, t *target, fn func(ctx context.Context, s *callTx) error) error {
-	return o.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		s := &callTx{Service: o, tx: tx, now: now(tx), caller: c, path: t.path, key: t.key, writes: true}
+// WriteTo is writeIn for a target.
+func (o *Kernel) WriteTo(ctx context.Context, c Caller, t *Target, fn func(ctx context.Context, s *CallTx) error) error {
+	return o.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		s := &CallTx{Kernel: o, Tx: tx, Now: Now(tx), Caller: c, Path: t.Path, ProjectKey: t.Key, Writes: true}
 		if err := s.open(ctx, t); err != nil {
 			return err
 		}
@@ -69,149 +69,134 @@ func (o *Service) writeTo(ctx context.Context, c Caller, t *target, fn func(ctx 
 
 // open finds or makes the project of a write and finds the caller's session. The id of
 // a project that has no mail yet is as good as the path at which cairn knows it.
-func (s *callTx) open(ctx context.Context, t *target) (err error) {
-	if t.path == nil {
-		if s.p, err = t.find(ctx, s.tx); s.p == nil && err == nil {
-			t.path, err = t.known(ctx, s.tx, s.caller)
-			s.path = t.path
+func (s *CallTx) open(ctx context.Context, t *Target) (err error) {
+	if t.Path == nil {
+		if s.Project, err = t.Find(ctx, s.Tx); s.Project == nil && err == nil {
+			t.Path, err = t.known(ctx, s.Tx, s.Caller)
+			s.Path = t.Path
 		}
 	}
-	if t.path != nil && err == nil {
-		s.p, err = t.path.ensure(ctx, s.tx, s.by, s.config.Archive)
+	if t.Path != nil && err == nil {
+		s.Project, err = t.Path.ensure(ctx, s.Tx, s.By, s.Config.Archive)
 	}
 	switch {
 	case err != nil:
 		return err
-	case s.p == nil:
-		return t.notFound(ctx, s.tx)
+	case s.Project == nil:
+		return t.NotFound(ctx, s.Tx)
 	}
 	err = s.findSession(ctx)
-	s.by.Session = s.session.ID
+	s.By.Session = s.Session.ID
 	return err
 }
 
-// readIn runs fn over the project that a key names. It writes nothing and makes
+// ReadIn runs fn over the project that a key names. It writes nothing and makes
 // nothing.
 //
 // Errors besides fn's are those of writeIn; NOT_FOUND for an unknown path too.
-func (o *Service) readIn(ctx context.Context, c Caller, projectKey string, fn func(ctx context.Context, s *callTx) error) error {
-	t, err := c.target(projectKey)
+func (o *Kernel) ReadIn(ctx context.Context, c Caller, projectKey string, fn func(ctx context.Context, s *CallTx) error) error {
+	t, err := c.Target(projectKey)
 	if err != nil {
-		return toFault(err)
+		return Fault(err)
 	}
-	return o.readFrom(ctx, c, t, fn)
+	return o.ReadFrom(ctx, c, t, fn)
 }
 
-// readFrom is readIn for a target.
-func (o *Service) readFrom(ctx context.Context, c Caller, t *target, fn func(ctx context.Context, s *callTx) error) error {
-	return o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		p, err := t.find(ctx, tx)
+// ReadFrom is readIn for a target.
+func (o *Kernel) ReadFrom(ctx context.Context, c Caller, t *Target, fn func(ctx context.Context, s *CallTx) error) error {
+	return o.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		p, err := t.Find(ctx, tx)
 		switch {
 		case err != nil:
 			return err
 		case p == nil:
-			return t.notFound(ctx, tx)
+			return t.NotFound(ctx, tx)
 		}
-		return fn(ctx, &callTx{Service: o, tx: tx, p: p, now: now(tx), caller: c, path: t.path, key: t.key})
+		return fn(ctx, &CallTx{Kernel: o, Tx: tx, Project: p, Now: Now(tx), Caller: c, Path: t.Path, ProjectKey: t.Key})
 	})
 }
 
-// other is the scope of another project in the same transaction, for the same
+// InProject is the scope of another project in the same transaction, for the same
 // actor.
-func (s *callTx) other(p *Project) *callTx {
+func (s *CallTx) InProject(p *Project) *CallTx {
 	o := *s
-	o.p, o.path, o.key = p, nil, p.Slug
+	o.Project, o.Path, o.ProjectKey = p, nil, p.Slug
 	return &o
 }
 
-// findOther looks up another project that a call names; it never makes one.
-//
-// Errors: those of readIn.
-func (s *callTx) findOther(ctx context.Context, key string) (*Project, error) {
-	t, err := s.caller.target(key)
-	if err != nil {
-		return nil, err
-	}
-	p, err := t.find(ctx, s.tx)
-	if err == nil && p == nil {
-		err = t.notFound(ctx, s.tx)
-	}
-	return p, err
-}
-
-// put appends a document of this project to the change log, in the name of the
+// Put appends a document of this project to the change log, in the name of the
 // actor, and brings the rows to it. The actor has been active (mail §3).
-func (s *callTx) put(ctx context.Context, d Document) error {
-	if err := put(ctx, s.tx, s.by, s.p.ProductID, d); err != nil || s.me == nil {
+func (s *CallTx) Put(ctx context.Context, d Document) error {
+	if err := Put(ctx, s.Tx, s.By, s.Project.ProductID, d); err != nil || s.Me == nil {
 		return err
 	}
-	return touchAgent(ctx, s.tx, s.me.ID, s.now)
+	return TouchAgent(ctx, s.Tx, s.Me.ID, s.Now)
 }
 
-// agent finds an agent by its name, retired or not.
+// Agent finds an agent by its name, retired or not.
 //
 // Errors: NOT_FOUND with suggestions, and with details.mistake where the name is
 // the sort of thing that is none; CONFIGURATION_ERROR for a placeholder,
 // MISSING_FIELD for none.
-func (s *callTx) agent(ctx context.Context, name string) (*Agent, error) {
-	if err := checkText("agent_name", name); err != nil {
+func (s *CallTx) Agent(ctx context.Context, name string) (*Agent, error) {
+	if err := CheckText("agent_name", name); err != nil {
 		return nil, err
 	}
 	name = strings.TrimSpace(name)
 	switch {
 	case name == "":
-		return nil, missing("agent_name", "list_agents shows the names; register_agent gives you one")
-	case isPlaceholder(name):
-		return nil, placeholder("agent_name", name, "the name that register_agent gave you")
+		return nil, MissingField("agent_name", "list_agents shows the names; register_agent gives you one")
+	case IsPlaceholder(name):
+		return nil, PlaceholderGiven("agent_name", name, "the name that register_agent gave you")
 	}
-	a, err := agentByName(ctx, s.tx, s.p.ID, name)
+	a, err := AgentByName(ctx, s.Tx, s.Project.ID, name)
 	if err == nil && a == nil {
-		err = s.noAgent(ctx, name)
+		err = s.AgentNotFound(ctx, name)
 	}
 	return a, err
 }
 
-// actor finds the agent in whose name the call acts, and makes it the author of
+// ActAs finds the agent in whose name the call acts, and makes it the author of
 // what the call writes. In a write the caller's session becomes bound to it.
 //
 // Errors: those of agent; CAPABILITY_DENIED for a protected agent without its token,
 // for a retired one, for a mirror, and for HumanOverseer unless the caller is the
 // file's owner.
-func (s *callTx) actor(ctx context.Context, name string) (*Agent, error) {
-	a, err := s.reader(ctx, name)
+func (s *CallTx) ActAs(ctx context.Context, name string) (*Agent, error) {
+	a, err := s.ReadAs(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkAlive(a); err != nil {
+	if err := s.CheckAlive(a); err != nil {
 		return nil, err
 	}
-	s.actAs(a)
-	return a, s.bindTo(ctx, a)
+	s.SetActor(a)
+	return a, s.BindTo(ctx, a)
 }
 
-func (s *callTx) checkAlive(a *Agent) error {
+func (s *CallTx) CheckAlive(a *Agent) error {
 	if a.Retired == 0 {
 		return nil
 	}
-	return problemf(CodeDenied, "agent %s is retired", quoted(a.Name)).with("agent", a.Name).
-		suggest(registerCall(s.key, a.Name, a.Program, a.Model)).hint("register_agent with this name brings it back")
+	return Errorf(CodeDenied, "agent %s is retired", Quoted(a.Name)).With("agent", a.Name).
+		Suggest(RegisterCall(s.ProjectKey, a.Name, a.Program, a.Model)).Hint("register_agent with this name brings it back")
 }
 
-// actAs makes an agent the author of what the call writes.
-func (s *callTx) actAs(a *Agent) {
-	s.me, s.by.Agent = a, a.Name
-	if s.caller.Owner {
-		s.by.Agent += byOwner
+// SetActor makes an agent the author of what the call writes.
+func (s *CallTx) SetActor(a *Agent) {
+	s.Me, s.By.Agent = a, a.Name
+	if s.Caller.Owner {
+		s.By.Agent += ByOwnerSuffix
 	}
 }
 
-// bindTo binds the caller's session to the agent as which it acts. Of the file's
+// BindTo binds the caller's session to the agent as which it acts. Of the file's
 // owner, who may act as anyone, that says nothing.
-func (s *callTx) bindTo(ctx context.Context, a *Agent) error {
-	if !s.writes || s.caller.Owner || s.session.Key == 0 {
+func (s *CallTx) BindTo(ctx context.Context, a *Agent) error {
+	if !s.Writes || s.Caller.Owner || s.Session.Key == 0 {
 		return nil
 	}
-	if err := bind(ctx, s.tx, s.session.Key, a.ID, s.source, s.now); err != nil || s.session.ID != s.caller.Transport {
+	if err := Bind(ctx, s.Tx, s.Session.Key, a.ID, s.SessionSource, s.Now); err != nil || s.Session.ID != s.Caller.Transport {
 		return err
 	}
 	return s.moveSession(ctx)
@@ -219,88 +204,88 @@ func (s *callTx) bindTo(ctx context.Context, a *Agent) error {
 
 // moveSession makes the project the current one of the caller's connection, where later
 // calls that name none belong (amendments §B.5).
-func (s *callTx) moveSession(ctx context.Context) error {
-	if s.session.ProjectID == s.p.ProductID {
+func (s *CallTx) moveSession(ctx context.Context) error {
+	if s.Session.ProjectID == s.Project.ProductID {
 		return nil
 	}
-	q, ok, err := project.Find(ctx, s.tx, s.p.ProductID)
+	q, ok, err := project.Find(ctx, s.Tx, s.Project.ProductID)
 	if err != nil || !ok {
 		return err
 	}
-	return project.MoveSession(ctx, s.tx, s.session, q)
+	return project.MoveSession(ctx, s.Tx, s.Session, q)
 }
 
 // byOwner stands behind the name of an agent in the author of a change that the
 // file's owner made in its name (mail §4).
-const byOwner = " (by owner)"
+const ByOwnerSuffix = " (by owner)"
 
-// reader finds the agent whose inbox or outbox the call reads: as actor, but a
+// ReadAs finds the agent whose inbox or outbox the call reads: as actor, but a
 // retired agent's can be read, and nothing is written.
-func (s *callTx) reader(ctx context.Context, name string) (*Agent, error) {
-	a, err := s.resident(ctx, name)
+func (s *CallTx) ReadAs(ctx context.Context, name string) (*Agent, error) {
+	a, err := s.localAgent(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkToken(a); err != nil {
+	if err := s.CheckToken(a); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
-// resident finds an agent that is nobody's mirror and, unless the caller is the
+// localAgent finds an agent that is nobody's mirror and, unless the caller is the
 // file's owner, no person.
-func (s *callTx) resident(ctx context.Context, name string) (*Agent, error) {
-	a, err := s.agent(ctx, name)
+func (s *CallTx) localAgent(ctx context.Context, name string) (*Agent, error) {
+	a, err := s.Agent(ctx, name)
 	switch {
 	case err != nil:
 		return nil, err
 	case a.Home != nil:
-		return nil, problemf(CodeDenied, "agent %s is the mirror of an agent of another project and cannot act here", quoted(a.Name)).
-			with("agent", a.Name).with("home", *a.Home).hint("act in the project where it lives, or register an agent of your own here")
-	case a.Name == Overseer && !s.caller.Owner:
-		return nil, problemf(CodeDenied, "%s is the person who oversees the agents; no agent acts in this name", Overseer).
-			with("agent", a.Name).hint("register an agent of your own")
+		return nil, Errorf(CodeDenied, "agent %s is the mirror of an agent of another project and cannot act here", Quoted(a.Name)).
+			With("agent", a.Name).With("home", *a.Home).Hint("act in the project where it lives, or register an agent of your own here")
+	case a.Name == Overseer && !s.Caller.Owner:
+		return nil, Errorf(CodeDenied, "%s is the person who oversees the agents; no agent acts in this name", Overseer).
+			With("agent", a.Name).Hint("register an agent of your own")
 	}
 	return a, nil
 }
 
 // The texts of a call.
 
-// checkText refuses what is not text: broken UTF-8 and NUL.
-func checkText(field, text string) error {
+// CheckText refuses what is not text: broken UTF-8 and NUL.
+func CheckText(field, text string) error {
 	if utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 {
 		return nil
 	}
-	return invalid(field, printable(strings.ToValidUTF8(text, "")), "%s must be valid UTF-8 without NUL", field)
+	return InvalidArgument(field, Printable(strings.ToValidUTF8(text, "")), "%s must be valid UTF-8 without NUL", field)
 }
 
-// text is a text as it is stored: checked, and without secrets.
+// Text is a text as it is stored: checked, and without secrets.
 //
 // Errors: INVALID_ARGUMENT.
-func (o *Service) text(field, text string) (string, error) {
-	if err := checkText(field, text); err != nil {
+func (o *Kernel) Text(field, text string) (string, error) {
+	if err := CheckText(field, text); err != nil {
 		return "", err
 	}
-	if o.config.Filter != nil {
-		text, _ = o.config.Filter.Text(text)
+	if o.Config.Filter != nil {
+		text, _ = o.Config.Filter.Text(text)
 	}
 	return text, nil
 }
 
-// line is a text of one line as it is stored: as text, trimmed, with spaces for
+// Line is a text of one line as it is stored: as text, trimmed, with spaces for
 // control characters, and cut to a number of characters.
 //
 // Errors: INVALID_ARGUMENT.
-func (o *Service) line(field, text string, limit int) (string, error) {
-	text, err := o.text(field, text)
+func (o *Kernel) Line(field, text string, limit int) (string, error) {
+	text, err := o.Text(field, text)
 	if err != nil {
 		return "", err
 	}
-	return cut(strings.TrimSpace(flat(text)), limit), nil
+	return Truncate(strings.TrimSpace(Flat(text)), limit), nil
 }
 
-// flat puts spaces for control characters and for the other ends of lines.
-func flat(text string) string {
+// Flat puts spaces for control characters and for the other ends of lines.
+func Flat(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
 			return ' '
@@ -309,8 +294,8 @@ func flat(text string) string {
 	}, text)
 }
 
-// cut is the beginning of a text, at most n characters.
-func cut(text string, n int) string {
+// Truncate is the beginning of a text, at most n characters.
+func Truncate(text string, n int) string {
 	for i := range text {
 		if n--; n < 0 {
 			return text[:i]
@@ -319,37 +304,37 @@ func cut(text string, n int) string {
 	return text
 }
 
-const maxLimit = 1000
+const MaxLimit = 1000
 
-// limit is how many rows a call asks for, usual if it does not say (mail §2).
+// CheckLimit is how many rows a call asks for, usual if it does not say (mail §2).
 //
 // Errors: INVALID_LIMIT below 1.
-func limit(n *int, usual int) (int, error) {
+func CheckLimit(n *int, usual int) (int, error) {
 	switch {
 	case n == nil:
 		return usual, nil
 	case *n < 1:
-		return 0, problemf(CodeLimit, "limit must be at least 1, got %d. Use a positive integer.", *n).
-			with("provided", *n).with("min", 1).with("max", maxLimit).hint("leave limit out or give 1 to 1000")
+		return 0, Errorf(CodeLimit, "limit must be at least 1, got %d. Use a positive integer.", *n).
+			With("provided", *n).With("min", 1).With("max", MaxLimit).Hint("leave limit out or give 1 to 1000")
 	}
-	return min(*n, maxLimit), nil
+	return min(*n, MaxLimit), nil
 }
 
-// needRoom refuses what creates content while the disk is all but full (mail §10.4).
-func (o *Service) needRoom() error {
-	if o.config.DiskLevel == nil || o.config.DiskLevel() != DiskFatal {
+// RequireDiskSpace refuses what creates content while the disk is all but full (mail §10.4).
+func (o *Kernel) RequireDiskSpace() error {
+	if o.Config.DiskLevel == nil || o.Config.DiskLevel() != DiskFatal {
 		return nil
 	}
-	return problemf(CodeDiskFull, "The disk is full.").hint("free some space; reading, acknowledging and releasing still work")
+	return Errorf(CodeDiskFull, "The disk is full.").Hint("free some space; reading, acknowledging and releasing still work")
 }
 
-func missing(field, hint string) error {
-	return problemf(CodeMissing, "%s is missing", field).with("field", field).with("provided", nil).hint(hint)
+func MissingField(field, hint string) error {
+	return Errorf(CodeMissing, "%s is missing", field).With("field", field).With("provided", nil).Hint(hint)
 }
 
-// isPlaceholder recognises what stands in examples for a name, or for a folder of a
+// IsPlaceholder recognises what stands in examples for a name, or for a folder of a
 // path (mail §2.1).
-func isPlaceholder(text string) bool {
+func IsPlaceholder(text string) bool {
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '/' || r == '\\' }) {
 		switch part {
 		case "PLACEHOLDER", "<PROJECT>", "{PROJECT}", "$PROJECT", "AGENT_NAME", "<AGENT>":
@@ -362,10 +347,10 @@ func isPlaceholder(text string) bool {
 	return false
 }
 
-func placeholder(field, text, want string) error {
-	return problemf(CodeConfiguration, "%s is the placeholder %s; put %s there", field, quoted(text), want).
-		with("field", field).with("provided", clip(text, maxShown)).hint("look into the configuration or the instructions that the value comes from")
+func PlaceholderGiven(field, text, want string) error {
+	return Errorf(CodeConfiguration, "%s is the placeholder %s; put %s there", field, Quoted(text), want).
+		With("field", field).With("provided", Clip(text, MaxShown)).Hint("look into the configuration or the instructions that the value comes from")
 }
 
 // maxShown bounds what an error repeats of an argument, in bytes.
-const maxShown = 200
+const MaxShown = 200

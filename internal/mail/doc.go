@@ -1,26 +1,31 @@
-// Package mail coordinates agents that work in the same project: their names, the messages
-// between them, and the files that each has reserved.
+// Package mail is the kernel of cairn's mail, by which agents that work in the same project
+// exchange messages and reserve files. It holds what all packages of mail share: the
+// documents, their rows, projects, callers, and the transaction of one call.
 //
 // Terms: an agent is a name under which a session or a person acts in a project. A message
 // goes from one agent to others and may belong to a thread. A contact permits one agent to
 // write to another. A reservation is an agent's lease on the files that match a pattern. A
 // session of a harness acts as the agents that are bound to it.
 //
-// The promises, each held by a test that tries to break it:
+// The packages above it, each of which uses the ones before it:
 //
-//   - A call that succeeded is committed with everything it says; one that failed
-//     has stored nothing (mail §1, G1 and G6).
-//   - Every write appends the whole entity as it now stands to the change log, in
-//     the transaction of its rows. The archive, other devices and a rebuilt store
-//     come from there (G3, G5).
-//   - Numbers that were given once are never given again (G4).
+//   - agents registers projects and agents, and binds sessions to agents.
+//   - messages sends, lists, searches and summarizes messages, and manages contacts.
+//   - reservations reserves files, finds conflicts and guards edits.
+//   - documents reads and writes the archive and exports, restores, checks and purges.
+//   - service is the one handle that callers get. It adds the calls that need several of them.
+//
+// The guarantees, each held by a test that tries to break it:
+//
+//   - A call is atomic: if it succeeds, all its changes are committed. If it fails, it has
+//     stored nothing (mail §1, G1 and G6).
+//   - Every write appends the complete entity to the change log, in the transaction of its
+//     rows. The archive, other devices and a rebuilt store are derived from the log (G3, G5).
+//   - Numbers are never reused (G4).
 //   - Reads write nothing (G7).
-//   - Who got a blind copy is known to the sender and to itself alone (G8).
+//   - Only the sender and the recipient of a blind copy see that recipient (G8).
 //
-// Each kind of entity has a document, which is what its change and its files in
-// the archive hold, and one function that brings the rows to it: for a call of
-// this process as for a change that comes from elsewhere. Apply stores what comes from
-// elsewhere, in any order in which what a document refers to comes before it, and any
-// number of times: what is here stays, a delivery learns what it did not know, and a purge
-// wins. A document that comes too early is refused whole and can be applied later.
+// Each kind of entity has a document: the content of its change and of its files in the
+// archive. Document.Apply updates the rows to match it. Calls of this process use it, and so
+// do changes from elsewhere, see documents.Apply.
 package mail

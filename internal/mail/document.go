@@ -26,11 +26,11 @@ type Document interface {
 	Kind() string
 	Key() string
 	// project is the project_uid of the project in whose stream it is.
-	project() string
+	StreamProject() string
 	// sound reports what is wrong with it, taken by itself; see the function sound.
-	sound() error
+	Validate() error
 	// apply brings the rows to it; seq is its change's.
-	apply(ctx context.Context, tx *store.Tx, seq int64) error
+	Apply(ctx context.Context, tx *store.Tx, seq int64) error
 }
 
 // Project is a project as mail knows it: the document of KindProject, and
@@ -48,16 +48,16 @@ type Project struct {
 	Format       int     `json:"format"`     // 1
 
 	// The shared row's.
-	key       int64
+	RowKey    int64  `json:"-"`
 	root      string // "" for one without a place
 	versioned bool   // it is a repository
 
-	imported bool // from an export, with its product id resolved already
+	Imported bool `json:"-"` // from an export, with its product id resolved already
 }
 
-// isRepository reports whether the project is a repository with all its checkouts. A
+// IsRepository reports whether the project is a repository with all its checkouts. A
 // directory that became a repository is one, too.
-func (p *Project) isRepository() bool { return p.IdentityMode != modeDir || p.versioned }
+func (p *Project) IsRepository() bool { return p.IdentityMode != ModeDir || p.versioned }
 
 // Agent is the document of KindAgent, and profile.json of the archive.
 type Agent struct {
@@ -77,11 +77,11 @@ type Agent struct {
 	Retired           Time    `json:"retired_ts"`
 
 	// What follows is no part of the document: it is derived.
-	LastActive Time `json:"-"`
-	Received   int  `json:"-"`
-	Unread     int  `json:"-"`
-	AckDue     int  `json:"-"`
-	projectID  int64
+	LastActive Time  `json:"-"`
+	Received   int   `json:"-"`
+	Unread     int   `json:"-"`
+	AckDue     int   `json:"-"`
+	ProjectID  int64 `json:"-"`
 }
 
 // Message is the document of KindMessage. It names all its recipients; the
@@ -109,8 +109,8 @@ type Message struct {
 	Purged      Time            `json:"purged_ts,omitempty"` // when subject, body and attachments were taken away for good
 	Dropped     []string        `json:"dropped,omitempty"`   // sha1 of its attachments that the purge took out of the project
 
-	senderID, projectID int64
-	seq                 int64
+	SenderID, ProjectID int64 `json:"-"`
+	Seq                 int64 `json:"-"`
 }
 
 // Delivery is what has become of a message at one recipient: the document of
@@ -145,7 +145,7 @@ type Contact struct {
 	Expires        Time   `json:"expires_ts"`
 	ArchivePath    string `json:"archive_path"`
 
-	fromID, toID int64
+	FromID, ToID int64 `json:"-"`
 }
 
 // Reservation is the document of KindReservation.
@@ -169,7 +169,7 @@ type Reservation struct {
 	ArchivePath string  `json:"archive_path"`
 	LitPrefix   string  `json:"lit_prefix"` // leading segments without wildcards, as pathpattern gives them
 
-	agentID, projectID int64
+	AgentID, ProjectID int64 `json:"-"`
 }
 
 // Blob is the document of KindBlob.
@@ -179,7 +179,7 @@ type Blob struct {
 	MediaType  string `json:"media_type"`
 	Bytes      int64  `json:"bytes"`
 
-	data []byte
+	Data []byte `json:"-"`
 }
 
 // The kinds and ids of the documents, see Document.
@@ -200,13 +200,13 @@ func (c *Contact) Key() string     { return c.From + "→" + c.To + "@" + c.ToPr
 func (r *Reservation) Key() string { return r.UID }
 func (b *Blob) Key() string        { return b.SHA1 }
 
-func (p *Project) project() string     { return p.UID }
-func (a *Agent) project() string       { return a.ProjectUID }
-func (m *Message) project() string     { return m.ProjectUID }
-func (d *Delivery) project() string    { return d.ProjectUID }
-func (c *Contact) project() string     { return c.FromProjectUID }
-func (r *Reservation) project() string { return r.ProjectUID }
-func (b *Blob) project() string        { return b.ProjectUID }
+func (p *Project) StreamProject() string     { return p.UID }
+func (a *Agent) StreamProject() string       { return a.ProjectUID }
+func (m *Message) StreamProject() string     { return m.ProjectUID }
+func (d *Delivery) StreamProject() string    { return d.ProjectUID }
+func (c *Contact) StreamProject() string     { return c.FromProjectUID }
+func (r *Reservation) StreamProject() string { return r.ProjectUID }
+func (b *Blob) StreamProject() string        { return b.ProjectUID }
 
 // Decode reads the document of a change of this room.
 //
@@ -240,22 +240,36 @@ func Decode(kind string, doc []byte) (Document, error) {
 // Stream is the stream of the change log in which a project's mail is.
 func Stream(projectUID string) string { return "mail/" + projectUID }
 
-// put appends a document to the change log and brings the rows to it. by is the
+// Put appends a document to the change log and brings the rows to it. by is the
 // session and the agent that did it; either may be "".
-func put(ctx context.Context, tx *store.Tx, by Actor, productID string, d Document) error {
+func Put(ctx context.Context, tx *store.Tx, by Actor, productID string, d Document) error {
 	doc, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
 	seq, err := tx.Append(ctx, store.Change{
-		Project: productID, Stream: Stream(d.project()), Kind: d.Kind(), ID: d.Key(), Op: store.OpPut, Doc: doc,
+		Project: productID, Stream: Stream(d.StreamProject()), Kind: d.Kind(), ID: d.Key(), Op: store.OpPut, Doc: doc,
 		Session: by.Session, Agent: by.Agent,
 	})
 	if err != nil {
 		return err
 	}
-	return d.apply(ctx, tx, seq)
+	return d.Apply(ctx, tx, seq)
 }
 
 // Actor says who makes a change; either may be "".
 type Actor struct{ Session, Agent string }
+
+// Attachment is what a message tells of an attachment (mail §6). An image that the
+// body itself holds has Type and MediaType alone.
+type Attachment struct {
+	Type         string `json:"type"` // inline or file
+	MediaType    string `json:"media_type"`
+	Bytes        *int64 `json:"bytes,omitempty"`
+	SHA1         string `json:"sha1,omitempty"`
+	Width        int    `json:"width,omitempty"` // of an image whose header tells
+	Height       int    `json:"height,omitempty"`
+	Data         string `json:"data_base64,omitempty"` // inline
+	Path         string `json:"path,omitempty"`        // in the archive of the project
+	OriginalPath string `json:"original_path,omitempty"`
+}

@@ -49,7 +49,7 @@ const (
 )
 
 // problem is an error of this room while it is being put together.
-type problem struct{ e *fault.Error }
+type Error struct{ e *fault.Error }
 
 // kindOf is the kind of a code's errors; those that are not named are Invalid.
 func kindOf(code string) fault.Kind {
@@ -68,27 +68,27 @@ func kindOf(code string) fault.Kind {
 	return fault.Invalid
 }
 
-// problemf makes an error; all but damage and defects can be recovered from.
-func problemf(code, format string, args ...any) *problem {
+// Errorf makes an error; all but damage and defects can be recovered from.
+func Errorf(code, format string, args ...any) *Error {
 	e := fault.Newf(kindOf(code), code, format, args...)
 	e.Details = map[string]any{"recoverable": e.Kind != fault.Internal}
-	return &problem{e}
+	return &Error{e}
 }
 
 // Error is the message.
-func (p *problem) Error() string { return p.e.Message }
+func (p *Error) Error() string { return p.e.Message }
 
 // Unwrap gives the error as every edge knows it.
-func (p *problem) Unwrap() error { return p.e }
+func (p *Error) Unwrap() error { return p.e }
 
-func (p *problem) hint(text string) *problem { return &problem{p.e.WithHint(text)} }
+func (p *Error) Hint(text string) *Error { return &Error{p.e.WithHint(text)} }
 
-// with adds a detail.
-func (p *problem) with(key string, value any) *problem {
+// With adds a detail.
+func (p *Error) With(key string, value any) *Error {
 	e := *p.e
 	e.Details = maps.Clone(p.e.Details)
 	e.Details[key] = value
-	return &problem{&e}
+	return &Error{&e}
 }
 
 // Call is a tool call that would help, ready to run.
@@ -97,24 +97,21 @@ type Call struct {
 	Arguments map[string]any `json:"arguments"`
 }
 
-// suggest names calls that would help.
-func (p *problem) suggest(calls ...Call) *problem { return p.with("suggested_tool_calls", calls) }
+// Suggest names calls that would help.
+func (p *Error) Suggest(calls ...Call) *Error { return p.With("suggested_tool_calls", calls) }
 
-// invalid is the error for an argument that cannot be used.
-func invalid(field string, provided any, format string, args ...any) *problem {
+// InvalidArgument is the error for an argument that cannot be used.
+func InvalidArgument(field string, provided any, format string, args ...any) *Error {
 	if text, ok := provided.(string); ok {
-		provided = clip(text, 200)
+		provided = Clip(text, 200)
 	}
-	return problemf(CodeInvalid, format, args...).with("field", field).with("provided", provided).
-		hint("change the argument " + field + " and call again")
+	return Errorf(CodeInvalid, format, args...).With("field", field).With("provided", provided).
+		Hint("change the argument " + field + " and call again")
 }
 
-// Fault gives an error of the store, such as one of opening it, the code that it
-// has in this room; other errors stay as they are, and nil is nil.
-func Fault(err error) error { return toFault(err) }
-
-// toFault gives the errors of the store the codes of this room (mail §2.1, §14).
-func toFault(err error) error {
+// Fault converts an error of the store, such as one of opening it, to an error with a code
+// of mail (mail §2.1, §14). It returns other errors unchanged, and nil for nil.
+func Fault(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -135,7 +132,7 @@ func toFault(err error) error {
 		return f
 	}
 	hint := f.Hint
-	def(&hint, "nothing of the call was stored; call again, and if it stays, look at `cairn doctor`")
+	Default(&hint, "nothing of the call was stored; call again, and if it stays, look at `cairn doctor`")
 	e := fault.Wrap(err, kindOf(code), code, text+" "+f.Message).WithHint(hint)
 	e.Details = map[string]any{"recoverable": code != CodeCorruption, "cause": f.Code}
 	if code == CodeCorruption {
@@ -144,16 +141,16 @@ func toFault(err error) error {
 	return e
 }
 
-// clip is the beginning of a text, at most n bytes and no part of a character.
-func clip(text string, n int) string {
+// Clip is the beginning of a text, at most n bytes and no part of a character.
+func Clip(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
 	return strings.ToValidUTF8(text[:n], "")
 }
 
-// printable is a text without control characters and broken bytes, for messages.
-func printable(text string) string {
+// Printable is a text without control characters and broken bytes, for messages.
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
 			return ' '
@@ -162,14 +159,14 @@ func printable(text string) string {
 	}, text)
 }
 
-// notFound is the error for a name or id that nobody has.
-func notFound(what string, name any) *problem {
-	return problemf(CodeNotFound, "%s %s not found", what, quoted(name)).with(what, name)
+// NotFound is the error for a name or id that nobody has.
+func NotFound(what string, name any) *Error {
+	return Errorf(CodeNotFound, "%s %s not found", what, Quoted(name)).With(what, name)
 }
 
-func quoted(name any) string {
+func Quoted(name any) string {
 	if text, ok := name.(string); ok {
-		return "'" + printable(clip(text, 128)) + "'"
+		return "'" + Printable(Clip(text, 128)) + "'"
 	}
 	return fmt.Sprint(name)
 }

@@ -20,7 +20,7 @@ ON CONFLICT (project_id, agent_id, tool, key) DO UPDATE SET arguments = excluded
 	maxKey = 128 // characters of an idempotency key
 )
 
-// once runs fn and keeps what it answers under an idempotency key of the actor
+// RunOnce runs fn and keeps what it answers under an idempotency key of the actor
 // (s.me) for a tool; the same key later gets the same answer again, and fn is not
 // run (mail §1). key "" keeps nothing. args are the arguments that count: all but
 // the project, the actor, the token and the key itself, checked but otherwise as
@@ -29,7 +29,7 @@ ON CONFLICT (project_id, agent_id, tool, key) DO UPDATE SET arguments = excluded
 //
 // Errors besides fn's: INVALID_ARGUMENT for what is not a key, IDEMPOTENCY_CONFLICT for
 // one that was used with other arguments within Config.Idempotency.
-func once[R any](ctx context.Context, s *callTx, tool, key string, args any, fn func() (R, error)) (out R, err error) {
+func RunOnce[R any](ctx context.Context, s *CallTx, tool, key string, args any, fn func() (R, error)) (out R, err error) {
 	if key == "" {
 		return fn()
 	}
@@ -41,17 +41,17 @@ func once[R any](ctx context.Context, s *callTx, tool, key string, args any, fn 
 		return out, err
 	}
 	sum := sha256.Sum256(text)
-	oldest := s.now - Time(s.config.Idempotency)
+	oldest := s.Now - Time(s.Config.Idempotency)
 	var before []byte
 	var answer string
 	var used Time
-	found, err := one(ctx, s.tx, []any{&before, &answer, &used}, selectAnswer, s.p.ID, s.me.ID, tool, key, oldest)
+	found, err := QueryOne(ctx, s.Tx, []any{&before, &answer, &used}, selectAnswer, s.Project.ID, s.Me.ID, tool, key, oldest)
 	switch {
 	case err != nil:
 		return out, err
 	case found && subtle.ConstantTimeCompare(before, sum[:]) == 0:
-		return out, problemf(CodeIdempotency, "the idempotency_key %s was used with other arguments", quoted(key)).
-			with("first_used_ts", used).with("idempotency_key", key).hint("use a new key for a new call; the same call with the same key is safe to repeat")
+		return out, Errorf(CodeIdempotency, "the idempotency_key %s was used with other arguments", Quoted(key)).
+			With("first_used_ts", used).With("idempotency_key", key).Hint("use a new key for a new call; the same call with the same key is safe to repeat")
 	case found:
 		return out, json.Unmarshal([]byte(answer), &out)
 	}
@@ -61,10 +61,10 @@ func once[R any](ctx context.Context, s *callTx, tool, key string, args any, fn 
 	if text, err = json.Marshal(out); err != nil {
 		return out, err
 	}
-	if _, err = s.tx.Exec(ctx, deleteAnswers, oldest); err != nil {
+	if _, err = s.Tx.Exec(ctx, deleteAnswers, oldest); err != nil {
 		return out, err
 	}
-	_, err = s.tx.Exec(ctx, insertAnswer, s.p.ID, s.me.ID, tool, key, sum[:], string(text), s.now)
+	_, err = s.Tx.Exec(ctx, insertAnswer, s.Project.ID, s.Me.ID, tool, key, sum[:], string(text), s.Now)
 	return out, err
 }
 
@@ -75,5 +75,5 @@ func checkKey(key string) error {
 	if !odd && len(key) <= maxKey {
 		return nil
 	}
-	return invalid("idempotency_key", key, "idempotency_key has 1 to %d of the characters A-Z a-z 0-9 . _ : -", maxKey)
+	return InvalidArgument("idempotency_key", key, "idempotency_key has 1 to %d of the characters A-Z a-z 0-9 . _ : -", maxKey)
 }

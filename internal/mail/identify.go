@@ -15,7 +15,7 @@ import (
 // The identity modes that ensure_project takes. Without one it is modeCommon in a
 // repository and modeDir elsewhere, with a slug after the path.
 const (
-	modeDir      = "dir"
+	ModeDir      = "dir"
 	modeRemote   = "git-remote"
 	modeToplevel = "git-toplevel"
 	modeCommon   = "git-common-dir"
@@ -24,48 +24,48 @@ const (
 const (
 	uidDigits   = 20
 	maxSlug     = 120
-	localRemote = "path:" // begins the key of a remote that is a path on this machine
+	LocalRemote = "path:" // begins the key of a remote that is a path on this machine
 )
 
 // identity is what the files around a path say about the project that it means.
-type identity struct {
-	place     project.Location
-	git       project.Git // of the repository around it, if there is one
-	mode      string      // the one used
+type Identity struct {
+	Place     project.Location
+	Git       project.Git // of the repository around it, if there is one
+	Mode      string      // the one used
 	asked     bool        // it was asked for
-	canonical string      // the directory, or the repository's main worktree, or its common directory, by mode
-	humanKey  string      // for a new project
+	Canonical string      // the directory, or the repository's main worktree, or its common directory, by mode
+	HumanKey  string      // for a new project
 	slug      string      // before any suffix
-	remote    *string     // normalised; nil without one, and for a repository on this machine
+	Remote    *string     // normalised; nil without one, and for a repository on this machine
 }
 
-// identify looks at a path; mode "" is the usual one. It reads files only.
+// Identify looks at a path; mode "" is the usual one. It reads files only.
 //
 // Errors: INVALID_ARGUMENT for a relative path and an unknown mode.
-func identify(path, home, mode string) (*identity, error) {
+func Identify(path, home, mode string) (*Identity, error) {
 	if !project.IsAbsolute(path) {
-		return nil, invalid("human_key", path, "human_key must be an absolute directory path, not %s", quoted(path))
+		return nil, InvalidArgument("human_key", path, "human_key must be an absolute directory path, not %s", Quoted(path))
 	}
 	place, err := project.Locate(path, home)
 	if err != nil {
 		return nil, err
 	}
-	i := &identity{place: place, mode: mode, asked: mode != ""}
-	i.git = place.Git()
-	if remote := place.Remote; remote != "" && !strings.HasPrefix(remote, localRemote) {
-		i.remote = &remote
+	i := &Identity{Place: place, Mode: mode, asked: mode != ""}
+	i.Git = place.Git()
+	if remote := place.Remote; remote != "" && !strings.HasPrefix(remote, LocalRemote) {
+		i.Remote = &remote
 	}
 	switch mode {
-	case modeDir, modeRemote, modeToplevel, modeCommon:
+	case ModeDir, modeRemote, modeToplevel, modeCommon:
 	case "":
-		i.mode = modeCommon
+		i.Mode = modeCommon
 	default:
-		return nil, invalid("identity_mode", mode, "identity_mode is dir, git-remote, git-toplevel, git-common-dir or null, not %s", quoted(mode))
+		return nil, InvalidArgument("identity_mode", mode, "identity_mode is dir, git-remote, git-toplevel, git-common-dir or null, not %s", Quoted(mode))
 	}
-	if i.git.Common == "" || mode == modeRemote && i.remote == nil {
-		i.mode = modeDir
+	if i.Git.Common == "" || mode == modeRemote && i.Remote == nil {
+		i.Mode = ModeDir
 	}
-	if !i.isRepository() {
+	if !i.IsRepository() {
 		i.asDirectory()
 	} else {
 		i.asRepository()
@@ -73,33 +73,33 @@ func identify(path, home, mode string) (*identity, error) {
 	return i, nil
 }
 
-func (i *identity) asDirectory() {
-	i.mode, i.canonical = modeDir, i.place.Canonical()
-	i.humanKey = i.canonical
-	i.slug = slugOf(i.humanKey)
+func (i *Identity) asDirectory() {
+	i.Mode, i.Canonical = ModeDir, i.Place.Canonical()
+	i.HumanKey = i.Canonical
+	i.slug = slugOf(i.HumanKey)
 }
 
-func (i *identity) asRepository() {
-	i.humanKey, i.canonical = i.git.Main, i.git.Main
-	i.slug = slugOf(i.humanKey)
+func (i *Identity) asRepository() {
+	i.HumanKey, i.Canonical = i.Git.Main, i.Git.Main
+	i.slug = slugOf(i.HumanKey)
 	if i.asked {
-		switch i.mode {
+		switch i.Mode {
 		case modeRemote:
-			i.slug = slugged(lastPart(*i.remote), *i.remote)
+			i.slug = slugged(LastPart(*i.Remote), *i.Remote)
 		case modeToplevel:
-			i.slug = slugged(filepath.Base(i.git.Main), i.git.Main)
+			i.slug = slugged(filepath.Base(i.Git.Main), i.Git.Main)
 		case modeCommon:
-			i.canonical = i.git.Common
-			i.slug = slugged("repo", i.git.Common)
+			i.Canonical = i.Git.Common
+			i.slug = slugged("repo", i.Git.Common)
 		}
 	}
 }
 
-// isRepository reports whether the project is the repository, not a directory.
-func (i *identity) isRepository() bool { return i.mode != modeDir }
+// IsRepository reports whether the project is the repository, not a directory.
+func (i *Identity) IsRepository() bool { return i.Mode != ModeDir }
 
-// hexOf is the beginning of the SHA-1 of a text in hexadecimal digits.
-func hexOf(text string, digits int) string {
+// HashHex is the beginning of the SHA-1 of a text in hexadecimal digits.
+func HashHex(text string, digits int) string {
 	sum := sha1.Sum([]byte(text))
 	return hex.EncodeToString(sum[:])[:digits]
 }
@@ -111,7 +111,7 @@ func slugOf(path string) string {
 		return "project"
 	}
 	if len(slug) > maxSlug {
-		return strings.TrimRight(slug[:maxSlug-11], "-") + "-" + hexOf(path, 10)
+		return strings.TrimRight(slug[:maxSlug-11], "-") + "-" + HashHex(path, 10)
 	}
 	return slug
 }
@@ -122,7 +122,7 @@ func slugged(word, of string) string {
 	if word == "" {
 		word = "project"
 	}
-	return strings.TrimRight(clip(word, maxSlug-11), "-") + "-" + hexOf(of, 10)
+	return strings.TrimRight(Clip(word, maxSlug-11), "-") + "-" + HashHex(of, 10)
 }
 
 func slugWord(text string) string {

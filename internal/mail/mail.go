@@ -85,54 +85,54 @@ const (
 //
 // Errors are fault.Error with the codes of this room; details always hold
 // "recoverable". A call that fails has stored nothing.
-type Service struct {
-	store  *store.Store
-	config Config
+type Kernel struct {
+	Store  *store.Store
+	Config Config
 }
 
 // New returns the service of a store; nil for no store yet: then reading finds
 // nothing, and writing is tried over nothing and leaves nothing behind.
-func New(s *store.Store, c Config) *Service {
-	def(&c.NameMode, Coerce)
-	def(&c.Tokens, TokensOptional)
-	def(&c.ContactWindow, 24*time.Hour)
-	def(&c.MaxBody, 1<<20)
-	def(&c.MaxAttachment, 10<<20)
-	def(&c.MaxAttachments, 20<<20)
-	def(&c.InlineImage, 64<<10)
-	def(&c.Idempotency, 24*time.Hour)
-	def(&c.MaxTTL, 7*24*time.Hour)
-	def(&c.Inactivity, 30*time.Minute)
-	def(&c.Grace, 15*time.Minute)
-	def(&c.OrphanGrace, 5*time.Minute)
-	def(&c.AckTTL, 30*time.Minute)
-	def(&c.AckOverdue, time.Hour)
-	def(&c.NoticeTokens, 200)
-	def(&c.NoticeInterval, 30*time.Second)
-	return &Service{store: s, config: c}
+func New(s *store.Store, c Config) *Kernel {
+	Default(&c.NameMode, Coerce)
+	Default(&c.Tokens, TokensOptional)
+	Default(&c.ContactWindow, 24*time.Hour)
+	Default(&c.MaxBody, 1<<20)
+	Default(&c.MaxAttachment, 10<<20)
+	Default(&c.MaxAttachments, 20<<20)
+	Default(&c.InlineImage, 64<<10)
+	Default(&c.Idempotency, 24*time.Hour)
+	Default(&c.MaxTTL, 7*24*time.Hour)
+	Default(&c.Inactivity, 30*time.Minute)
+	Default(&c.Grace, 15*time.Minute)
+	Default(&c.OrphanGrace, 5*time.Minute)
+	Default(&c.AckTTL, 30*time.Minute)
+	Default(&c.AckOverdue, time.Hour)
+	Default(&c.NoticeTokens, 200)
+	Default(&c.NoticeInterval, 30*time.Second)
+	return &Kernel{Store: s, Config: c}
 }
 
-// def gives a setting its default.
-func def[T comparable](field *T, value T) {
+// Default gives a setting its default.
+func Default[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
 		*field = value
 	}
 }
 
-// write runs fn in one transaction; a failed fn leaves nothing behind, and where
+// Write runs fn in one transaction; a failed fn leaves nothing behind, and where
 // there is no store yet any fn.
-func (o *Service) write(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
-	if o.store == nil {
-		return toFault(store.Scratch(ctx, time.Now(), fn))
+func (o *Kernel) Write(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+	if o.Store == nil {
+		return Fault(store.Scratch(ctx, time.Now(), fn))
 	}
-	return toFault(o.store.Write(ctx, store.Full, fn))
+	return Fault(o.Store.Write(ctx, store.Full, fn))
 }
 
-// read runs fn over the store as it is. Where there is none yet it is an empty one.
-func (o *Service) read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
-	if o.store == nil {
-		return toFault(store.Scratch(ctx, time.Unix(0, 0), fn))
+// Read runs fn over the store as it is. Where there is none yet it is an empty one.
+func (o *Kernel) Read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+	if o.Store == nil {
+		return Fault(store.Scratch(ctx, time.Unix(0, 0), fn))
 	}
-	return toFault(o.store.Read(ctx, fn))
+	return Fault(o.Store.Read(ctx, fn))
 }

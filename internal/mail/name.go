@@ -13,16 +13,16 @@ import (
 // Overseer is the name of the person who oversees the agents (mail §4).
 const Overseer = "HumanOverseer"
 
-const maxName = 128 // characters
+const MaxName = 128 // characters
 
-// wholeName is a given name as an adjective and a noun of the lists in PascalCase;
+// WholeName is a given name as an adjective and a noun of the lists in PascalCase;
 // ok is false if it is no such pair. Everything but letters and digits is passed
 // over.
-func wholeName(given string) (name string, ok bool) {
-	if utf8.RuneCountInString(given) > maxName {
+func WholeName(given string) (name string, ok bool) {
+	if utf8.RuneCountInString(given) > MaxName {
 		return "", false
 	}
-	word := stripped(given)
+	word := LettersAndDigits(given)
 	if strings.ContainsFunc(word, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return "", false // some of them have plain letters as their lower case
 	}
@@ -35,8 +35,8 @@ func wholeName(given string) (name string, ok bool) {
 	return "", false
 }
 
-// stripped is a text without anything but its letters and digits.
-func stripped(text string) string {
+// LettersAndDigits is a text without anything but its letters and digits.
+func LettersAndDigits(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return r
@@ -58,11 +58,11 @@ func pascal(words ...string) string {
 	return b.String()
 }
 
-// mistakeIn is the code of the first detector that recognises in a name what is no
+// MistakeIn is the code of the first detector that recognises in a name what is no
 // agent's name; "" for a valid name and where none does (mail §4).
-func mistakeIn(given string) string {
+func MistakeIn(given string) string {
 	given = strings.TrimSpace(given)
-	if _, ok := wholeName(given); ok {
+	if _, ok := WholeName(given); ok {
 		return ""
 	}
 	lower := strings.ToLower(given)
@@ -71,9 +71,9 @@ func mistakeIn(given string) string {
 		return CodeProgramName
 	case containsAny(lower, modelWords[:]):
 		return CodeModelName
-	case isEmail(lower):
+	case IsEmail(lower):
 		return CodeEmail
-	case isEverybody(lower):
+	case IsEverybody(lower):
 		return CodeBroadcast
 	case containsAny(lower, roleWords[:]):
 		return CodeDescriptive
@@ -101,13 +101,13 @@ func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// isEmail recognises text on both sides of one @, with a dot to the right.
-func isEmail(text string) bool {
+// IsEmail recognises text on both sides of one @, with a dot to the right.
+func IsEmail(text string) bool {
 	user, host, found := strings.Cut(text, "@")
 	return found && user != "" && host != "" && !strings.Contains(host, "@") && strings.Contains(host, ".")
 }
 
-func isEverybody(lower string) bool {
+func IsEverybody(lower string) bool {
 	switch strings.TrimPrefix(lower, "@") {
 	case "all", "everyone", "broadcast", "*":
 		return true
@@ -120,9 +120,9 @@ func isUserName(text string) bool {
 	return len(text) >= 2 && len(text) <= 16 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// badName is the error for a name that cannot be an agent's.
-func badName(field, given string) error {
-	code := mistakeIn(given)
+// BadName is the error for a name that cannot be an agent's.
+func BadName(field, given string) error {
+	code := MistakeIn(given)
 	text, hint := "%s is no agent name", "give an adjective and a noun such as GreenLake, or leave the name out and get one"
 	switch code {
 	case "":
@@ -140,24 +140,24 @@ func badName(field, given string) error {
 	case CodeUserName:
 		text, hint = "%s looks like a user name", "agents have names such as GreenLake; leave the name out and get one"
 	}
-	return problemf(code, text, quoted(given)).with("field", field).with("provided", clip(given, maxShown)).hint(hint)
+	return Errorf(code, text, Quoted(given)).With("field", field).With("provided", Clip(given, MaxShown)).Hint(hint)
 }
 
 // fullness is the share of all pairs, in percent, from which on generated names have
 // digits.
 const fullness = 90
 
-// freeName is a random name that nobody in the project has.
-func (s *callTx) freeName(ctx context.Context) (string, error) {
+// FreeName is a random name that nobody in the project has.
+func (s *CallTx) FreeName(ctx context.Context) (string, error) {
 	taken := map[string]bool{}
-	err := eachName(ctx, s.tx, s.p.ID, func(name string, _ bool) { taken[strings.ToLower(name)] = true })
+	err := eachName(ctx, s.Tx, s.Project.ID, func(name string, _ bool) { taken[strings.ToLower(name)] = true })
 	if err != nil {
 		return "", err
 	}
 	if name := freeNameIn(taken, rand.IntN); name != "" {
 		return name, nil
 	}
-	return "", problemf(CodeAgentName, "every name of the project is taken").hint("retired agents keep their names; register under one of them")
+	return "", Errorf(CodeAgentName, "every name of the project is taken").Hint("retired agents keep their names; register under one of them")
 }
 
 // freeNameIn draws a name that is not taken; the keys of taken are in lower case.
@@ -186,7 +186,7 @@ func isFull(taken map[string]bool, pairs int) bool {
 	}
 	used := 0
 	for name := range taken {
-		if pair, ok := wholeName(name); ok && len(pair) == len(name) {
+		if pair, ok := WholeName(name); ok && len(pair) == len(name) {
 			used++
 		}
 	}

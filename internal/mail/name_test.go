@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"cairn/internal/mail/mailtest"
 )
 
 func TestTheWordListsHoldWhatPeopleWriteByHand(t *testing.T) {
@@ -73,7 +75,7 @@ func TestGivenNamesAreAnAdjectiveAndANoun(t *testing.T) {
 		fmt.Sprintf("%s %s", adjectives[len(adjectives)-1], nouns[0]):  pascal(adjectives[len(adjectives)-1], nouns[0]),
 		fmt.Sprintf("%s %s", adjectives[len(adjectives)-1], "nothing"): "",
 	} {
-		got, ok := wholeName(given)
+		got, ok := WholeName(given)
 		if got != wanted || ok != (wanted != "") {
 			t.Errorf("%.40q: %q %v, want %q", given, got, ok, wanted)
 		}
@@ -85,7 +87,7 @@ func TestDetectorsNameTheFirstMistakeInAName(t *testing.T) {
 	check := func(code string, names ...string) {
 		t.Helper()
 		for _, name := range names {
-			if got := mistakeIn(name); got != code {
+			if got := MistakeIn(name); got != code {
 				t.Errorf("%q: %q, want %q", name, got, code)
 			}
 		}
@@ -116,17 +118,17 @@ func FuzzAnAcceptedNameIsAPairOfTheListsAndStaysItself(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, given string) {
-		name, ok := wholeName(given)
+		name, ok := WholeName(given)
 		if !ok {
 			if name != "" {
 				t.Errorf("%q: refused, but %q", given, name)
 			}
 			return
 		}
-		if utf8.RuneCountInString(given) > maxName || mistakeIn(given) != "" {
+		if utf8.RuneCountInString(given) > MaxName || MistakeIn(given) != "" {
 			t.Errorf("%q is accepted", given)
 		}
-		again, ok := wholeName(name)
+		again, ok := WholeName(name)
 		if !ok || again != name || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz") != "" {
 			t.Errorf("%q: %q, then %q", given, name, again)
 		}
@@ -147,11 +149,11 @@ func TestGeneratedNamesAreFreeAndGetDigitsOnceNineTenthsAreTaken(t *testing.T) {
 			t.Fatalf("%s was taken", name)
 		}
 		taken[strings.ToLower(name)] = true
-		_, plain := wholeName(name)
+		_, plain := WholeName(name)
 		if full := 10*i >= 9*pairs; plain == full {
 			t.Fatalf("name %d of %d is %s", i+1, pairs, name)
 		}
-		if pair, ok := wholeName(name[:len(name)-2]); !plain && (!ok || pair != name[:len(name)-2] || strings.Trim(name[len(name)-2:], "0123456789") != "") {
+		if pair, ok := WholeName(name[:len(name)-2]); !plain && (!ok || pair != name[:len(name)-2] || strings.Trim(name[len(name)-2:], "0123456789") != "") {
 			t.Fatalf("%s is no pair with two digits", name)
 		}
 	}
@@ -163,9 +165,9 @@ func TestANumberedNameIsTheLastOneThatIsFreeOrNone(t *testing.T) {
 	for d := range 100 {
 		taken[fmt.Sprintf("greenlake%02d", d)] = true
 	}
-	want(t, "a name of none", withDigits("GreenLake", taken, rand.IntN), "")
+	mailtest.Want(t, "a name of none", withDigits("GreenLake", taken, rand.IntN), "")
 	delete(taken, "greenlake07")
-	want(t, "the last one", withDigits("GreenLake", taken, rand.IntN), "GreenLake07")
+	mailtest.Want(t, "the last one", withDigits("GreenLake", taken, rand.IntN), "GreenLake07")
 }
 
 func TestSuggestionsAreTheNearestFive(t *testing.T) {
@@ -177,9 +179,9 @@ func TestSuggestionsAreTheNearestFive(t *testing.T) {
 		{"GreenLake", "greenlake", 1}, {"GreenLake", "GreenLane", 8.0 / 9}, {"abc", "xyz", 0}, {"", "abc", 0}, {"", "", 1}, {"kitten", "sitting", 1 - 3.0/7}, {"ab", "ba", 0},
 		{"Ünal", "ünal", 1},
 	} {
-		want(t, c.a+" and "+c.b, likeness(c.a, c.b), c.want)
-		want(t, c.b+" and "+c.a, likeness(c.b, c.a), c.want)
+		mailtest.Want(t, c.a+" and "+c.b, likeness(c.a, c.b), c.want)
+		mailtest.Want(t, c.b+" and "+c.a, likeness(c.b, c.a), c.want)
 	}
 	all := []Suggestion{{"a", 0.39}, {"c", 0.5}, {"b", 0.5}, {"d", 0.4}, {"e", 0.9}, {"f", 0.6}, {"g", 0.7}}
-	want(t, "best", fmt.Sprint(best(all)), "[{e 0.9} {g 0.7} {f 0.6} {b 0.5} {c 0.5}]")
+	mailtest.Want(t, "best", fmt.Sprint(BestSuggestions(all)), "[{e 0.9} {g 0.7} {f 0.6} {b 0.5} {c 0.5}]")
 }

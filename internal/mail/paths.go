@@ -10,12 +10,12 @@ import (
 // The paths of the archive (mail §10.1). Folders stay small: from the 1,000th entry
 // on files go to 001, 002, … below.
 
-const perFolder = 1000
+const PerFolder = 1000
 
-// shelf is the folder below a folder for the entry with an ordinal, which counts
+// BucketDir is the folder below a folder for the entry with an ordinal, which counts
 // from 1: "" for the first 999, then 001/ and so on.
-func shelf(ordinal int64) string {
-	if n := ordinal / perFolder; n > 0 {
+func BucketDir(ordinal int64) string {
+	if n := ordinal / PerFolder; n > 0 {
 		return fmt.Sprintf("%03d/", n)
 	}
 	return ""
@@ -23,8 +23,8 @@ func shelf(ordinal int64) string {
 
 const maxSubjectName = 80
 
-// messageFile is the name of a message's files.
-func messageFile(created Time, subject string, id int64) string {
+// MessageFile is the name of a message's files.
+func MessageFile(created Time, subject string, id int64) string {
 	return created.UTC().Format("2006-01-02T15-04-05Z") + "__" + fileWord(subject) + "__" + fmt.Sprint(id) + ".md"
 }
 
@@ -46,29 +46,29 @@ func fileWord(text string) string {
 			break
 		}
 	}
-	word := strings.Trim(clip(b.String(), maxSubjectName), "-._")
+	word := strings.Trim(Clip(b.String(), maxSubjectName), "-._")
 	if word == "" {
 		return "message"
 	}
 	return word
 }
 
-// month is the folder YYYY/MM of a time.
-func month(at Time) string { return at.UTC().Format("2006/01") }
+// Month is the folder YYYY/MM of a time.
+func Month(at Time) string { return at.UTC().Format("2006/01") }
 
-// statePath is the path of what became of a message at one recipient.
-func statePath(agent string, created Time, id, ordinal int64) string {
-	return "agents/" + agent + "/state/" + month(created) + "/" + shelf(ordinal) + fmt.Sprint(id) + ".json"
+// StatePath is the path of what became of a message at one recipient.
+func StatePath(agent string, created Time, id, ordinal int64) string {
+	return "agents/" + agent + "/state/" + Month(created) + "/" + BucketDir(ordinal) + fmt.Sprint(id) + ".json"
 }
 
-// copyPath is the path of a message's copy in an agent's box, inbox or outbox.
-func copyPath(agent, box, canonical string) string {
+// CopyPath is the path of a message's copy in an agent's box, inbox or outbox.
+func CopyPath(agent, box, canonical string) string {
 	return "agents/" + agent + "/" + box + strings.TrimPrefix(canonical, "messages")
 }
 
-// messagePath is the path of a message's canonical file.
-func messagePath(created Time, subject string, id, ordinal int64) string {
-	return "messages/" + month(created) + "/" + shelf(ordinal) + messageFile(created, subject, id)
+// MessagePath is the path of a message's canonical file.
+func MessagePath(created Time, subject string, id, ordinal int64) string {
+	return "messages/" + Month(created) + "/" + BucketDir(ordinal) + MessageFile(created, subject, id)
 }
 
 // isDevice reports whether a name means a device to Windows, whatever follows its
@@ -90,11 +90,26 @@ func digestPath(thread string, ordinal int64, other bool) string {
 		sum := sha1.Sum([]byte(thread))
 		name += "~" + hex.EncodeToString(sum[:])[:8]
 	}
-	return "messages/threads/" + shelf(ordinal) + name + ".md"
+	return "messages/threads/" + BucketDir(ordinal) + name + ".md"
 }
 
-// sha1Of is the name under which bytes are kept.
-func sha1Of(data []byte) string {
+// SHA1 is the name under which bytes are kept.
+func SHA1(data []byte) string {
 	sum := sha1.Sum(data)
 	return hex.EncodeToString(sum[:])
+}
+
+// ReservationPath is the path of a reservation's file.
+func ReservationPath(id, ordinal int64) string {
+	return "file_reservations/" + BucketDir(ordinal) + fmt.Sprintf("id-%d.json", id)
+}
+
+// Path is where an attachment's bytes lie: images by the beginning of their hash,
+// other files in a folder of their own.
+func (b *Blob) Path(mediaType string) string {
+	ext, image := map[string]string{"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}[mediaType]
+	if image {
+		return "attachments/" + b.SHA1[:2] + "/" + b.SHA1 + "." + ext
+	}
+	return "attachments/files/" + b.SHA1[:2] + "/" + b.SHA1 + ".bin"
 }

@@ -14,132 +14,65 @@ import (
 )
 
 const (
-	selectDirectoryProject = projectColumns + `WHERE m.human_key = ? AND m.identity_mode = '` + modeDir + `' ORDER BY m.id LIMIT 1`
+	selectDirectoryProject = ProjectColumns + `WHERE m.human_key = ? AND m.identity_mode = '` + ModeDir + `' ORDER BY m.id LIMIT 1`
 	selectSlugTaken        = `SELECT EXISTS (SELECT 1 FROM mail_projects WHERE slug = ?)`
-	selectHasMail          = `SELECT EXISTS (SELECT 1 FROM mail_projects WHERE project_key = ?)`
+	SelectHasMail          = `SELECT EXISTS (SELECT 1 FROM mail_projects WHERE project_key = ?)`
 
 	// Older versions, and a reindex of a project without a remote, store a repository's
 	// mail with a shared row that has no place.
-	selectPlaceless = projectColumns + `WHERE m.human_key = ?1 AND m.identity_mode <> '` + modeDir + `'
+	selectPlaceless = ProjectColumns + `WHERE m.human_key = ?1 AND m.identity_mode <> '` + ModeDir + `'
 AND lower(ifnull(m.normalized_remote, '')) = lower(?2) AND p.root IS NULL AND p.identity IS NULL AND p.origin_url IS NULL`
 )
 
-// EnsureArgs are the arguments of ensure_project.
-type EnsureArgs struct {
-	HumanKey     string `arg:"human_key,required" about:"Absolute path of the repository, or of any folder."`
-	IdentityMode string `arg:"identity_mode,enum=dir|git-remote|git-toplevel|git-common-dir" about:"What tells the project from others. Omitted: the repository if the path is inside one, else the folder."`
-}
-
-// ProjectInfo is what ensure_project answers. What files do not tell is null.
-type ProjectInfo struct {
-	ID            int64   `json:"id"`
-	Slug          string  `json:"slug"`
-	HumanKey      string  `json:"human_key"`
-	Created       Time    `json:"created_at"`
-	IdentityMode  string  `json:"identity_mode_used"`
-	CanonicalPath string  `json:"canonical_path"`
-	RepoRoot      *string `json:"repo_root"` // of the worktree
-	GitCommonDir  *string `json:"git_common_dir"`
-	Branch        *string `json:"branch"`
-	WorktreeName  *string `json:"worktree_name"` // of a linked worktree
-	FoldsCase     *bool   `json:"core_ignorecase"`
-	Remote        *string `json:"normalized_remote"`
-	UID           string  `json:"project_uid"`
-	Discovery     *string `json:"discovery"` // always null
-}
-
-// EnsureProject makes a directory, or the repository that it is in, a project, or
-// finds it (mail §4). Repeating it changes nothing. The directory need not exist.
-//
-// Errors: INVALID_ARGUMENT for a path that is not absolute and for an unknown mode,
-// CONFIGURATION_ERROR for a placeholder.
-func (o *Service) EnsureProject(ctx context.Context, c Caller, a EnsureArgs) (out ProjectInfo, err error) {
-	t, err := ensuring(c, a)
-	if err != nil {
-		return out, toFault(err)
-	}
-	err = o.writeTo(ctx, c, t, func(_ context.Context, s *callTx) error {
-		out = s.projectInfo()
-		return nil
-	})
-	return out, err
-}
-
-func ensuring(c Caller, a EnsureArgs) (*target, error) {
-	if err := checkText("human_key", a.HumanKey); err != nil {
-		return nil, err
-	}
-	key := strings.TrimSpace(a.HumanKey)
-	if isPlaceholder(key) {
-		return nil, placeholder("human_key", key, "the absolute path of the project's directory")
-	}
-	i, err := identify(key, c.Place.Home, a.IdentityMode)
-	return &target{key: key, path: i}, err
-}
-
-// projectInfo is the project of a scope whose project_key is a path.
-func (s *callTx) projectInfo() ProjectInfo {
-	i, p := s.path, s.p
-	out := ProjectInfo{
-		ID: p.ID, Slug: p.Slug, HumanKey: p.HumanKey, Created: p.Created, IdentityMode: i.mode, CanonicalPath: i.canonical,
-		RepoRoot: orNil(i.git.Toplevel), GitCommonDir: orNil(i.git.Common), Branch: orNil(i.git.Branch), WorktreeName: orNil(i.git.Worktree),
-		Remote: i.remote, UID: p.UID,
-	}
-	if i.git.Common != "" {
-		out.FoldsCase = &i.git.FoldsCase
-	}
-	return out
-}
-
 // target is a project_key before it is looked up. What it takes to read files is
 // done here, before a transaction holds anybody up.
-type target struct {
-	key  string
-	path *identity        // of an absolute path
+type Target struct {
+	Key  string
+	Path *Identity        // of an absolute path
 	row  *project.Project // the shared row, where the caller has it; key is its id then
 }
 
-// targetOf returns the target for a project that the caller has found.
-func targetOf(q project.Project) *target { return &target{key: q.ID, row: &q} }
+// TargetOf returns the target for a project that the caller has found.
+func TargetOf(q project.Project) *Target { return &Target{Key: q.ID, row: &q} }
 
-// target reads a project_key (mail §2).
+// Target reads a project_key (mail §2).
 //
 // Errors: MISSING_FIELD for a blank one, CONFIGURATION_ERROR for a placeholder,
 // INVALID_ARGUMENT for broken text.
-func (c *Caller) target(key string) (*target, error) {
-	if err := checkText("project_key", key); err != nil {
+func (c *Caller) Target(key string) (*Target, error) {
+	if err := CheckText("project_key", key); err != nil {
 		return nil, err
 	}
-	t := &target{key: strings.TrimSpace(key)}
+	t := &Target{Key: strings.TrimSpace(key)}
 	switch {
-	case t.key == "":
-		return nil, missing("project_key", "name the project by its absolute path, slug or id")
-	case isPlaceholder(t.key):
-		return nil, placeholder("project_key", t.key, "the absolute path of the project's directory")
-	case !project.IsAbsolute(t.key):
+	case t.Key == "":
+		return nil, MissingField("project_key", "name the project by its absolute path, slug or id")
+	case IsPlaceholder(t.Key):
+		return nil, PlaceholderGiven("project_key", t.Key, "the absolute path of the project's directory")
+	case !project.IsAbsolute(t.Key):
 		return t, nil
 	}
 	var err error
-	t.path, err = identify(t.key, c.Place.Home, "")
+	t.Path, err = Identify(t.Key, c.Place.Home, "")
 	return t, err
 }
 
-// find returns the project that the key names, nil without one. Its human_key is where
+// Find returns the project that the key names, nil without one. Its human_key is where
 // the project is now.
-func (t *target) find(ctx context.Context, tx *store.Tx) (p *Project, err error) {
+func (t *Target) Find(ctx context.Context, tx *store.Tx) (p *Project, err error) {
 	switch {
-	case t.path != nil:
-		p, err = t.path.find(ctx, tx)
+	case t.Path != nil:
+		p, err = t.Path.find(ctx, tx)
 	case t.row != nil:
-		p, err = findProject(ctx, tx, selectProjectByKey, t.row.Key)
+		p, err = QueryProject(ctx, tx, SelectProjectByKey, t.row.Key)
 	default:
 		p, err = t.findNamed(ctx, tx)
 	}
-	if p != nil && p.isRepository() && pathIsGone(p.HumanKey) {
+	if p != nil && p.IsRepository() && PathIsGone(p.HumanKey) {
 		switch {
-		case t.path != nil && t.path.isRepository():
-			p.HumanKey = t.path.humanKey
-		case p.root != "" && !pathIsGone(p.root):
+		case t.Path != nil && t.Path.IsRepository():
+			p.HumanKey = t.Path.HumanKey
+		case p.root != "" && !PathIsGone(p.root):
 			p.HumanKey = p.root
 		}
 	}
@@ -148,49 +81,49 @@ func (t *target) find(ctx context.Context, tx *store.Tx) (p *Project, err error)
 
 // findNamed returns the project that a slug, an id or alias, a project_uid, a key, a
 // remote's URL or a number names, in this order; nil without one.
-func (t *target) findNamed(ctx context.Context, tx *store.Tx) (*Project, error) {
-	if p, err := findProject(ctx, tx, selectProjectBySlug, t.key); p != nil || err != nil {
+func (t *Target) findNamed(ctx context.Context, tx *store.Tx) (*Project, error) {
+	if p, err := QueryProject(ctx, tx, selectProjectBySlug, t.Key); p != nil || err != nil {
 		return p, err
 	}
-	row, ok, err := project.Find(ctx, tx, t.key)
+	row, ok, err := project.Find(ctx, tx, t.Key)
 	if err != nil {
 		return nil, err
 	}
 	if ok {
-		if p, err := findProject(ctx, tx, selectProjectByKey, row.Key); p != nil || err != nil {
+		if p, err := QueryProject(ctx, tx, SelectProjectByKey, row.Key); p != nil || err != nil {
 			return p, err
 		}
 	}
-	if p, err := projectByUID(ctx, tx, strings.ToLower(t.key)); p != nil || err != nil {
+	if p, err := ProjectByUID(ctx, tx, strings.ToLower(t.Key)); p != nil || err != nil {
 		return p, err
 	}
-	row, ok, err = project.FindKey(ctx, tx, t.key)
+	row, ok, err = project.FindKey(ctx, tx, t.Key)
 	if err != nil {
 		return nil, err
 	}
 	if ok {
-		if p, err := findProject(ctx, tx, selectProjectByKey, row.Key); p != nil || err != nil {
+		if p, err := QueryProject(ctx, tx, SelectProjectByKey, row.Key); p != nil || err != nil {
 			return p, err
 		}
 	}
-	if id, err := strconv.ParseInt(t.key, 10, 64); err == nil && id > 0 {
-		return findProject(ctx, tx, selectProjectByID, id)
+	if id, err := strconv.ParseInt(t.Key, 10, 64); err == nil && id > 0 {
+		return QueryProject(ctx, tx, SelectProjectByID, id)
 	}
 	return nil, nil
 }
 
 // known returns the place of a project without mail that the key names, nil without one.
 // A place that belongs to another project by now does not count.
-func (t *target) known(ctx context.Context, tx *store.Tx, c Caller) (*identity, error) {
+func (t *Target) known(ctx context.Context, tx *store.Tx, c Caller) (*Identity, error) {
 	row, ok, err := t.sharedRow(ctx, tx)
 	if err != nil || !ok || !project.IsAbsolute(row.Root) {
 		return nil, err
 	}
-	i, err := identify(row.Root, c.Place.Home, "")
+	i, err := Identify(row.Root, c.Place.Home, "")
 	if err != nil {
 		return nil, err
 	}
-	there, ok, err := project.Current(ctx, tx, i.place)
+	there, ok, err := project.Current(ctx, tx, i.Place)
 	if err != nil || !ok || there.Key != row.Key {
 		return nil, err
 	}
@@ -199,22 +132,22 @@ func (t *target) known(ctx context.Context, tx *store.Tx, c Caller) (*identity, 
 
 // sharedRow returns the row that all parts share for an id, an alias, a key, a uid or a
 // remote's URL; ok is false without one.
-func (t *target) sharedRow(ctx context.Context, tx *store.Tx) (project.Project, bool, error) {
+func (t *Target) sharedRow(ctx context.Context, tx *store.Tx) (project.Project, bool, error) {
 	if t.row != nil {
 		return *t.row, true, nil
 	}
-	row, ok, err := project.Find(ctx, tx, t.key)
+	row, ok, err := project.Find(ctx, tx, t.Key)
 	if ok || err != nil {
 		return row, ok, err
 	}
-	return project.FindKey(ctx, tx, t.key)
+	return project.FindKey(ctx, tx, t.Key)
 }
 
 // find returns the project of a path: that of its place. A directory that was made a
 // separate project stays one, also inside a repository and when it becomes one.
-func (i *identity) find(ctx context.Context, tx *store.Tx) (*Project, error) {
-	inRepository := i.place.Identity != ""
-	if inRepository && !i.asked && i.humanKey != i.place.Canonical() {
+func (i *Identity) find(ctx context.Context, tx *store.Tx) (*Project, error) {
+	inRepository := i.Place.Identity != ""
+	if inRepository && !i.asked && i.HumanKey != i.Place.Canonical() {
 		p, err := i.findDirectory(ctx, tx)
 		if p != nil {
 			i.asDirectory()
@@ -223,9 +156,9 @@ func (i *identity) find(ctx context.Context, tx *store.Tx) (*Project, error) {
 			return p, err
 		}
 	}
-	if i.isRepository() || !inRepository {
-		p, err := projectAt(ctx, tx, i.place)
-		if p != nil || err != nil || i.isRepository() && i.asked {
+	if i.IsRepository() || !inRepository {
+		p, err := ProjectAt(ctx, tx, i.Place)
+		if p != nil || err != nil || i.IsRepository() && i.asked {
 			return p, err
 		}
 	}
@@ -234,19 +167,19 @@ func (i *identity) find(ctx context.Context, tx *store.Tx) (*Project, error) {
 
 // findDirectory returns the project that the path's directory itself is, nil if it is
 // not one.
-func (i *identity) findDirectory(ctx context.Context, tx *store.Tx) (*Project, error) {
-	return findProject(ctx, tx, selectDirectoryProject, i.place.Canonical())
+func (i *Identity) findDirectory(ctx context.Context, tx *store.Tx) (*Project, error) {
+	return QueryProject(ctx, tx, selectDirectoryProject, i.Place.Canonical())
 }
 
-// projectAt returns the mail project of the project that a place belongs to, nil without
+// ProjectAt returns the mail project of the project that a place belongs to, nil without
 // one.
-func projectAt(ctx context.Context, tx *store.Tx, place project.Location) (*Project, error) {
+func ProjectAt(ctx context.Context, tx *store.Tx, place project.Location) (*Project, error) {
 	row, ok, err := project.Current(ctx, tx, place)
 	if err != nil {
 		return nil, err
 	}
 	if ok {
-		if p, err := findProject(ctx, tx, selectProjectByKey, row.Key); p != nil || err != nil {
+		if p, err := QueryProject(ctx, tx, SelectProjectByKey, row.Key); p != nil || err != nil {
 			return p, err
 		}
 	}
@@ -254,29 +187,29 @@ func projectAt(ctx context.Context, tx *store.Tx, place project.Location) (*Proj
 		return nil, nil
 	}
 	remote := place.Remote
-	if strings.HasPrefix(remote, localRemote) {
+	if strings.HasPrefix(remote, LocalRemote) {
 		remote = ""
 	}
-	return findProject(ctx, tx, selectPlaceless, place.Git().Main, remote)
+	return QueryProject(ctx, tx, selectPlaceless, place.Git().Main, remote)
 }
 
-func pathIsGone(path string) bool {
+func PathIsGone(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// notFound is the error for a project_key that names nothing, with what looks like
+// NotFound is the error for a project_key that names nothing, with what looks like
 // it.
-func (t *target) notFound(ctx context.Context, tx *store.Tx) error {
-	all, err := projects(ctx, tx)
+func (t *Target) NotFound(ctx context.Context, tx *store.Tx) error {
+	all, err := Projects(ctx, tx)
 	if err != nil {
 		return err
 	}
 	near := make([]Suggestion, 0, len(all))
 	for _, p := range all {
 		s := Suggestion{Name: p.Slug}
-		for _, name := range [...]string{p.Slug, p.ProductID, p.HumanKey, lastPart(p.HumanKey)} {
-			s.Score = max(s.Score, likeness(t.key, name))
+		for _, name := range [...]string{p.Slug, p.ProductID, p.HumanKey, LastPart(p.HumanKey)} {
+			s.Score = max(s.Score, likeness(t.Key, name))
 		}
 		near = append(near, s)
 	}
@@ -284,28 +217,28 @@ func (t *target) notFound(ctx context.Context, tx *store.Tx) error {
 	switch row, ok, err := t.sharedRow(ctx, tx); {
 	case err != nil:
 		return err
-	case t.path != nil:
-		call.Arguments["human_key"] = t.path.humanKey
+	case t.Path != nil:
+		call.Arguments["human_key"] = t.Path.HumanKey
 	case ok && row.Root != "":
 		call.Arguments["human_key"] = row.Root
 	}
-	return notFound("project", clip(t.key, maxShown)).with("suggestions", best(near)).suggest(call).
-		hint("name the project by its absolute path, slug or id; ensure_project makes one")
+	return NotFound("project", Clip(t.Key, MaxShown)).With("suggestions", BestSuggestions(near)).Suggest(call).
+		Hint("name the project by its absolute path, slug or id; ensure_project makes one")
 }
 
-func projects(ctx context.Context, tx *store.Tx) ([]*Project, error) {
+func Projects(ctx context.Context, tx *store.Tx) ([]*Project, error) {
 	all := []*Project{}
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
 		p := &Project{Format: 1}
 		all = append(all, p)
-		return rows.Scan(p.columns()...)
+		return rows.Scan(p.Columns()...)
 	}, selectProjects)
 	return all, err
 }
 
 // ensure finds or creates the project of a path and updates what files say about it.
 // The place becomes a checkout of its project.
-func (i *identity) ensure(ctx context.Context, tx *store.Tx, by Actor, archive Archive) (*Project, error) {
+func (i *Identity) ensure(ctx context.Context, tx *store.Tx, by Actor, archive Archive) (*Project, error) {
 	p, err := i.find(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -313,52 +246,52 @@ func (i *identity) ensure(ctx context.Context, tx *store.Tx, by Actor, archive A
 	if p == nil {
 		return i.make(ctx, tx, by)
 	}
-	if i.isRepository() {
+	if i.IsRepository() {
 		if p, err = i.adopt(ctx, tx, archive, p); err != nil {
 			return nil, err
 		}
 	}
-	moved := p.HumanKey != i.humanKey
-	if moved && !(p.isRepository() && i.isRepository() && pathIsGone(p.HumanKey)) || !moved && same(p.Remote, i.remote) && p.FoldsCase == i.git.FoldsCase {
+	moved := p.HumanKey != i.HumanKey
+	if moved && !(p.IsRepository() && i.IsRepository() && PathIsGone(p.HumanKey)) || !moved && SameText(p.Remote, i.Remote) && p.FoldsCase == i.Git.FoldsCase {
 		return p, nil // another checkout may have other settings
 	}
-	p.HumanKey, p.Remote, p.FoldsCase = i.humanKey, i.remote, i.git.FoldsCase
-	return p, put(ctx, tx, by, p.ProductID, p)
+	p.HumanKey, p.Remote, p.FoldsCase = i.HumanKey, i.Remote, i.Git.FoldsCase
+	return p, Put(ctx, tx, by, p.ProductID, p)
 }
 
 // adopt stores the repository's place, and gives its row the mail that was stored with a
 // row without a place.
-func (i *identity) adopt(ctx context.Context, tx *store.Tx, archive Archive, p *Project) (*Project, error) {
-	row, err := project.Resolve(ctx, tx, i.place)
-	if err != nil || row.Key == p.key || !p.isRepository() {
+func (i *Identity) adopt(ctx context.Context, tx *store.Tx, archive Archive, p *Project) (*Project, error) {
+	row, err := project.Resolve(ctx, tx, i.Place)
+	if err != nil || row.Key == p.RowKey || !p.IsRepository() {
 		return p, err
 	}
-	if err := MoveRows(ctx, tx, archive, project.Project{Key: p.key, ID: p.ProductID}, row); err != nil {
+	if err := MoveRows(ctx, tx, archive, project.Project{Key: p.RowKey, ID: p.ProductID}, row); err != nil {
 		return nil, err
 	}
-	return projectByUID(ctx, tx, p.UID)
+	return ProjectByUID(ctx, tx, p.UID)
 }
 
-func (i *identity) make(ctx context.Context, tx *store.Tx, by Actor) (p *Project, err error) {
-	p = &Project{HumanKey: i.humanKey, Created: now(tx), IdentityMode: i.mode, Remote: i.remote, FoldsCase: i.git.FoldsCase, Format: 1}
-	if p.ID, err = nextID(ctx, tx, "mail_projects"); err != nil {
+func (i *Identity) make(ctx context.Context, tx *store.Tx, by Actor) (p *Project, err error) {
+	p = &Project{HumanKey: i.HumanKey, Created: Now(tx), IdentityMode: i.Mode, Remote: i.Remote, FoldsCase: i.Git.FoldsCase, Format: 1}
+	if p.ID, err = NextID(ctx, tx, "mail_projects"); err != nil {
 		return nil, err
 	}
 	if p.UID, p.ProductID, err = i.names(ctx, tx); err != nil {
 		return nil, err
 	}
-	if p.Slug, err = freeSlug(ctx, tx, i.slug, p.HumanKey, p.UID); err != nil {
+	if p.Slug, err = FreeSlug(ctx, tx, i.slug, p.HumanKey, p.UID); err != nil {
 		return nil, err
 	}
-	if err := put(ctx, tx, by, p.ProductID, p); err != nil {
+	if err := Put(ctx, tx, by, p.ProductID, p); err != nil {
 		return nil, err
 	}
-	return projectByUID(ctx, tx, p.UID)
+	return ProjectByUID(ctx, tx, p.UID)
 }
 
-// freeSlug returns a slug, with a suffix if another project has it.
-func freeSlug(ctx context.Context, tx *store.Tx, slug, humanKey, uid string) (string, error) {
-	for _, slug := range [...]string{slug, slug + "-" + hexOf(humanKey, 6), slug + "-" + uid[:6]} {
+// FreeSlug returns a slug, with a suffix if another project has it.
+func FreeSlug(ctx context.Context, tx *store.Tx, slug, humanKey, uid string) (string, error) {
+	for _, slug := range [...]string{slug, slug + "-" + HashHex(humanKey, 6), slug + "-" + uid[:6]} {
 		var taken bool
 		if err := tx.Get(ctx, []any{&taken}, selectSlugTaken, slug); err != nil || !taken {
 			return slug, err
@@ -370,61 +303,61 @@ func freeSlug(ctx context.Context, tx *store.Tx, slug, humanKey, uid string) (st
 // names returns the project_uid of a new project and the id under which all parts know
 // it: those of the place's project, unless that has mail already. A directory inside a
 // repository gets its own.
-func (i *identity) names(ctx context.Context, tx *store.Tx) (uid, productID string, err error) {
+func (i *Identity) names(ctx context.Context, tx *store.Tx) (uid, productID string, err error) {
 	var row project.Project
-	if i.isRepository() || i.place.Identity == "" {
-		if row, err = project.Resolve(ctx, tx, i.place); err != nil {
+	if i.IsRepository() || i.Place.Identity == "" {
+		if row, err = project.Resolve(ctx, tx, i.Place); err != nil {
 			return "", "", err
 		}
 		var taken bool
-		if err := tx.Get(ctx, []any{&taken}, selectHasMail, row.Key); err != nil {
+		if err := tx.Get(ctx, []any{&taken}, SelectHasMail, row.Key); err != nil {
 			return "", "", err
 		}
 		if !taken {
 			uid, err = i.freeUID(ctx, tx, row.UID, row.UID)
 			return uid, row.ID, err
 		}
-	} else if row, _, err = project.Current(ctx, tx, i.place); err != nil {
+	} else if row, _, err = project.Current(ctx, tx, i.Place); err != nil {
 		return "", "", err
 	}
 	if uid, err = i.freeUID(ctx, tx, "", row.UID); err != nil {
 		return "", "", err
 	}
-	productID, err = freeProductID(ctx, tx, lastPart(i.humanKey), uid)
+	productID, err = FreeProductID(ctx, tx, LastPart(i.HumanKey), uid)
 	return uid, productID, err
 }
 
 // freeUID returns a uid that no project of mail has: the wanted one, or one that is
 // derived from the path and from the uid of the project around it.
-func (i *identity) freeUID(ctx context.Context, tx *store.Tx, wanted, around string) (string, error) {
-	for _, uid := range [...]string{wanted, hexOf(around+"\n"+i.humanKey, uidDigits)} {
+func (i *Identity) freeUID(ctx context.Context, tx *store.Tx, wanted, around string) (string, error) {
+	for _, uid := range [...]string{wanted, HashHex(around+"\n"+i.HumanKey, uidDigits)} {
 		if uid == "" {
 			continue
 		}
-		if p, err := projectByUID(ctx, tx, uid); err != nil || p == nil {
+		if p, err := ProjectByUID(ctx, tx, uid); err != nil || p == nil {
 			return uid, err
 		}
 	}
-	id, err := nextID(ctx, tx, "mail_projects")
-	return hexOf(around+"\n"+i.humanKey+"\n"+strconv.FormatInt(id, 10), uidDigits), err
+	id, err := NextID(ctx, tx, "mail_projects")
+	return HashHex(around+"\n"+i.HumanKey+"\n"+strconv.FormatInt(id, 10), uidDigits), err
 }
 
-// freeProductID returns an id that no project has: a word with a suffix of a uid.
-func freeProductID(ctx context.Context, tx *store.Tx, word, uid string) (string, error) {
+// FreeProductID returns an id that no project has: a word with a suffix of a uid.
+func FreeProductID(ctx context.Context, tx *store.Tx, word, uid string) (string, error) {
 	if word = slugWord(word); word == "" {
 		word = "project"
 	}
-	id := strings.TrimRight(clip(word, 48), "-") + "-" + uid[:6]
+	id := strings.TrimRight(Clip(word, 48), "-") + "-" + uid[:6]
 	if _, taken, err := project.Find(ctx, tx, id); err != nil || !taken {
 		return id, err
 	}
 	return "mail-" + uid, nil
 }
 
-// lastPart is the last part of a path that is not empty.
-func lastPart(path string) string {
+// LastPart is the last part of a path that is not empty.
+func LastPart(path string) string {
 	path = strings.TrimRight(strings.ReplaceAll(path, `\`, "/"), "/")
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
-func same(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+func SameText(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }

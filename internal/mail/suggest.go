@@ -17,23 +17,23 @@ type Suggestion struct {
 }
 
 const (
-	maxSuggestions = 5
+	MaxSuggestions = 5
 	minScore       = 0.4
 	maxCompared    = 256 // characters of a name
 )
 
-// best keeps the best suggestions, the best first.
-func best(all []Suggestion) []Suggestion {
+// BestSuggestions keeps the best suggestions, the best first.
+func BestSuggestions(all []Suggestion) []Suggestion {
 	all = slices.DeleteFunc(all, func(s Suggestion) bool { return s.Score < minScore })
 	slices.SortFunc(all, func(a, b Suggestion) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Name, b.Name))
 	})
-	return all[:min(len(all), maxSuggestions)]
+	return all[:min(len(all), MaxSuggestions)]
 }
 
 // likeness is how much two names are alike, from 0 to 1.
 func likeness(a, b string) float64 {
-	x, y := []rune(strings.ToLower(cut(a, maxCompared))), []rune(strings.ToLower(cut(b, maxCompared)))
+	x, y := []rune(strings.ToLower(Truncate(a, maxCompared))), []rune(strings.ToLower(Truncate(b, maxCompared)))
 	longer := max(len(x), len(y))
 	if longer == 0 {
 		return 1
@@ -62,41 +62,41 @@ func editDistance(a, b []rune) int {
 	return row[len(b)]
 }
 
-// alike lists the names of the project's agents that look like one, without those
+// SimilarAgents lists the names of the project's agents that look like one, without those
 // that are retired; never nil.
-func (s *callTx) alike(ctx context.Context, name string) ([]Suggestion, error) {
+func (s *CallTx) SimilarAgents(ctx context.Context, name string) ([]Suggestion, error) {
 	near := []Suggestion{}
-	err := eachName(ctx, s.tx, s.p.ID, func(other string, retired bool) {
+	err := eachName(ctx, s.Tx, s.Project.ID, func(other string, retired bool) {
 		if !retired {
 			near = append(near, Suggestion{Name: other, Score: likeness(name, other)})
 		}
 	})
-	return best(near), err
+	return BestSuggestions(near), err
 }
 
-// noAgent is the error for the name of an agent that is not there.
-func (s *callTx) noAgent(ctx context.Context, name string) error {
-	near, err := s.alike(ctx, name)
+// AgentNotFound is the error for the name of an agent that is not there.
+func (s *CallTx) AgentNotFound(ctx context.Context, name string) error {
+	near, err := s.SimilarAgents(ctx, name)
 	if err != nil {
 		return err
 	}
-	p := notFound("agent", clip(name, maxShown)).with("project", s.p.HumanKey).with("suggestions", near)
+	p := NotFound("agent", Clip(name, MaxShown)).With("project", s.Project.HumanKey).With("suggestions", near)
 	register := name
-	if mistake := mistakeIn(name); mistake != "" {
-		p, register = p.with("mistake", mistake), ""
+	if mistake := MistakeIn(name); mistake != "" {
+		p, register = p.With("mistake", mistake), ""
 	}
-	return p.suggest(listCall(s.key), registerCall(s.key, register, "", "")).
-		hint("list_agents shows who is registered in the project; register_agent adds you")
+	return p.Suggest(ListCall(s.ProjectKey), RegisterCall(s.ProjectKey, register, "", "")).
+		Hint("list_agents shows who is registered in the project; register_agent adds you")
 }
 
-func listCall(projectKey string) Call {
+func ListCall(projectKey string) Call {
 	return Call{Tool: "list_agents", Arguments: map[string]any{"project_key": projectKey}}
 }
 
-// registerCall is a call that registers an agent, name "" for a generated one.
-func registerCall(projectKey, name, program, model string) Call {
-	def(&program, "unknown")
-	def(&model, "unknown")
+// RegisterCall is a call that registers an agent, name "" for a generated one.
+func RegisterCall(projectKey, name, program, model string) Call {
+	Default(&program, "unknown")
+	Default(&model, "unknown")
 	arguments := map[string]any{"project_key": projectKey, "program": program, "model": model}
 	if name != "" {
 		arguments["name"] = name

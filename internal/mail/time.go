@@ -44,25 +44,25 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 		err = errors.New("a time is out of range")
 	}
 	if err == nil {
-		*t = timeOf(at)
+		*t = TimeOf(at)
 	}
 	return err
 }
 
-func timeOf(at time.Time) Time { return Time(at.UnixMicro() * int64(time.Microsecond)) }
+func TimeOf(at time.Time) Time { return Time(at.UnixMicro() * int64(time.Microsecond)) }
 
-// now is the time of a transaction.
-func now(tx *store.Tx) Time { return timeOf(tx.Now()) }
+// Now is the time of a transaction.
+func Now(tx *store.Tx) Time { return TimeOf(tx.Now()) }
 
-// parseTime reads a time that a caller gave: RFC 3339, without a zone as UTC, or a
+// ParseTime reads a time that a caller gave: RFC 3339, without a zone as UTC, or a
 // date alone; field is the parameter's own name (mail §2, §2.1).
-func parseTime(field, text string) (Time, error) {
+func ParseTime(field, text string) (Time, error) {
 	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", time.DateOnly} {
 		if at, err := time.Parse(layout, strings.TrimSpace(text)); err == nil && at.Year() >= 1678 && at.Year() < 2262 {
-			return timeOf(at), nil
+			return TimeOf(at), nil
 		}
 	}
-	return 0, problemf(CodeTimestamp, "Invalid %s format: '%.64s'.", field, printable(text)).
-		with("provided", clip(text, 64)).with("expected_format", "2026-03-01T09:30:00+00:00").
-		hint("give an ISO-8601 time such as 2026-03-01T09:30:00+00:00, or a date")
+	return 0, Errorf(CodeTimestamp, "Invalid %s format: '%.64s'.", field, Printable(text)).
+		With("provided", Clip(text, 64)).With("expected_format", "2026-03-01T09:30:00+00:00").
+		Hint("give an ISO-8601 time such as 2026-03-01T09:30:00+00:00, or a date")
 }

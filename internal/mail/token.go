@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -46,9 +45,9 @@ func tokenHash(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// isProtected reports whether acting as an agent needs its token.
-func (o *Service) isProtected(a *Agent) bool {
-	switch o.config.Tokens {
+// IsProtected reports whether acting as an agent needs its token.
+func (o *Kernel) IsProtected(a *Agent) bool {
+	switch o.Config.Tokens {
 	case TokensOff:
 		return false
 	case TokensEnforced:
@@ -57,57 +56,36 @@ func (o *Service) isProtected(a *Agent) bool {
 	return a.TokenSHA256 != nil
 }
 
-// checkToken refuses whoever may not act as an agent.
-func (s *callTx) checkToken(a *Agent) error {
-	if s.caller.Owner || !s.isProtected(a) {
+// CheckToken refuses whoever may not act as an agent.
+func (s *CallTx) CheckToken(a *Agent) error {
+	if s.Caller.Owner || !s.IsProtected(a) {
 		return nil
 	}
-	denied := problemf(CodeDenied, "agent %s is protected: its registration_token is needed", quoted(a.Name)).with("agent", a.Name)
+	denied := Errorf(CodeDenied, "agent %s is protected: its registration_token is needed", Quoted(a.Name)).With("agent", a.Name)
 	if a.TokenSHA256 == nil {
-		return denied.hint("it has no token yet; the owner of the store gives it one with `cairn agents token`")
+		return denied.Hint("it has no token yet; the owner of the store gives it one with `cairn agents token`")
 	}
-	given := s.caller.Token
+	given := s.Caller.Token
 	if given == "" {
-		given = s.caller.HeaderToken
+		given = s.Caller.HeaderToken
 	}
 	switch hash := tokenHash(given); {
-	case given == "" && s.caller.Keyring.has(*a.TokenSHA256):
+	case given == "" && s.Caller.Keyring.has(*a.TokenSHA256):
 		return nil
 	case given != "" && subtle.ConstantTimeCompare([]byte(hash), []byte(*a.TokenSHA256)) == 1:
-		s.caller.Keyring.add(hash)
+		s.Caller.Keyring.add(hash)
 		return nil
 	}
-	return denied.hint("pass the registration_token that registering returned; `cairn agents token` makes a new one")
+	return denied.Hint("pass the registration_token that registering returned; `cairn agents token` makes a new one")
 }
 
-// newToken gives an agent a token, of which only the hash is kept.
-func (s *callTx) newToken(a *Agent) (token string) {
+// NewToken gives an agent a token, of which only the hash is kept.
+func (s *CallTx) NewToken(a *Agent) (token string) {
 	var b [tokenBytes]byte
 	rand.Read(b[:])
 	token = base64.RawURLEncoding.EncodeToString(b[:])
 	hash := tokenHash(token)
 	a.TokenSHA256 = &hash
-	s.caller.Keyring.add(hash)
+	s.Caller.Keyring.add(hash)
 	return token
-}
-
-// RotateToken gives an agent another registration_token, which makes it protected
-// if it was not; the former one is worth nothing any more. The token is shown this
-// once.
-//
-// Errors: those of acting as the agent.
-func (o *Service) RotateToken(ctx context.Context, c Caller, projectKey, name string) (out Registered, err error) {
-	err = o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
-		a, err := s.actor(ctx, name)
-		if err != nil {
-			return err
-		}
-		token := s.newToken(a)
-		if err := s.put(ctx, a); err != nil {
-			return err
-		}
-		out = registered(a, token)
-		return nil
-	})
-	return out, err
 }

@@ -24,43 +24,43 @@ const (
 	maxForeignNames   = 10_000 // recipients
 )
 
-// sound reports what is wrong with a document taken by itself, for people and without
+// Validate reports what is wrong with a document taken by itself, for people and without
 // its texts; nil for nothing. It fits what calls of this room store, too: a row that
 // a salvage has made up is not sound.
-func sound(d Document) error {
+func Validate(d Document) error {
 	for _, text := range linesOf(d) {
-		if len(text) > maxForeignLine || flat(text) != text {
+		if len(text) > maxForeignLine || Flat(text) != text {
 			return errors.New("one of its texts is too long, or has several lines")
 		}
 	}
-	if !isLower(d.project(), 20) {
+	if !isLower(d.StreamProject(), 20) {
 		return errors.New("its project_uid cannot be one")
 	}
-	return d.sound()
+	return d.Validate()
 }
 
 // linesOf are the texts of a document that are one line each.
 func linesOf(d Document) []string {
 	switch d := d.(type) {
 	case *Project:
-		return []string{d.Slug, d.HumanKey, d.ProductID, deref(d.Remote)}
+		return []string{d.Slug, d.HumanKey, d.ProductID, Deref(d.Remote)}
 	case *Agent:
-		return []string{d.Program, d.Model, deref(d.Branch), deref(d.Worktree), deref(d.Home)}
+		return []string{d.Program, d.Model, Deref(d.Branch), Deref(d.Worktree), Deref(d.Home)}
 	case *Message:
 		return []string{d.Subject}
 	case *Delivery:
-		return []string{deref(d.ShownVia)}
+		return []string{Deref(d.ShownVia)}
 	case *Contact:
 		return []string{d.Reason}
 	case *Reservation:
-		return []string{d.PathPattern, d.Reason, d.Source, deref(d.Session), deref(d.ReleaseKind)}
+		return []string{d.PathPattern, d.Reason, d.Source, Deref(d.Session), Deref(d.ReleaseKind)}
 	case *Blob:
 		return []string{d.MediaType}
 	}
 	return nil
 }
 
-func deref(text *string) string {
+func Deref(text *string) string {
 	if text == nil {
 		return ""
 	}
@@ -69,20 +69,20 @@ func deref(text *string) string {
 
 // isLower reports whether a text is n digits and small letters.
 func isLower(text string, n int) bool {
-	return len(text) == n && isPlain(text) && strings.ToLower(text) == text && !strings.ContainsAny(text, "._-")
+	return len(text) == n && IsPlain(text) && strings.ToLower(text) == text && !strings.ContainsAny(text, "._-")
 }
 
 // isForeignName reports whether a text can be an agent's name. Files are called
 // after it.
 func isForeignName(name string) bool {
-	return name != "" && len(name) <= 200 && isPlain(name) && !strings.ContainsAny(name, "._") && !isDevice(name)
+	return name != "" && len(name) <= 200 && IsPlain(name) && !strings.ContainsAny(name, "._") && !isDevice(name)
 }
 
 func isNumber(n int64) bool { return 0 < n && n <= maxForeignNumber }
 
 func oneOf(text string, words ...string) bool { return slices.Contains(words, text) }
 
-func (p *Project) sound() error {
+func (p *Project) Validate() error {
 	switch {
 	case !isNumber(p.ID):
 		return errors.New("its number is out of range")
@@ -92,7 +92,7 @@ func (p *Project) sound() error {
 		return errors.New("its slug cannot be one")
 	case !project.IsAbsolute(p.HumanKey):
 		return errors.New("its human_key is no absolute path")
-	case !oneOf(p.IdentityMode, modeDir, modeRemote, modeToplevel, modeCommon):
+	case !oneOf(p.IdentityMode, ModeDir, modeRemote, modeToplevel, modeCommon):
 		return errors.New("its identity_mode is invalid")
 	case p.ProductID == "" || p.Created <= 0:
 		return errors.New("it has no project_id or no time")
@@ -100,7 +100,7 @@ func (p *Project) sound() error {
 	return nil
 }
 
-func (a *Agent) sound() error {
+func (a *Agent) Validate() error {
 	switch {
 	case !isNumber(a.ID):
 		return errors.New("its number is out of range")
@@ -118,15 +118,15 @@ func (a *Agent) sound() error {
 	return nil
 }
 
-func (m *Message) sound() error {
-	thread, err := threadID(deref(m.ThreadID))
-	topic, terr := topicOf(deref(m.Topic))
+func (m *Message) Validate() error {
+	thread, err := ThreadID(Deref(m.ThreadID))
+	topic, terr := TopicOf(Deref(m.Topic))
 	switch {
 	case !isLower(m.UID, 26):
 		return errors.New("its uid cannot be one")
 	case !m.numbersFit():
 		return errors.New("one of its numbers is out of range")
-	case err != nil || terr != nil || !same(thread, m.ThreadID) || !same(topic, m.Topic):
+	case err != nil || terr != nil || !SameText(thread, m.ThreadID) || !SameText(topic, m.Topic):
 		return errors.New("its thread_id or topic cannot be one")
 	case !oneOf(m.Importance, "low", "normal", "high", "urgent"):
 		return errors.New("its importance is invalid")
@@ -134,22 +134,22 @@ func (m *Message) sound() error {
 		return errors.New("its time is out of range")
 	case strings.ContainsRune(m.Body, 0) || !utf8.ValidString(m.Body):
 		return errors.New("its body is not text")
-	case utf8.RuneCountInString(m.Subject) > maxSubject:
+	case utf8.RuneCountInString(m.Subject) > MaxSubject:
 		return errors.New("its subject is too long")
 	}
-	if err := m.soundPurged(); err != nil {
+	if err := m.validatePurged(); err != nil {
 		return err
 	}
-	return m.soundNames()
+	return m.validateNames()
 }
 
 func (m *Message) numbersFit() bool {
 	return isNumber(m.ID) && 0 < m.Ordinal && m.Ordinal <= maxForeignOrdinal && (m.ReplyTo == nil || isNumber(*m.ReplyTo))
 }
 
-// soundPurged judges the attachments, and that of a purged message nothing is left.
-func (m *Message) soundPurged() error {
-	attached, err := m.attached()
+// validatePurged judges the attachments, and that of a purged message nothing is left.
+func (m *Message) validatePurged() error {
+	attached, err := m.ParseAttachments()
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (m *Message) soundPurged() error {
 	return nil
 }
 
-func (m *Message) soundNames() error {
+func (m *Message) validateNames() error {
 	all := append(slices.Concat(m.To, m.CC, m.BCC), m.From)
 	if len(all) > maxForeignNames {
 		return errors.New("it has too many recipients")
@@ -183,13 +183,13 @@ func (m *Message) soundNames() error {
 	return nil
 }
 
-// attached reads the attachments of a message; what it does not know of one is an
+// ParseAttachments reads the attachments of a message; what it does not know of one is an
 // error.
-func (m *Message) attached() (list []Attachment, err error) {
+func (m *Message) ParseAttachments() (list []Attachment, err error) {
 	if len(m.Attachments) == 0 || string(m.Attachments) == "null" {
 		return nil, nil
 	}
-	if err := strictJSON(m.Attachments, &list); err != nil {
+	if err := StrictJSON(m.Attachments, &list); err != nil {
 		return nil, fmt.Errorf("its attachments: %w", err)
 	}
 	for _, a := range list {
@@ -201,7 +201,7 @@ func (m *Message) attached() (list []Attachment, err error) {
 	return list, nil
 }
 
-func (d *Delivery) sound() error {
+func (d *Delivery) Validate() error {
 	switch {
 	case !isLower(d.UID, 26) || !isNumber(d.MessageID):
 		return errors.New("its message cannot be one")
@@ -215,7 +215,7 @@ func (d *Delivery) sound() error {
 	return nil
 }
 
-func (c *Contact) sound() error {
+func (c *Contact) Validate() error {
 	switch {
 	case !isForeignName(c.From) || !isForeignName(c.To) || !isLower(c.ToProjectUID, 20):
 		return errors.New("one of its ends cannot be an agent")
@@ -227,7 +227,7 @@ func (c *Contact) sound() error {
 	return nil
 }
 
-func (r *Reservation) sound() error {
+func (r *Reservation) Validate() error {
 	_, err := pathpattern.Parse(r.PathPattern, pathpattern.Options{})
 	switch {
 	case !isLower(r.UID, 26):
@@ -248,7 +248,7 @@ func (r *Reservation) sound() error {
 	return nil
 }
 
-func (b *Blob) sound() error {
+func (b *Blob) Validate() error {
 	switch {
 	case !isLower(b.SHA1, 40):
 		return errors.New("its sha1 cannot be one")
@@ -258,9 +258,9 @@ func (b *Blob) sound() error {
 	return nil
 }
 
-// strictJSON reads one JSON value, all of it, with the fields of v only. Errors do
+// StrictJSON reads one JSON value, all of it, with the fields of v only. Errors do
 // not repeat any of it; a field that v does not have is Unavailable, CodeFormat.
-func strictJSON(text []byte, v any) error {
+func StrictJSON(text []byte, v any) error {
 	err := strictjson.Decode(text, v)
 	if err == nil {
 		return nil
@@ -276,3 +276,55 @@ func strictJSON(text []byte, v any) error {
 	}
 	return errors.New("it is not the JSON of its kind")
 }
+
+// CodeFormat is the code of the error (Unavailable) for an archive that a newer
+// cairn has written.
+const CodeFormat = "archive_newer"
+
+const ArchiveFormat = 1
+
+const MaxSubject = 200 // characters
+
+// ThreadID is the id of a thread as a message holds it, nil for a blank one (mail §6).
+//
+// Errors: INVALID_THREAD_ID.
+func ThreadID(given string) (*string, error) {
+	id := strings.TrimSpace(given)
+	if id == "" {
+		return nil, nil
+	}
+	if len(id) > 128 || !IsPlain(id) || strings.IndexByte("._-", id[0]) >= 0 {
+		return nil, Errorf(CodeThreadID, "Invalid thread_id: '%s'.", Printable(strings.ToValidUTF8(Clip(given, MaxShown), ""))).
+			With("provided", strings.ToValidUTF8(Clip(given, MaxShown), "")).With("examples", []string{"FEAT-123", "release.2026-03", "42"}).
+			Hint("a thread_id has 1 to 128 of the characters A-Z a-z 0-9 . _ - and begins with a letter or digit")
+	}
+	return &id, nil
+}
+
+func TopicOf(given string) (*string, error) {
+	topic := strings.TrimSpace(given)
+	if topic == "" {
+		return nil, nil
+	}
+	if len(topic) > maxTopic || !IsPlain(topic) {
+		return nil, Errorf(CodeTopic, "Invalid topic: '%s'.", Printable(strings.ToValidUTF8(Clip(given, MaxShown), ""))).
+			With("provided", strings.ToValidUTF8(Clip(given, MaxShown), "")).With("examples", []string{"build", "release-1.2", "db.schema"}).
+			Hint("a topic has 1 to 64 of the characters A-Z a-z 0-9 . _ -")
+	}
+	return &topic, nil
+}
+
+// IsPlain reports whether a text has only letters and digits of ASCII, dots,
+// underscores and dashes.
+func IsPlain(text string) bool {
+	for _, r := range text {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-') {
+			return false
+		}
+	}
+	return true
+}
+
+const maxTopic = 64
+
+const MaxReason = 1000 // characters

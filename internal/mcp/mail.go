@@ -14,6 +14,8 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/service"
 	"cairn/internal/project"
 )
 
@@ -177,10 +179,10 @@ func (t *mailTools) caller(c Call) mail.Caller {
 }
 
 // method is a method of the mail service.
-type method[A, T any] func(o *mail.Service, ctx context.Context, c mail.Caller, args A) (T, error)
+type method[A, T any] func(o *service.Mail, ctx context.Context, c mail.Caller, args A) (T, error)
 
 func (do method[A, T]) untyped() method[any, any] {
-	return func(o *mail.Service, ctx context.Context, c mail.Caller, args any) (any, error) {
+	return func(o *service.Mail, ctx context.Context, c mail.Caller, args any) (any, error) {
 		return do(o, ctx, c, *args.(*A))
 	}
 }
@@ -199,7 +201,7 @@ func (t *mailTools) handler(reads bool, do method[any, any]) toolFunc {
 		run = t.mail.Read
 	}
 	return func(ctx context.Context, c Call, in any) (out any, err error) {
-		err = run(ctx, t.caller(c), func(ctx context.Context, o *mail.Service, c mail.Caller) (err error) {
+		err = run(ctx, t.caller(c), func(ctx context.Context, o *service.Mail, c mail.Caller) (err error) {
 			out, err = do(o, ctx, c, in)
 			return err
 		})
@@ -259,28 +261,28 @@ func (t *mailTools) identityTools() []Tool {
 		mailTool(t, noActor{}, Tool{
 			Name:        "ensure_project",
 			Description: "Create or find the project of the repository at an absolute path. All worktrees of a repository are one project. macro_start_session does this too.",
-		}, (*mail.Service).EnsureProject),
+		}, (*service.Mail).EnsureProject),
 		mailTool(t, namedActor{}, Tool{
 			Name: "register_agent", Words: "name join",
 			Description: "Get a name in a project, or update your program, model and task. Returns the agent; use its name in all later calls.",
-		}, (*mail.Service).RegisterAgent),
+		}, (*service.Mail).RegisterAgent),
 		mailTool(t, namedActor{}, Tool{
 			Name:        "create_agent_identity",
 			Description: "Register an additional agent, never an existing one; for example for a subagent that you start. Returns the new agent.",
-		}, func(o *mail.Service, ctx context.Context, c mail.Caller, a identityArgs) (mail.Registered, error) {
-			return o.CreateAgent(ctx, c, mail.RegisterArgs(a))
+		}, func(o *service.Mail, ctx context.Context, c mail.Caller, a identityArgs) (agents.Registered, error) {
+			return o.CreateAgent(ctx, c, agents.RegisterArgs(a))
 		}),
 		mailTool(t, noActor{}, Tool{
 			Name: "whois", ReadOnly: true,
 			Description: "Look up one agent: its program, model and task, when it was last active, and the newest commits of its mail and reservations.",
-		}, (*mail.Service).Whois),
+		}, (*service.Mail).Whois),
 		mailTool(t, noActor{}, Tool{
 			Name: "list_agents", Words: "who here others team members", ReadOnly: true,
 			Description: "List the agents of a project by name, with tasks, unread mail and active reservations. Use it to find the right recipient.",
-		}, (*mail.Service).ListAgents),
+		}, (*service.Mail).ListAgents),
 		mailTool(t, actor{}, Tool{
 			Name: "retire_agent", Words: "leave quit unregister",
 			Description: "Retire an agent: it is no longer listed, gets no more mail, and its reservations are released. Its history stays; register_agent with the name undoes this.",
-		}, (*mail.Service).RetireAgent),
+		}, (*service.Mail).RetireAgent),
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"cairn/internal/guard"
-	"cairn/internal/mail"
+	"cairn/internal/mail/service"
 )
 
 func (t *mailTools) reservationTools() []Tool {
@@ -15,24 +15,24 @@ func (t *mailTools) reservationTools() []Tool {
 			Description: "Reserve files or globs before you edit them, so that other agents do not edit them. Each path is granted, or listed in conflicts with its holders: " +
 				"then work on something else, or write to the holder.",
 			Brief: "Reserve files or globs before you edit them; heed conflicts.",
-		}, (*mail.Service).FileReservationPaths),
+		}, (*service.Mail).FileReservationPaths),
 		mailTool(t, noActor{}, Tool{
 			Name: "check_file_reservation_conflicts", Words: "lock locked who holds owner reserved file", ReadOnly: true,
 			Description: "Check who has reserved paths, without reserving them. free lists the paths without a holder, conflicts the others with their holders.",
-		}, (*mail.Service).CheckFileReservationConflicts),
+		}, (*service.Mail).CheckFileReservationConflicts),
 		mailTool(t, actor{}, Tool{
 			Name: "release_file_reservations", Words: "unlock lock free reserve", Lean: true,
 			Description: "Release your reservations as soon as you are done: the given paths and ids, or all of yours if you give neither.",
 			Brief:       "Release reservations when done: these paths, or all of yours.",
-		}, (*mail.Service).ReleaseFileReservations),
+		}, (*service.Mail).ReleaseFileReservations),
 		mailTool(t, actor{}, Tool{
 			Name: "renew_file_reservations", Words: "extend lock",
 			Description: "Extend your reservations: the given paths and ids, or all of yours if you give neither.",
-		}, (*mail.Service).RenewFileReservations),
+		}, (*service.Mail).RenewFileReservations),
 		mailTool(t, actor{}, Tool{
 			Name: "force_release_file_reservation", Words: "unlock break steal lock",
 			Description: "Release another agent's stale or expired reservation. An active one is refused (RESERVATION_ACTIVE): then write to its holder.",
-		}, (*mail.Service).ForceReleaseFileReservation),
+		}, (*service.Mail).ForceReleaseFileReservation),
 	}
 }
 
@@ -64,18 +64,18 @@ func (t *mailTools) macroTools() []Tool {
 			Name: "macro_start_session", Words: "register begin start join", Lean: true,
 			Description: "Begin work with other agents, in one call: create the project, get a name, reserve files and read your mail. Act under the returned agent's name from then on.",
 			Brief:       "Begin work with other agents: get your name, reserve files, see your mail.",
-		}, (*mail.Service).MacroStartSession),
+		}, (*service.Mail).MacroStartSession),
 		mailTool(t, actor{}, Tool{
 			Name:        "macro_prepare_thread",
 			Description: "Join a discussion, in one call: get a name, a summary of the thread and your mail.",
-		}, (*mail.Service).MacroPrepareThread),
+		}, (*service.Mail).MacroPrepareThread),
 		mailTool(t, actor{}, Tool{
 			Name:        "macro_file_reservation_cycle",
 			Description: "Reserve files. With auto_release they are released immediately: a test of whether the files are free now.",
-		}, (*mail.Service).MacroFileReservationCycle),
+		}, (*service.Mail).MacroFileReservationCycle),
 		mailTool(t, actor{}, Tool{
 			Name:        "macro_contact_handshake",
 			Description: "Request permission to write to an agent and send a first message, in one call. The message is sent only if permission is given immediately.",
-		}, (*mail.Service).MacroContactHandshake),
+		}, (*service.Mail).MacroContactHandshake),
 	}
 }

@@ -6,6 +6,8 @@ import (
 
 	"cairn"
 	"cairn/internal/mail"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/service"
 )
 
 // MailResources returns the mail resources (contract mail §5). Reading them changes
@@ -87,27 +89,27 @@ type (
 func (t *mailTools) projectResources() []Resource {
 	return []Resource{
 		mailResource(t, Resource{Name: "projects", Address: "projects", Description: "All projects."},
-			func(o *mail.Service, ctx context.Context, _ mail.Caller, _ struct{}) ([]mail.ProjectShort, error) {
+			func(o *service.Mail, ctx context.Context, _ mail.Caller, _ struct{}) ([]service.ProjectShort, error) {
 				return o.Projects(ctx)
 			}),
 		mailResource(t, Resource{Name: "project", Address: "project/", Description: "A project and its agents."},
-			func(o *mail.Service, ctx context.Context, c mail.Caller, a projectAddress) (mail.ProjectResource, error) {
+			func(o *service.Mail, ctx context.Context, c mail.Caller, a projectAddress) (service.ProjectResource, error) {
 				return o.ProjectOf(ctx, c, a.Key)
 			}),
 		mailResource(t, Resource{Name: "agents", Address: "agents/", Description: "The agents of a project."},
-			func(o *mail.Service, ctx context.Context, c mail.Caller, a agentsAddress) (mail.AgentsResource, error) {
+			func(o *service.Mail, ctx context.Context, c mail.Caller, a agentsAddress) (service.AgentsResource, error) {
 				return o.AgentsOf(ctx, c, a.Project)
 			}),
 		mailResource(t, Resource{Name: "message", Address: "message/", Description: "A whole message."},
-			func(o *mail.Service, ctx context.Context, c mail.Caller, a messageAddress) (mail.ThreadMessage, error) {
+			func(o *service.Mail, ctx context.Context, c mail.Caller, a messageAddress) (service.ThreadMessage, error) {
 				return o.MessageOf(ctx, c, a.Project, a.ID)
 			}),
 		mailResource(t, Resource{Name: "thread", Address: "thread/", Description: "A thread, oldest message first."},
-			func(o *mail.Service, ctx context.Context, c mail.Caller, a threadAddress) (mail.ThreadResource, error) {
+			func(o *service.Mail, ctx context.Context, c mail.Caller, a threadAddress) (service.ThreadResource, error) {
 				return o.ThreadOf(ctx, c, a.Project, a.ID, a.IncludeBodies)
 			}),
 		mailResource(t, Resource{Name: "file_reservations", Address: "file_reservations/", Description: "The reserved files and their holders."},
-			func(o *mail.Service, ctx context.Context, c mail.Caller, a reservationsAddress) (any, error) {
+			func(o *service.Mail, ctx context.Context, c mail.Caller, a reservationsAddress) (any, error) {
 				if a.At != "" {
 					return o.FileReservationsAt(ctx, c, a.Slug, a.Ended, a.At)
 				}
@@ -117,51 +119,51 @@ func (t *mailTools) projectResources() []Resource {
 }
 
 func (t *mailTools) boxResources() []Resource {
-	inbox := func(o *mail.Service, ctx context.Context, c mail.Caller, a boxAddress) (mail.InboxResource, error) {
+	inbox := func(o *service.Mail, ctx context.Context, c mail.Caller, a boxAddress) (service.InboxResource, error) {
 		return o.Inbox(ctx, c, a.box())
 	}
 	return []Resource{
 		mailResource(t, Resource{Name: "inbox", Address: "inbox/", Description: "Messages to an agent, newest first."}, inbox),
 		mailResource(t, Resource{Name: "mailbox", Address: "mailbox/", Description: "The same as inbox."}, inbox),
 		mailResource(t, Resource{Name: "outbox", Address: "outbox/", Description: "Messages from an agent, newest first."},
-			func(o *mail.Service, ctx context.Context, c mail.Caller, a boxAddress) (mail.OutboxResource, error) {
+			func(o *service.Mail, ctx context.Context, c mail.Caller, a boxAddress) (service.OutboxResource, error) {
 				return o.Outbox(ctx, c, a.box())
 			}),
-		viewResource[viewAddress](t, mail.ViewUrgentUnread, "Unread messages of high or urgent importance."),
-		viewResource[viewAddress](t, mail.ViewAckRequired, "Messages to acknowledge."),
-		viewResource[staleAddress](t, mail.ViewAcksStale, "Messages not acknowledged for a while."),
-		viewResource[overdueAddress](t, mail.ViewAckOverdue, "Messages not acknowledged for a long time."),
+		viewResource[viewAddress](t, service.ViewUrgentUnread, "Unread messages of high or urgent importance."),
+		viewResource[viewAddress](t, service.ViewAckRequired, "Messages to acknowledge."),
+		viewResource[staleAddress](t, service.ViewAcksStale, "Messages not acknowledged for a while."),
+		viewResource[overdueAddress](t, service.ViewAckOverdue, "Messages not acknowledged for a long time."),
 	}
 }
 
-func (a boxAddress) box() mail.InboxArgs {
-	return mail.InboxArgs{
+func (a boxAddress) box() messages.InboxArgs {
+	return messages.InboxArgs{
 		ProjectKey: a.Project, AgentName: a.Agent, Limit: a.Limit, UnreadOnly: a.UnreadOnly, UrgentOnly: a.UrgentOnly,
 		IncludeBodies: a.IncludeBodies, Since: a.Since, Topic: a.Topic, At: a.At,
 	}
 }
 
 // viewResource returns a resource that shows a view of an inbox.
-func viewResource[A interface{ view() mail.ViewArgs }](t *mailTools, name, description string) Resource {
+func viewResource[A interface{ view() service.ViewArgs }](t *mailTools, name, description string) Resource {
 	return mailResource(t, Resource{Name: name, Address: "views/" + name + "/", Description: description},
-		func(o *mail.Service, ctx context.Context, c mail.Caller, a A) (mail.View, error) {
+		func(o *service.Mail, ctx context.Context, c mail.Caller, a A) (service.View, error) {
 			q := a.view()
 			q.View = name
 			return o.ViewOf(ctx, c, q)
 		})
 }
 
-func (a viewAddress) view() mail.ViewArgs {
-	return mail.ViewArgs{ProjectKey: a.Project, AgentName: a.Agent, Limit: a.Limit}
+func (a viewAddress) view() service.ViewArgs {
+	return service.ViewArgs{ProjectKey: a.Project, AgentName: a.Agent, Limit: a.Limit}
 }
 
-func (a staleAddress) view() mail.ViewArgs {
+func (a staleAddress) view() service.ViewArgs {
 	q := a.viewAddress.view()
 	q.TTLSeconds = a.TTL
 	return q
 }
 
-func (a overdueAddress) view() mail.ViewArgs {
+func (a overdueAddress) view() service.ViewArgs {
 	q := a.viewAddress.view()
 	if a.TTL != nil {
 		q.TTLSeconds = new(min(*a.TTL, maxMinutes) * 60)

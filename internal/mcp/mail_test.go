@@ -13,6 +13,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
 	"cairn/internal/mcp"
 	"cairn/internal/store"
 )
@@ -217,7 +218,7 @@ func TestAProtectedAgentNeedsItsTokenElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var made mail.Registered
+	var made agents.Registered
 	if err := json.Unmarshal([]byte(texts(t, result)[0]), &made); err != nil || len(made.Token) < 40 {
 		t.Fatalf("%v, %+v", err, texts(t, result))
 	}

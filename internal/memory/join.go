@@ -88,14 +88,14 @@ func (b *Service) Leave(ctx context.Context, local string, force bool) error {
 				return err
 			}
 		}
-		return firstError(s.forgetTries(ctx, local), tx.DeleteMeta(ctx, metaEpoch+local)) // it was that hub's
+		streams, err := tx.Texts(ctx, selectStreamIDs, local)
+		return firstError(err, s.forgetTries(ctx, streams...), tx.DeleteMeta(ctx, metaEpoch+local)) // it was that hub's
 	})
 }
 
-// forgetTries forgets what a hub has refused of a user's streams, and what failed.
-func (s *callTx) forgetTries(ctx context.Context, local string) error {
-	streams, err := s.tx.Texts(ctx, selectStreamIDs, local)
-	return firstError(err, s.tx.DropLanes(ctx, PushFollower, streams...), s.tx.DropLanes(ctx, PullFollower, streams...))
+// forgetTries forgets the failures of streams, and the changes that a hub has refused.
+func (s *callTx) forgetTries(ctx context.Context, streams ...string) error {
+	return firstError(s.tx.DropLanes(ctx, PushFollower, streams...), s.tx.DropLanes(ctx, PullFollower, streams...))
 }
 
 // rows reads entries.

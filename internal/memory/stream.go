@@ -291,11 +291,16 @@ func (s *callTx) ready(ctx context.Context, stream string) error {
 	return firstError(err, s.tx.Recover(ctx, PushFollower, stream))
 }
 
-// Delay notes a failed try to send a stream, which is tried again at a time of the real
-// clock.
-func (b *Service) Delay(ctx context.Context, m Membership, leases []store.Lease, stream string, until time.Time, why string) error {
+// Delay notes failed tries to send streams, which are tried again after wait, or by the
+// back-off of followers if wait is 0.
+func (b *Service) Delay(ctx context.Context, m Membership, leases []store.Lease, streams []string, wait time.Duration, why string) error {
 	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *callTx) error {
-		return s.tx.Fail(ctx, PushFollower, stream, errors.New(why), until)
+		for _, stream := range streams {
+			if err := s.tx.Postpone(ctx, PushFollower, stream, errors.New(why), wait); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -313,14 +318,18 @@ func (b *Service) ClearDelays(ctx context.Context, m Membership) error {
 }
 
 // DelayPulls notes that what the hub sends of a stream cannot be stored here, and why. It
-// is pulled again at a time of the real clock; a page that can be stored ends that.
-// stream is the hub's id or the local one.
-func (b *Service) DelayPulls(ctx context.Context, m Membership, stream string, until time.Time, why string) error {
+// is pulled again by the back-off of followers; a page that can be stored ends that. stream
+// is the hub's id or the local one; an unknown stream has no account.
+func (b *Service) DelayPulls(ctx context.Context, m Membership, stream, why string) error {
 	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		s.u = user{ID: m.User}
 		local, err := s.localStream(ctx, stream)
+		known := false
 		if err == nil {
-			err = s.tx.Fail(ctx, PullFollower, local, errors.New(why), until)
+			err = s.tx.Get(ctx, []any{&known}, selectHere, local, m.User)
+		}
+		if err == nil && known {
+			err = s.tx.Postpone(ctx, PullFollower, local, errors.New(why), 0)
 		}
 		return err
 	})

@@ -12,6 +12,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/messages"
 	"cairn/internal/memory"
 	"cairn/internal/record"
 	"cairn/internal/words"
@@ -218,14 +219,14 @@ func (r *search) mail(ctx context.Context) (out []partHit, err error) {
 	if err != nil || len(projects) == 0 {
 		return nil, err
 	}
-	where := []mail.SearchArgs{}
+	where := []messages.SearchArgs{}
 	for _, p := range projects {
 		if near := p.ProductID == r.args.Near; near || r.args.Project == "" && !r.plain {
-			where = append(where, mail.SearchArgs{ProjectKey: p.Slug})
+			where = append(where, messages.SearchArgs{ProjectKey: p.Slug})
 		}
 	}
 	if r.args.Project == "" && r.plain {
-		where = append(where, mail.SearchArgs{ProjectKey: projects[0].Slug, Everywhere: true})
+		where = append(where, messages.SearchArgs{ProjectKey: projects[0].Slug, Everywhere: true})
 	}
 	known := map[int64]bool{}
 	for _, a := range where {
@@ -241,7 +242,7 @@ func (r *search) mail(ctx context.Context) (out []partHit, err error) {
 	return out, nil
 }
 
-func (r *search) mailOf(ctx context.Context, a mail.SearchArgs, known map[int64]bool) (out []partHit, err error) {
+func (r *search) mailOf(ctx context.Context, a messages.SearchArgs, known map[int64]bool) (out []partHit, err error) {
 	a.Limit, a.AsIs = &r.args.Limit, !r.correcting
 	found, err := r.Mail.SearchMessages(ctx, mail.Caller{Owner: true, Place: r.Place}, a)
 	r.correct(found.Corrected)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
-	"cairn/internal/mail"
+	"cairn/internal/mail/service"
 	"cairn/internal/memory"
 	"cairn/internal/neutral"
 	"cairn/internal/observation"
@@ -52,7 +52,7 @@ type Service struct {
 
 	// The parts besides observations. Each is nil while there is no store.
 	Records  *record.Service
-	Mail     *mail.Service
+	Mail     *service.Mail
 	Memories *memory.Service
 
 	Place project.Location // of the working directory; its user's memories are searched

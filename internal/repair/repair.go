@@ -11,7 +11,7 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/fault"
-	"cairn/internal/mail"
+	"cairn/internal/mail/documents"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -55,7 +55,7 @@ func checkParts(ctx context.Context, s *store.Store) (found []string, err error)
 	}{
 		{"observations", observation.New(s, observation.Config{}).Check},
 		{"records", record.New(s, record.Config{}).Check},
-		{"mail", reading(mail.Check)},
+		{"mail", reading(documents.Check)},
 		{"memories", reading(memory.Check)},
 		{"projects", reading(project.Check)},
 	} {
@@ -88,7 +88,7 @@ func CheckContent(ctx context.Context, s *store.Store) ([]string, error) {
 	for _, part := range []struct {
 		name  string
 		check func(context.Context, *store.Tx) ([]string, error)
-	}{{"observations", observation.CheckWords}, {"records", record.CheckWords}, {"mail", mail.CheckWords}, {"memories", memory.CheckWords}} {
+	}{{"observations", observation.CheckWords}, {"records", record.CheckWords}, {"mail", documents.CheckWords}, {"memories", memory.CheckWords}} {
 		var more []string
 		err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			more, err = part.check(ctx, tx)
@@ -116,7 +116,7 @@ func repairParts(ctx context.Context, s *store.Store, altered func(table string,
 	for _, part := range []struct {
 		name   string
 		repair func(context.Context, *store.Tx) error
-	}{{"records", record.Repair}, {"mail", mail.Repair}, {"memories", memory.Repair}, {"archive", archive.Repair}, {"projects", project.Repair}} {
+	}{{"records", record.Repair}, {"mail", documents.Repair}, {"memories", memory.Repair}, {"archive", archive.Repair}, {"projects", project.Repair}} {
 		if err := s.Write(ctx, store.Full, part.repair); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}

@@ -2,8 +2,10 @@ package replica_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -337,6 +339,71 @@ func TestDrainTellsThatTheStoreCannotBeRead(t *testing.T) {
 	d.equip()
 	other.Close()
 	d.drain()
+}
+
+// Items that cannot be stored here delay the pulls of their memory alone. The account of
+// followers says why, and since when; it ends with the first page that can be stored.
+func TestItemsThatCannotBeStoredDelayTheirMemoryAloneAndAreAccountedFor(t *testing.T) {
+	t.Parallel()
+	o := open(t, "")
+	one := o.desk().furnish()
+	other := one.newMemory(one.vault, "other")
+	one.add("a")
+	one.addTo(other, "x")
+	one.drain()
+	two := o.desk()
+	two.drain()
+	two.subscribe(one.memory).subscribe(other)
+	var broken atomic.Bool
+	broken.Store(true)
+	o.set(func(o *office) {
+		o.before = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != replica.PathPull || !broken.Load() {
+				return false
+			}
+			answer := httptest.NewRecorder()
+			o.inner.ServeHTTP(answer, r)
+			var page replica.PullResponse
+			if err := json.Unmarshal(answer.Body.Bytes(), &page); err != nil {
+				t.Error(err)
+			}
+			for i, s := range page.Streams {
+				for j := range s.Items {
+					if s.Stream == one.memory {
+						page.Streams[i].Items[j].Doc = json.RawMessage(`"no object"`)
+					}
+				}
+			}
+			_ = json.NewEncoder(w).Encode(page)
+			return true
+		}
+	})
+	two.start()
+	failing := func() (p store.Progress) {
+		all, err := two.store.Followers(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range all {
+			if one.Error != "" {
+				p = one
+			}
+		}
+		return p
+	}
+	eventually(t, "it is tried again", func() bool { return failing().Attempts > 1 })
+	if p := failing(); p.Follower != memory.PullFollower || p.Lane != one.memory || !strings.Contains(p.Error, "cannot be stored here") || p.Since == 0 || p.NextTry == 0 {
+		t.Errorf("the account is %+v", p)
+	}
+	eventually(t, "the other memory is here", func() bool { return two.texts(other) == "x" })
+	waiting, err := two.Waiting(t.Context(), two.me)
+	if err != nil || len(waiting) != 1 || waiting[0].MemoryID != one.memory || waiting[0].Error == "" {
+		t.Errorf("waiting: %+v, %v", waiting, err)
+	}
+	broken.Store(false)
+	two.one.Subscribed()
+	eventually(t, "it is here", func() bool { return two.texts(one.memory) == "a" })
+	want(t, "what fails", failing(), store.Progress{})
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {

@@ -14,10 +14,6 @@ import (
 // the content of a stream may be that the pull does not wait for (memories §13.3).
 const catalogueEvery = 30 * time.Second
 
-// pullBackoff is how long a stream is not pulled whose items could not be applied, so
-// that it does not delay others.
-var pullBackoff = store.Backoff{First: 20 * time.Second, Max: 20 * time.Second}
-
 // Subscribed ends a waiting pull, so that the next one includes new subscriptions.
 func (r *Replicator) Subscribed() {
 	select {
@@ -97,9 +93,12 @@ func (r *Replicator) pullAll(ctx context.Context) error {
 // waits for the first change, at most for wait. More streams are pulled in turn, without
 // waiting.
 func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
-	cursors, err := r.cursors(ctx)
+	cursors, again, err := r.cursors(ctx)
 	if err != nil {
 		return err
+	}
+	if !again.IsZero() { // a suspended stream joins the next pull
+		wait = min(wait, max(time.Until(again), time.Millisecond))
 	}
 	if len(cursors) == 0 && r.catalogueVersion() == 0 {
 		if wait > 0 {
@@ -128,8 +127,9 @@ func (r *Replicator) catalogueVersion() int64 {
 	return r.catalog
 }
 
-// cursors returns the pull cursors of the subscribed streams.
-func (r *Replicator) cursors(ctx context.Context) (out []Cursor, err error) {
+// cursors returns the pull cursors of the subscribed streams, and when the first of those
+// that wait after a failed pull is due, the zero time if none waits.
+func (r *Replicator) cursors(ctx context.Context) (out []Cursor, again time.Time, err error) {
 	select {
 	case <-r.asked:
 	default:
@@ -138,16 +138,23 @@ func (r *Replicator) cursors(ctx context.Context) (out []Cursor, err error) {
 }
 
 // cursorsOf returns positions in the subscribed streams, without those that wait after a
-// failed pull and those whose content a restored hub still lacks.
-func (r *Replicator) cursorsOf(ctx context.Context, position func(memory.Stream) int64) (out []Cursor, err error) {
+// failed pull and those whose content a restored hub still lacks. again is when the first
+// stream that waits is due.
+func (r *Replicator) cursorsOf(ctx context.Context, position func(memory.Stream) int64) (out []Cursor, again time.Time, err error) {
 	after, asked := "", map[string]bool{}
 	for {
 		page, err := r.Book.Streams(ctx, r.User, after, MaxCursors)
 		if err != nil || len(page) == 0 {
-			return out, err
+			return out, again, err
 		}
 		for _, s := range page {
-			if after = s.ID; !s.Subscribed || s.NextPull.After(time.Now()) || s.State == memory.StreamRestoring {
+			if after = s.ID; !s.Subscribed || s.State == memory.StreamRestoring {
+				continue
+			}
+			if s.NextPull.After(time.Now()) {
+				if again.IsZero() || s.NextPull.Before(again) {
+					again = s.NextPull
+				}
 				continue
 			}
 			c := Cursor{Stream: s.ID, After: position(s)}
@@ -227,7 +234,7 @@ func (r *Replicator) waitFor(ctx context.Context, cursors []Cursor, wait time.Du
 func (r *Replicator) delayPull(ctx context.Context, stream string, err error) {
 	r.Log.Error("changes that the hub sends of a memory cannot be stored", "stream", stream, "error", err)
 	why := "what the hub sends cannot be stored here: " + err.Error()
-	if err := r.Book.DelayPulls(ctx, r.member(), stream, time.Now().Add(pullBackoff.Delay(1)), why); err != nil {
+	if err := r.Book.DelayPulls(ctx, r.member(), stream, why); err != nil {
 		r.Log.Debug("that cannot be stored either", "error", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -87,7 +88,7 @@ func (r *Replicator) refused(ctx context.Context, leases []store.Lease, o memory
 		return nil
 	case retryable(res.Status):
 		r.meter.Retried.Add(1)
-		return r.postpone(ctx, leases, o.Stream, 0, reason(res))
+		return r.Book.Delay(ctx, r.member(), leases, []string{o.Stream}, 0, reason(res))
 	}
 	if existing := existingID(o, res); existing != "" {
 		return r.Book.SetRemote(ctx, r.member(), leases, o.Stream, o.Seq, existing)
@@ -131,18 +132,6 @@ func (r *Replicator) clearSingle(taken []memory.Outcome) {
 	}
 }
 
-// postpone delays a stream after a failed try, for a given time or by the back-off.
-func (r *Replicator) postpone(ctx context.Context, leases []store.Lease, stream string, wait time.Duration, why string) error {
-	s, ok, err := r.Book.Stream(ctx, stream)
-	if err != nil || !ok {
-		return err
-	}
-	if wait == 0 {
-		wait = store.FollowerDelay(s.Attempts + 1)
-	}
-	return r.Book.Delay(ctx, r.member(), leases, stream, time.Now().Add(wait), why)
-}
-
 // pushFailed handles a push that failed as a whole.
 func (r *Replicator) pushFailed(ctx context.Context, leases []store.Lease, batch []memory.Outgoing, err error) error {
 	if ctx.Err() != nil {
@@ -154,7 +143,7 @@ func (r *Replicator) pushFailed(ctx context.Context, leases []store.Lease, batch
 	}
 	no, _ := errors.AsType[*Refused](err)
 	if retryable(no.Status) {
-		return r.postponeAll(ctx, leases, batch, no.RetryAfter, err.Error())
+		return r.Book.Delay(ctx, r.member(), leases, streamsOf(batch), no.RetryAfter, err.Error())
 	}
 	if len(batch) > 1 {
 		return r.sendSingly(batch, err)
@@ -185,21 +174,11 @@ func (r *Replicator) hubFailed(ctx context.Context, err error, by cause) bool {
 	return true
 }
 
-// postponeAll delays every stream of a batch.
-func (r *Replicator) postponeAll(ctx context.Context, leases []store.Lease, batch []memory.Outgoing, wait time.Duration, why string) error {
-	for id := range streamsOf(batch) {
-		if err := r.postpone(ctx, leases, id, wait, why); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // sendSingly has the changes of a refused batch sent one by one, to find the one that the
 // hub refuses.
 func (r *Replicator) sendSingly(batch []memory.Outgoing, err error) error {
 	r.mu.Lock()
-	for id := range streamsOf(batch) {
+	for _, id := range streamsOf(batch) {
 		r.single[id] = true
 	}
 	r.mu.Unlock()
@@ -207,10 +186,12 @@ func (r *Replicator) sendSingly(batch []memory.Outgoing, err error) error {
 	return nil
 }
 
-func streamsOf(batch []memory.Outgoing) map[string]bool {
-	out := map[string]bool{}
+// streamsOf lists the streams of a batch, each once.
+func streamsOf(batch []memory.Outgoing) (out []string) {
 	for _, o := range batch {
-		out[o.Stream] = true
+		if !slices.Contains(out, o.Stream) {
+			out = append(out, o.Stream)
+		}
 	}
 	return out
 }

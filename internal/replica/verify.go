@@ -74,7 +74,7 @@ func (r *Replicator) verify(ctx context.Context) error {
 // findOlderHead asks the hub for the heads of all streams. If one is below a number that
 // this device has seen, it returns a sentence that names the stream; else "".
 func (r *Replicator) findOlderHead(ctx context.Context) (why string, err error) {
-	all, err := r.cursorsOf(ctx, func(s memory.Stream) int64 { return s.Seen })
+	all, _, err := r.cursorsOf(ctx, func(s memory.Stream) int64 { return s.Seen })
 	for first := 0; err == nil && first < len(all); first += MaxCursors {
 		page := all[first:min(first+MaxCursors, len(all))]
 		answer, err := r.Client.Pull(ctx, PullRequest{Cursors: page, Limit: 1})

@@ -28,6 +28,8 @@ ON CONFLICT (name, lane) DO UPDATE SET error = excluded.error, attempts = attemp
 
 	clearFailure = `UPDATE followers SET error = NULL, attempts = 0, since = NULL, next_try = NULL WHERE name = ? AND lane = ? AND error IS NOT NULL`
 
+	selectAttempts = `SELECT attempts FROM followers WHERE name = ? AND lane = ?`
+
 	// A lane whose cursor is not stored has a row only while it fails.
 	dropFailing  = `DELETE FROM followers WHERE name = ?1 AND lane = ?2 AND position = 0 AND mark IS NULL`
 	dropLanes    = `DELETE FROM followers WHERE name = ?1 AND lane IN (SELECT value FROM json_each(?2))`
@@ -111,6 +113,20 @@ func (tx *Tx) failed(ctx context.Context, follower, lane string, why error, dela
 func (tx *Tx) Fail(ctx context.Context, follower, lane string, why error, next time.Time) error {
 	_, err := tx.Exec(ctx, upsertFailure, follower, lane, reasonOf(why), tx.Now().UnixNano(), timeOrNull(next))
 	return err
+}
+
+// Postpone notes another failure of a lane, which is tried again after wait, or by the
+// back-off of followers if wait is 0. The time is that of the real clock.
+func (tx *Tx) Postpone(ctx context.Context, follower, lane string, why error, wait time.Duration) error {
+	attempts := 0
+	err := tx.Get(ctx, []any{&attempts}, selectAttempts, follower, lane)
+	if ignoreNoRows(err) != nil {
+		return err
+	}
+	if wait == 0 {
+		wait = FollowerDelay(attempts + 1)
+	}
+	return tx.Fail(ctx, follower, lane, why, time.Now().Add(wait))
 }
 
 // Recover notes that a lane no longer fails. Its cursor stays. It is idempotent.

@@ -420,3 +420,50 @@ func TestAccountsOfFollowersAreBroughtTogether(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTheReplicationsAccountIsTakenOver: what memories kept of failures and refusals is in
+// the account of all followers after the upgrade, and their streams keep their positions.
+func TestTheReplicationsAccountIsTakenOver(t *testing.T) {
+	t.Parallel()
+	if storetest.Key() != nil {
+		t.Skip("the driver of plain stores makes it")
+	}
+	path := storeOfSchema(t, 19)
+	db := raw(t, path)
+	const stream = `INSERT INTO memory_streams (stream, user_id, lane, head_seq, acked_seq, attempts, next_attempt_ns, state, last_error, pull_cursor) VALUES `
+	rawExec(t, db,
+		"INSERT INTO store_meta (name, value) VALUES ('schema', '19')",
+		stream+`('fails', 'me', 1, 9, 4, 3, 77, 'ready', 'the hub is away', 5)`,
+		stream+`('halted', 'me', 2, 9, 4, 0, 0, 'halted', 'bad_title', 0)`,
+		stream+`('goes on', 'me', 3, 9, 9, 0, 0, 'ready', NULL, 0)`,
+		`INSERT INTO memory_failures (seq, stream, local_id, status, code, message, at_ns) VALUES (4, 'halted', 'pending-2', 400, 'bad_title', 'it is "odd"', 66)`,
+		`INSERT INTO memory_lanes VALUES (1, 'x', 1, 1)`,
+		"INSERT INTO set_aside (follower, seq, lane, error, attempts, since, next_try) VALUES ('archive', 2, 'p', 'odd', 2, 50, 60)",
+	)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := storetest.Open(t, store.Config{Path: path})
+	mustWrite(t, s, "a", "b", "c", "d", "e", "f", "g", "h", "i")
+	all, err := s.Followers(t.Context())
+	if got := fmt.Sprintf("%+v", all); err != nil || len(all) != 2 ||
+		all[0] != (store.Progress{Follower: "replication", Lane: "fails", Error: "the hub is away", Attempts: 3, NextTry: 77}) ||
+		all[1] != (store.Progress{Follower: "replication", Lane: "halted", Error: "bad_title"}) {
+		t.Errorf("the account is %s, %v", got, err)
+	}
+	aside, err := s.FailedChanges(t.Context())
+	if err != nil || len(aside) != 2 || aside[0].Follower != "archive" || aside[0].NextTry.UnixNano() != 60 ||
+		aside[1].Follower != "replication" || aside[1].Lane != "halted" || aside[1].Seq != 4 || !aside[1].NextTry.IsZero() ||
+		aside[1].Since.UnixNano() != 66 || aside[1].Error != `pending-2: 400 bad_title: it is "odd"` {
+		t.Errorf("set aside are %+v, %v", aside, err)
+	}
+	var detail, streams string
+	err = s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		return errors.Join(
+			tx.Get(ctx, []any{&detail}, `SELECT detail ->> '$.local_id' || ' ' || (detail ->> '$.status') || ' ' || (detail ->> '$.message') FROM set_aside WHERE seq = 4`),
+			tx.Get(ctx, []any{&streams}, `SELECT group_concat(stream || ' ' || acked_seq || ' ' || state, ', ') FROM (SELECT * FROM memory_streams ORDER BY stream)`))
+	})
+	if err != nil || detail != `pending-2 400 it is "odd"` || streams != "fails 4 ready, goes on 9 ready, halted 4 halted" {
+		t.Errorf("%q, %q, %v", detail, streams, err)
+	}
+}

@@ -19,6 +19,8 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/observation"
 	"cairn/internal/pathpattern"
 	"cairn/internal/project"
@@ -56,9 +58,9 @@ type filePage struct {
 	Missing []why.Missing `json:"missing,omitempty"`
 	Cited   []why.Citing  `json:"cited"` // by records, anywhere in the file
 
-	History []fileChange             `json:"history,omitempty"`
-	Held    []mail.ListedReservation `json:"reservations"`
-	Touched []toucher                `json:"touched"` // the last sessions that had the file in hand
+	History []fileChange                     `json:"history,omitempty"`
+	Held    []reservations.ListedReservation `json:"reservations"`
+	Touched []toucher                        `json:"touched"` // the last sessions that had the file in hand
 
 	Prompts     int    `json:"prompts"` // behind the lines that are shown
 	Unknown     int    `json:"lines_without_session"`
@@ -118,7 +120,7 @@ func (p *filePage) Lined(n int) string {
 // sourceFile shows a file that agents have touched; others are not shown, whatever the address says.
 func (s *Site) sourceFile(r *http.Request, v Visitor, at place) (Response, error) {
 	ctx, q := r.Context(), r.URL.Query()
-	p := &filePage{Project: at.key, Path: q.Get("path"), View: q.Get("view"), Blocks: []block{}, Cited: []why.Citing{}, Held: []mail.ListedReservation{}, Touched: []toucher{}}
+	p := &filePage{Project: at.key, Path: q.Get("path"), View: q.Get("view"), Blocks: []block{}, Cited: []why.Citing{}, Held: []reservations.ListedReservation{}, Touched: []toucher{}}
 	var err error
 	if p.Line, err = lineNumber(q, "line"); err != nil {
 		return Response{}, err
@@ -205,10 +207,10 @@ func (s *Site) holders(ctx context.Context, p *filePage) error {
 	if err != nil {
 		return nil // a file outside of the working tree is held by no agent
 	}
-	projects, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.ProjectShort, error) {
+	projects, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]service.ProjectShort, error) {
 		return o.Projects(ctx)
 	})
-	i := slices.IndexFunc(projects, func(q mail.ProjectShort) bool { return q.ProductID == p.Project })
+	i := slices.IndexFunc(projects, func(q service.ProjectShort) bool { return q.ProductID == p.Project })
 	if err != nil || i < 0 {
 		return err
 	}
@@ -326,7 +328,7 @@ func (p *filePage) group(text []string, w why.Lines, names map[string][]string, 
 	}
 }
 
-// isBlank reports whether a block has no line with text yet.
+// isBlank reports whether all lines of a block are blank.
 func (b *block) isBlank() bool {
 	return !slices.ContainsFunc(b.Lines, func(l codeLine) bool { return strings.TrimSpace(l.Text) != "" })
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"cairn/internal/mail"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/service"
 )
 
 // maxInbox is how many messages the page of an inbox lists.
@@ -13,13 +15,13 @@ const maxInbox = 100
 // inboxPage is what an agent has got, now or at a moment of the past.
 type inboxPage struct {
 	asOf
-	Key    string      `json:"-"`
-	Agent  string      `json:"agent"`
-	Unread bool        `json:"unread_only,omitempty"`
-	Items  []mail.Item `json:"messages"` // the newest first
-	More   bool        `json:"more,omitempty"`
-	All    string      `json:"-"` // addresses of the same page with all and with unread messages
-	News   string      `json:"-"`
+	Key    string          `json:"-"`
+	Agent  string          `json:"agent"`
+	Unread bool            `json:"unread_only,omitempty"`
+	Items  []messages.Item `json:"messages"` // the newest first
+	More   bool            `json:"more,omitempty"`
+	All    string          `json:"-"` // addresses of the same page with all and with unread messages
+	News   string          `json:"-"`
 }
 
 func (p *inboxPage) live() bool { return p.At == "" }
@@ -28,9 +30,9 @@ func (p *inboxPage) live() bool { return p.At == "" }
 func (s *Site) inbox(r *http.Request, v Visitor, at place) (Response, error) {
 	p := &inboxPage{asOf: s.readAsOf(r), Key: at.key, Agent: at.id, Unread: r.URL.Query().Get("unread") != "", All: with(r.URL, "unread", ""), News: with(r.URL, "unread", "yes")}
 	n := maxInbox + 1
-	args := mail.InboxArgs{ProjectKey: at.key, AgentName: at.id, Limit: &n, UnreadOnly: p.Unread, At: p.At}
+	args := messages.InboxArgs{ProjectKey: at.key, AgentName: at.id, Limit: &n, UnreadOnly: p.Unread, At: p.At}
 	var err error
-	p.Items, err = ask(r.Context(), s, func(ctx context.Context, o *mail.Service, c mail.Caller) ([]mail.Item, error) {
+	p.Items, err = ask(r.Context(), s, func(ctx context.Context, o *service.Mail, c mail.Caller) ([]messages.Item, error) {
 		if p.At == "" {
 			return o.FetchInbox(ctx, c, args)
 		}

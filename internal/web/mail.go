@@ -5,13 +5,14 @@ import (
 	"net/http"
 
 	"cairn/internal/mail"
+	"cairn/internal/mail/service"
 )
 
 // perPage is how many messages a list shows at once.
 const perPage = 50
 
 func (s *Site) projects(r *http.Request, v Visitor, _ place) (Response, error) {
-	all, err := ask(r.Context(), s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.ProjectShort, error) {
+	all, err := ask(r.Context(), s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]service.ProjectShort, error) {
 		return o.Projects(ctx)
 	})
 	if err != nil {
@@ -37,16 +38,16 @@ func (s *Site) mailbox(r *http.Request, v Visitor, at place) (Response, error) {
 
 // mailbox is a page of the messages of a project, newest first, and its agents.
 type mailbox struct {
-	mail.ProjectOverview
+	service.ProjectOverview
 	Key    string `json:"-"`
 	Before int64  `json:"before,omitempty"` // id of the message that the page begins behind, 0 for the newest
 }
 
 func (p *mailbox) live() bool { return p.Before == 0 }
 
-func (s *Site) desk(ctx context.Context, at place, before int64, n int) (mail.ProjectOverview, error) {
-	return ask(ctx, s, func(ctx context.Context, o *mail.Service, c mail.Caller) (mail.ProjectOverview, error) {
-		return o.DeskOf(ctx, c, at.key, before, n)
+func (s *Site) desk(ctx context.Context, at place, before int64, n int) (service.ProjectOverview, error) {
+	return ask(ctx, s, func(ctx context.Context, o *service.Mail, c mail.Caller) (service.ProjectOverview, error) {
+		return o.ProjectOverview(ctx, c, at.key, before, n)
 	})
 }
 
@@ -55,13 +56,13 @@ func (s *Site) letter(r *http.Request, v Visitor, at place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	m, err := ask(r.Context(), s, func(ctx context.Context, o *mail.Service, c mail.Caller) (mail.MessageDetail, error) {
-		return o.LetterOf(ctx, c, at.key, id)
+	m, err := ask(r.Context(), s, func(ctx context.Context, o *service.Mail, c mail.Caller) (service.MessageDetail, error) {
+		return o.MessageDetail(ctx, c, at.key, id)
 	})
 	if err != nil {
 		return Response{}, err
 	}
-	var thread []mail.ThreadMessage
+	var thread []service.ThreadMessage
 	if m.ThreadID != nil {
 		t, err := s.messages(r.Context(), at.key, *m.ThreadID, false)
 		if err != nil {
@@ -74,18 +75,18 @@ func (s *Site) letter(r *http.Request, v Visitor, at place) (Response, error) {
 		return Response{}, err
 	}
 	a, err := s.page("letter", m.Subject, v, struct {
-		mail.MessageDetail
+		service.MessageDetail
 		Key     string
-		Thread  []mail.ThreadMessage
-		Waiting *mail.OverseerMessage // nil unless it waits for the person
+		Thread  []service.ThreadMessage
+		Waiting *service.OverseerMessage // nil unless it waits for the person
 	}{m, at.key, thread, waiting})
 	a.Forms = waiting != nil
 	return a, err
 }
 
 // waits is a message that waits for the person, nil if that one does not.
-func (s *Site) waits(ctx context.Context, projectID string, id int64) (*mail.OverseerMessage, error) {
-	all, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.OverseerMessage, error) {
+func (s *Site) waits(ctx context.Context, projectID string, id int64) (*service.OverseerMessage, error) {
+	all, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]service.OverseerMessage, error) {
 		return o.WaitingForOverseer(ctx, projectID)
 	})
 	for i := range all {
@@ -101,7 +102,7 @@ func (s *Site) waits(ctx context.Context, projectID string, id int64) (*mail.Ove
 func (s *Site) acknowledge(r *http.Request, _ Visitor, at place) (Response, error) {
 	id, err := number("message", at.id)
 	if err == nil && r.Method == http.MethodPost {
-		err = s.mail.Write(r.Context(), person(), func(ctx context.Context, o *mail.Service, c mail.Caller) error {
+		err = s.mail.Write(r.Context(), ownerCaller(), func(ctx context.Context, o *service.Mail, c mail.Caller) error {
 			_, err := o.AcknowledgeMessage(ctx, c, at.key, mail.Overseer, id)
 			return err
 		})
@@ -109,8 +110,8 @@ func (s *Site) acknowledge(r *http.Request, _ Visitor, at place) (Response, erro
 	return Response{To: under(at.key, "mail", at.id)}, err
 }
 
-func (s *Site) messages(ctx context.Context, key, thread string, bodies bool) (mail.ThreadResource, error) {
-	return ask(ctx, s, func(ctx context.Context, o *mail.Service, c mail.Caller) (mail.ThreadResource, error) {
+func (s *Site) messages(ctx context.Context, key, thread string, bodies bool) (service.ThreadResource, error) {
+	return ask(ctx, s, func(ctx context.Context, o *service.Mail, c mail.Caller) (service.ThreadResource, error) {
 		return o.ThreadOf(ctx, c, key, thread, bodies)
 	})
 }
@@ -121,7 +122,7 @@ func (s *Site) thread(r *http.Request, v Visitor, at place) (Response, error) {
 		return Response{}, err
 	}
 	return s.page("thread", "Thread "+t.ThreadID, v, struct {
-		mail.ThreadResource
+		service.ThreadResource
 		Key string
 	}{t, at.key})
 }
@@ -135,8 +136,8 @@ func (s *Site) file(r *http.Request, _ Visitor, at place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	e, err := ask(r.Context(), s, func(ctx context.Context, o *mail.Service, c mail.Caller) (mail.AttachmentContent, error) {
-		return o.EnclosedIn(ctx, c, at.key, id, int(min(n, 1<<20)))
+	e, err := ask(r.Context(), s, func(ctx context.Context, o *service.Mail, c mail.Caller) (service.AttachmentContent, error) {
+		return o.AttachmentContent(ctx, c, at.key, id, int(min(n, 1<<20)))
 	})
 	// The type that the sender's side found is not told on: nobody is to run what is in it.
 	return Response{Type: "application/octet-stream", Body: e.Data, SaveAs: e.Name}, err

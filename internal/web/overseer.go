@@ -14,13 +14,15 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/messages"
+	"cairn/internal/mail/service"
 )
 
 // draft is what a person has put into the form.
 type draft struct {
 	Key     string
-	Project mail.ProjectShort
-	Agents  []mail.AgentSummary
+	Project service.ProjectShort
+	Agents  []service.AgentSummary
 	To      []string
 	Subject string
 	Body    string
@@ -75,7 +77,7 @@ func (d *draft) read(r *http.Request) {
 
 // send writes to the agents and returns the number of the message.
 func (s *Site) send(ctx context.Context, d draft) (id string, err error) {
-	args := mail.OverseerArgs{ProjectKey: d.Key, To: d.To, Subject: d.Subject, Body: d.Body, ThreadID: d.Thread, AckRequired: d.Ack}
+	args := messages.OverseerArgs{ProjectKey: d.Key, To: d.To, Subject: d.Subject, Body: d.Body, ThreadID: d.Thread, AckRequired: d.Ack}
 	// A text that was changed after it had gone out is another message.
 	text, err := json.Marshal([]any{d.Once, args})
 	if err != nil {
@@ -83,8 +85,8 @@ func (s *Site) send(ctx context.Context, d draft) (id string, err error) {
 	}
 	sum := sha256.Sum256(text)
 	args.IdempotencyKey = "form-" + hex.EncodeToString(sum[:])
-	var sent mail.Sent
-	err = s.mail.Write(ctx, person(), func(ctx context.Context, o *mail.Service, c mail.Caller) (err error) {
+	var sent messages.Sent
+	err = s.mail.Write(ctx, ownerCaller(), func(ctx context.Context, o *service.Mail, c mail.Caller) (err error) {
 		sent, err = o.Overseer(ctx, c, args)
 		return err
 	})

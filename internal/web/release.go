@@ -9,12 +9,14 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 )
 
 // releasePage asks a person to end a reservation of an agent.
 type releasePage struct {
 	Key     string
-	One     mail.ListedReservation
+	One     reservations.ListedReservation
 	Reason  string
 	Problem string
 }
@@ -33,8 +35,8 @@ func (s *Site) release(r *http.Request, v Visitor, at place) (Response, error) {
 		a, err := s.releaseForm(r, v, at, "Say why: the holder reads it.")
 		return a, errors.Join(err, fault.New(fault.Invalid, "invalid_argument", "the reason is missing"))
 	}
-	err = s.mail.Write(r.Context(), person(), func(ctx context.Context, o *mail.Service, c mail.Caller) error {
-		_, err := o.ForceReleaseFileReservation(ctx, c, mail.ForceArgs{ProjectKey: at.key, AgentName: mail.Overseer, ID: id, Note: reason})
+	err = s.mail.Write(r.Context(), ownerCaller(), func(ctx context.Context, o *service.Mail, c mail.Caller) error {
+		_, err := o.ForceReleaseFileReservation(ctx, c, reservations.ForceArgs{ProjectKey: at.key, AgentName: mail.Overseer, ID: id, Note: reason})
 		return err
 	})
 	return Response{To: "/reservations"}, err
@@ -45,13 +47,13 @@ func (s *Site) releaseForm(r *http.Request, v Visitor, at place, problem string)
 	if err != nil {
 		return Response{}, err
 	}
-	list, err := ask(r.Context(), s, func(ctx context.Context, o *mail.Service, c mail.Caller) ([]mail.ListedReservation, error) {
+	list, err := ask(r.Context(), s, func(ctx context.Context, o *service.Mail, c mail.Caller) ([]reservations.ListedReservation, error) {
 		return o.FileReservations(ctx, c, at.key, false)
 	})
 	if err != nil {
 		return Response{}, err
 	}
-	i := slices.IndexFunc(list, func(one mail.ListedReservation) bool { return one.ID == id })
+	i := slices.IndexFunc(list, func(one reservations.ListedReservation) bool { return one.ID == id })
 	if i < 0 {
 		return Response{}, fault.Newf(fault.NotFound, "not_found", "reservation %d has ended or was never made", id).WithHint("the page Reservations lists those that are active")
 	}

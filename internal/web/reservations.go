@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"cairn/internal/mail"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/observation"
 	"cairn/internal/pathpattern"
 	"cairn/internal/store"
@@ -19,8 +21,8 @@ const (
 	maxHeldRows = 100  // rows after which the map names further projects only, and of one project at most
 )
 
-// reservations is who holds which files, and which files were edited in the hour before.
-type reservations struct {
+// reservationsPage is who holds which files, and which files were edited in the hour before.
+type reservationsPage struct {
 	asOf
 	Project  string        `json:"project,omitempty"`
 	Held     []heldProject `json:"projects"`
@@ -33,12 +35,12 @@ type reservations struct {
 
 // heldProject is what is held in one project.
 type heldProject struct {
-	Project string                   `json:"project"`
-	Slug    string                   `json:"slug"`
-	Holds   []holding                `json:"reservations"`
-	Edits   []edited                 `json:"edited"` // of the last hour and not held by anybody, the last first
-	Ended   []mail.ListedReservation `json:"ended"`  // in the last hour, the last first; of the present only
-	Axis    *axis                    `json:"-"`
+	Project string                           `json:"project"`
+	Slug    string                           `json:"slug"`
+	Holds   []holding                        `json:"reservations"`
+	Edits   []edited                         `json:"edited"` // of the last hour and not held by anybody, the last first
+	Ended   []reservations.ListedReservation `json:"ended"`  // in the last hour, the last first; of the present only
+	Axis    *axis                            `json:"-"`
 
 	MoreHolds int `json:"more_reservations,omitempty"` // that are not shown
 	MoreEdits int `json:"more_edited,omitempty"`
@@ -46,7 +48,7 @@ type heldProject struct {
 
 // holding is a reservation on the axis, with the files that were edited below it.
 type holding struct {
-	mail.ListedReservation
+	reservations.ListedReservation
 	Overlap string   `json:"overlaps_with,omitempty"` // the agent whose reservation covers the same files
 	Edits   []edited `json:"edited"`
 	Bar     drawn    `json:"-"`
@@ -65,7 +67,7 @@ type edited struct {
 }
 
 func (s *Site) reservations(r *http.Request, v Visitor, _ place) (Response, error) {
-	p := &reservations{asOf: s.readAsOf(r), Project: r.URL.Query().Get("project")}
+	p := &reservationsPage{asOf: s.readAsOf(r), Project: r.URL.Query().Get("project")}
 	p.Held = []heldProject{}
 	if err := s.held(r.Context(), p); err != nil {
 		return Response{}, err
@@ -76,8 +78,8 @@ func (s *Site) reservations(r *http.Request, v Visitor, _ place) (Response, erro
 // held lists what is held and was edited in the hour before, by project; of one or of all
 // (""). Projects without either are left out. When maxHeldRows rows are there, further projects
 // are only named.
-func (s *Site) held(ctx context.Context, p *reservations) error {
-	projects, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.ProjectShort, error) {
+func (s *Site) held(ctx context.Context, p *reservationsPage) error {
+	projects, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]service.ProjectShort, error) {
 		return o.Projects(ctx)
 	})
 	for _, q := range projects {
@@ -99,7 +101,7 @@ func (s *Site) held(ctx context.Context, p *reservations) error {
 }
 
 // add counts a project in and cuts its rows to maxHeldRows.
-func (p *reservations) add(h heldProject) {
+func (p *reservationsPage) add(h heldProject) {
 	p.Holds, p.Edited, p.Unheld = p.Holds+len(h.Holds), p.Edited+len(h.Edits), p.Unheld+len(h.Edits)
 	for _, one := range h.Holds {
 		p.Edited += len(one.Edits)
@@ -117,15 +119,15 @@ func (p *reservations) add(h heldProject) {
 }
 
 // heldIn is what is held in a project, ordered by path.
-func (s *Site) heldIn(ctx context.Context, q mail.ProjectShort, when *asOf) (h heldProject, err error) {
-	h = heldProject{Project: q.ProductID, Slug: q.Slug, Holds: []holding{}, Edits: []edited{}, Ended: []mail.ListedReservation{}}
+func (s *Site) heldIn(ctx context.Context, q service.ProjectShort, when *asOf) (h heldProject, err error) {
+	h = heldProject{Project: q.ProductID, Slug: q.Slug, Holds: []holding{}, Edits: []edited{}, Ended: []reservations.ListedReservation{}}
 	list, now, err := s.listed(ctx, q, when)
 	if err != nil || now.IsZero() {
 		return h, err
 	}
 	h.layOut(list, now)
 	if when.At == "" {
-		h.Ended, err = ask(ctx, s, func(ctx context.Context, o *mail.Service, c mail.Caller) ([]mail.ListedReservation, error) {
+		h.Ended, err = ask(ctx, s, func(ctx context.Context, o *service.Mail, c mail.Caller) ([]reservations.ListedReservation, error) {
 			return o.EndedReservations(ctx, c, q.Slug, now.Add(-time.Hour))
 		})
 		if err != nil {
@@ -152,9 +154,9 @@ func (s *Site) heldIn(ctx context.Context, q mail.ProjectShort, when *asOf) (h h
 
 // listed are the reservations of a project, ordered by path, and the moment that they are of;
 // zero for one before the project's first change.
-func (s *Site) listed(ctx context.Context, q mail.ProjectShort, when *asOf) (list []mail.ListedReservation, now time.Time, err error) {
+func (s *Site) listed(ctx context.Context, q service.ProjectShort, when *asOf) (list []reservations.ListedReservation, now time.Time, err error) {
 	now = s.now()
-	list, err = ask(ctx, s, func(ctx context.Context, o *mail.Service, c mail.Caller) ([]mail.ListedReservation, error) {
+	list, err = ask(ctx, s, func(ctx context.Context, o *service.Mail, c mail.Caller) ([]reservations.ListedReservation, error) {
 		if when.At == "" {
 			return o.FileReservations(ctx, c, q.Slug, false)
 		}
@@ -165,14 +167,14 @@ func (s *Site) listed(ctx context.Context, q mail.ProjectShort, when *asOf) (lis
 		}
 		return past.Result, err
 	})
-	slices.SortFunc(list, func(a, b mail.ListedReservation) int {
+	slices.SortFunc(list, func(a, b reservations.ListedReservation) int {
 		return cmp.Or(cmp.Compare(a.PathPattern, b.PathPattern), cmp.Compare(a.ID, b.ID))
 	})
 	return list, now, err
 }
 
 // layOut draws the reservations on an axis from an hour before to the last end.
-func (h *heldProject) layOut(list []mail.ListedReservation, now time.Time) {
+func (h *heldProject) layOut(list []reservations.ListedReservation, now time.Time) {
 	from, to := now.Add(-time.Hour).Unix(), now.Add(15*time.Minute).Unix()
 	for _, one := range list {
 		to = max(to, one.Expires.UTC().Unix())
@@ -263,10 +265,10 @@ func (h *heldProject) put(f edited, patterns []pathpattern.Pattern) {
 	h.Holds[holder].Edits = append(h.Holds[holder].Edits, f)
 }
 
-func (p *reservations) live() bool { return p.At == "" }
+func (p *reservationsPage) live() bool { return p.At == "" }
 
 // endOf says when a reservation ended and how.
-func endOf(now int64, one mail.ListedReservation) string {
+func endOf(now int64, one reservations.ListedReservation) string {
 	at, how := one.Expires, "expired"
 	switch {
 	case one.Released != 0 && one.Ended:

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+	"cairn/internal/mail/service"
 	"cairn/internal/observation"
 	"cairn/internal/record"
 )
@@ -18,15 +20,15 @@ const (
 	maxSessionRecords = 20
 )
 
-// side is what stands beside the conversation of a session.
+// side is the column next to the conversation of a session.
 type side struct {
-	Injected     []injectedSection     `json:"injected"`
-	Tokens       int                   `json:"injected_tokens"`
-	UsedPercent  int                   `json:"injected_used_percent"` // of the tokens
-	Mail         []mail.SessionMessage `json:"mail"`
-	Records      []sessionRecord       `json:"records"`
-	RecordsMore  int                   `json:"more_records,omitempty"`
-	InjectedMore bool                  `json:"more_injected,omitempty"` // there were earlier items
+	Injected     []injectedSection       `json:"injected"`
+	Tokens       int                     `json:"injected_tokens"`
+	UsedPercent  int                     `json:"injected_used_percent"` // of the tokens
+	Mail         []agents.SessionMessage `json:"mail"`
+	Records      []sessionRecord         `json:"records"`
+	RecordsMore  int                     `json:"more_records,omitempty"`
+	InjectedMore bool                    `json:"more_injected,omitempty"` // there were earlier items
 }
 
 // injectedSection is what one section of the injected texts held.
@@ -43,7 +45,7 @@ type sessionRecord struct {
 	Changed bool `json:"changed"` // else only loaded
 }
 
-// readSide collects what cairn told the session, and its mail and records.
+// readSide collects what cairn injected into the session, and its mail and records.
 func (s *Site) readSide(ctx context.Context, a observation.Activity) (out side, err error) {
 	j, err := s.cairn.Observations(ctx)
 	if err != nil {
@@ -55,7 +57,7 @@ func (s *Site) readSide(ctx context.Context, a observation.Activity) (out side, 
 	}
 	out.InjectedMore = len(items) == maxInjected
 	out.addInjected(items)
-	out.Mail, err = ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.SessionMessage, error) {
+	out.Mail, err = ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]agents.SessionMessage, error) {
 		return o.MailOfSession(ctx, a.SessionID, maxSessionMail)
 	})
 	if err != nil {
@@ -145,7 +147,7 @@ func columns(x *axis, turns []turn) []column {
 	return out
 }
 
-// sectionName is the name of a section of what agents are told, for people.
+// sectionName is the name of a section of injected texts, for people.
 func sectionName(section string) string {
 	names := map[string]string{
 		"digest": "last session", "intents": "recent intents", "local": "recent here", "likely": "likely files", "cross": "other projects",

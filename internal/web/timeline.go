@@ -12,6 +12,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/service"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 )
@@ -63,7 +64,7 @@ func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
 		return Response{}, err
 	}
 	if p.Agent != "" {
-		a.Sessions, err = ask(r.Context(), s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]string, error) {
+		a.Sessions, err = ask(r.Context(), s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]string, error) {
 			return o.SessionsOfAgent(ctx, p.Agent)
 		})
 		if err != nil {

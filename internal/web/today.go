@@ -11,6 +11,8 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/mail/reservations"
+	"cairn/internal/mail/service"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -132,7 +134,7 @@ func (s *Site) activity(ctx context.Context, a observation.ActivityArgs) ([]obse
 
 // agents are the names of the agents of sessions.
 func (s *Site) agents(ctx context.Context, ids []string) (map[string][]string, error) {
-	return ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) (map[string][]string, error) {
+	return ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) (map[string][]string, error) {
 		return o.AgentsOfSessions(ctx, ids)
 	})
 }
@@ -215,7 +217,7 @@ func (s *Site) findRunning(ctx context.Context, p *today, list []observation.Act
 		if !isRunning(a, now) {
 			continue
 		}
-		acting, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.Acting, error) {
+		acting, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]service.Acting, error) {
 			return o.Acting(ctx, a.SessionID)
 		})
 		if err != nil {
@@ -262,7 +264,7 @@ func (s *Site) conflicts(ctx context.Context, p *today, _ []observation.Activity
 
 // overlaps are the reservations of different agents that cover the same files.
 func (s *Site) overlaps(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
-	list, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.Overlap, error) {
+	list, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]reservations.Overlap, error) {
 		return o.Overlaps(ctx, p.Project)
 	})
 	for _, one := range list {
@@ -322,7 +324,7 @@ func (s *Site) failingChecks(ctx context.Context, p *today, list []observation.A
 
 // unacknowledged are the messages to the overseer that ask to be acknowledged or are unread.
 func (s *Site) unacknowledged(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
-	waiting, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, c mail.Caller) ([]mail.OverseerMessage, error) {
+	waiting, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, c mail.Caller) ([]service.OverseerMessage, error) {
 		return o.WaitingForOverseer(ctx, p.Project)
 	})
 	for _, m := range waiting {

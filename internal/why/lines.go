@@ -26,7 +26,7 @@ type Lines struct {
 	Origins []Origin  `json:"origins"` // each once
 	Of      []int     `json:"of"`      // for each line that is meant the index of its origin; -1 for a blank line
 	Cited   []Citing  `json:"cited"`   // by records, anywhere in the file
-	Missing []Missing `json:"missing"` // what is known of no line
+	Missing []Missing `json:"missing"` // links that are not known for any line
 }
 
 // Origin is where lines come from, as much of it as is known.
@@ -129,7 +129,7 @@ func (q *linesQuestion) of(c *Commit) question {
 	return one
 }
 
-// originKey tells lines with the same origin.
+// originKey identifies lines with the same origin.
 type originKey struct {
 	hash  string
 	row   int64
@@ -229,19 +229,12 @@ func (q *linesQuestion) cite(ctx context.Context) error {
 	if q.Records == nil || q.file.rel == "" {
 		return nil
 	}
-	records, err := q.Records.Citing(ctx, record.Caller{Place: q.file.place}, q.file.rel)
+	tree, known := citation.Open(q.file.place.Root)
+	records, err := q.citingRecords(ctx, record.Caller{Place: q.file.place}, tree, known)
 	if fault.HasCode(err, record.CodeProjectNotFound) {
 		return nil
 	}
 	if err != nil {
-		return err
-	}
-	var all Shown
-	for i := range records {
-		all.Record(&records[i])
-	}
-	tree, known := citation.Open(q.file.place.Root)
-	if err := all.judge(ctx, tree, known); err != nil {
 		return err
 	}
 	for _, r := range records {

@@ -1,0 +1,405 @@
+package documents
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"cairn/internal/mail"
+	"cairn/internal/mail/messages"
+	"cairn/internal/store"
+)
+
+// PurgeArgs say which messages to purge.
+type PurgeArgs struct {
+	IDs     []int64
+	Project string // a project_key: the messages are there; "" for wherever they are
+	All     bool   // every message of Project, in place of IDs
+	Confirm bool   // without it Purge only counts
+
+	// Note runs in each transaction that leaves bytes behind; it notes that they are
+	// to be cleared.
+	Note func(ctx context.Context, tx *store.Tx) error
+	// Progress, if set, is told how many messages of how many are gone.
+	Progress func(done, total int)
+}
+
+// PurgeResult is what a purge of mail took away, or would.
+type PurgeResult struct {
+	Messages    int      `json:"messages"`
+	Already     int      `json:"already"`     // that had been purged before
+	Attachments int      `json:"attachments"` // whose bytes went, for nobody else refers to them
+	Projects    []string `json:"projects"`    // in whose archives files go: the ids that all parts know
+	Seq         int64    `json:"-"`           // of the last change, 0 for none
+}
+
+const (
+	purgeBatch = 200 // messages of one transaction
+
+	selectMessageIDs = `SELECT id FROM mail_messages WHERE project_id = ? ORDER BY id`
+	selectRefers     = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE (?2 = 0 OR project_id = ?2) AND id <> ?3 AND attachments LIKE '[%' AND instr(attachments, ?1) > 0)`
+	selectDropped    = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?2 AND attachments LIKE '{%' AND instr(attachments, ?1) > 0)
+AND NOT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?2 AND attachments LIKE '[%' AND instr(attachments, ?1) > 0)`
+	deleteBlob    = `DELETE FROM mail_blobs WHERE sha1 = ?`
+	selectAnswers = `SELECT project_id, agent_id, tool, key, result FROM mail_idempotency WHERE tool IN ('send_message', 'reply_message', 'overseer')`
+	updateAnswer  = `UPDATE mail_idempotency SET result = ?5 WHERE project_id = ?1 AND agent_id = ?2 AND tool = ?3 AND key = ?4`
+
+	dropStaleWords = `INSERT INTO mail_fts (mail_fts) VALUES ('optimize')`
+)
+
+// Purge takes subject, body and attachments of messages out of the store permanently
+// (mail §6): of the rows, of the words that search finds, of the documents in the
+// change log, of answers kept for idempotency keys, and of what the store remembers
+// of Git's commits. The bytes of an attachment go when no other message refers to
+// them. The row stays, with its numbers, uid, names, thread, times and receipts; a
+// change tells the archive to take the message's files away and to leave a tombstone.
+// What the log's file and the backups still hold is for whoever calls to clear: see
+// PurgeArgs.Note. Repeating it changes nothing.
+//
+// Errors: INVALID_ARGUMENT without messages, NOT_FOUND for the project and, before
+// anything is done, for a message that is not there. After another error PurgeResult
+// tells what is gone.
+func (o *Documents) Purge(ctx context.Context, c mail.Caller, a PurgeArgs) (out PurgeResult, err error) {
+	out.Projects = []string{}
+	var found []*mail.Message
+	err = o.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		found, err = a.find(ctx, tx, c)
+		return err
+	})
+	if err != nil {
+		return out, mail.Fault(err)
+	}
+	total := len(found)
+	found = slices.DeleteFunc(found, func(m *mail.Message) bool { return m.Purged != 0 })
+	out.Already = total - len(found)
+	if !a.Confirm {
+		out.Messages = len(found)
+		return out, nil
+	}
+	for batch := range slices.Chunk(found, purgeBatch) {
+		var did PurgeResult
+		err := o.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			did, err = purgeAll(ctx, tx, o.Config.Archive, batch)
+			if err == nil && a.Note != nil {
+				err = a.Note(ctx, tx)
+			}
+			return err
+		})
+		if err != nil {
+			return out, err
+		}
+		out.add(did)
+		if a.Progress != nil {
+			a.Progress(out.Messages, len(found))
+		}
+	}
+	return out, nil
+}
+
+func (p *PurgeResult) add(did PurgeResult) {
+	p.Messages, p.Attachments, p.Seq = p.Messages+did.Messages, p.Attachments+did.Attachments, max(p.Seq, did.Seq)
+	for _, id := range did.Projects {
+		if !slices.Contains(p.Projects, id) {
+			p.Projects = append(p.Projects, id)
+		}
+	}
+}
+
+// DropStaleWords takes the words of purged messages out of the index's own files.
+// Repeating it is harmless.
+func (o *Documents) DropStaleWords(ctx context.Context) error {
+	return o.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, dropStaleWords)
+		return err
+	})
+}
+
+// project is the one that is named, nil if none is.
+func (a *PurgeArgs) project(ctx context.Context, tx *store.Tx, c mail.Caller) (*mail.Project, error) {
+	if a.Project == "" {
+		return nil, nil
+	}
+	t, err := c.Target(a.Project)
+	if err != nil {
+		return nil, err
+	}
+	p, err := t.Find(ctx, tx)
+	if err == nil && p == nil {
+		err = t.NotFound(ctx, tx)
+	}
+	return p, err
+}
+
+// find finds the messages that are meant.
+func (a *PurgeArgs) find(ctx context.Context, tx *store.Tx, c mail.Caller) (found []*mail.Message, err error) {
+	p, err := a.project(ctx, tx, c)
+	if err != nil {
+		return nil, err
+	}
+	ids := slices.Compact(slices.Sorted(slices.Values(a.IDs)))
+	switch {
+	case a.All && p == nil, !a.All && len(ids) == 0:
+		return nil, mail.Errorf(mail.CodeInvalid, "name the messages to purge").Hint("by their numbers, or all of a project")
+	case a.All:
+		ids = nil
+		err := tx.Each(ctx, func(rows *sql.Rows) error {
+			var id int64
+			err := rows.Scan(&id)
+			ids = append(ids, id)
+			return err
+		}, selectMessageIDs, p.ID)
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range ids {
+		m, err := mail.QueryMessage(ctx, tx, mail.SelectMessageByID, id)
+		switch {
+		case err != nil:
+			return nil, err
+		case m == nil || p != nil && m.ProjectID != p.ID:
+			return nil, mail.Errorf(mail.CodeNotFound, "message %d not found", id).With("message_id", id).Hint("nothing was purged")
+		}
+		found = append(found, m)
+	}
+	return found, nil
+}
+
+// purgeAll purges messages, which it changes, in one transaction.
+func purgeAll(ctx context.Context, tx *store.Tx, archive mail.Archive, messages []*mail.Message) (did PurgeResult, err error) {
+	for _, m := range messages {
+		p, err := mail.QueryProject(ctx, tx, mail.SelectProjectByID, m.ProjectID)
+		if err != nil {
+			return did, err
+		}
+		n, err := purge(ctx, m, tx, archive, p, mail.Now(tx))
+		if err != nil {
+			return did, err
+		}
+		did.add(PurgeResult{Messages: 1, Attachments: n, Projects: []string{p.ProductID}})
+	}
+	if err := tx.Get(ctx, []any{&did.Seq}, `SELECT ifnull(max(seq), 0) FROM changes`); err != nil {
+		return did, err
+	}
+	_, err = tx.Exec(ctx, dropStaleWords)
+	return did, err
+}
+
+// purge takes the texts of a message, as its row has it, away, and returns how many
+// attachments went.
+func purge(ctx context.Context, m *mail.Message, tx *store.Tx, archive mail.Archive, p *mail.Project, at mail.Time) (attachments int, err error) {
+	attached, err := m.ParseAttachments()
+	if err != nil {
+		return 0, err
+	}
+	if _, err := tx.Blank(ctx, mail.Stream(p.UID), mail.KindMessage, m.UID); err != nil {
+		return 0, err
+	}
+	for _, a := range attached {
+		gone, everywhere, err := dropBlob(ctx, m, tx, p, a.SHA1)
+		if err != nil {
+			return attachments, err
+		}
+		if gone {
+			m.Dropped = append(m.Dropped, a.SHA1)
+		}
+		if everywhere {
+			attachments++
+		}
+	}
+	bury(m, at)
+	if err := mail.Put(ctx, tx, mail.Actor{}, p.ProductID, m); err != nil {
+		return 0, err
+	}
+	if err := archive.DeleteSubject(ctx, tx, p.RowKey, m.Seq); err != nil {
+		return 0, err
+	}
+	return attachments, buryAnswers(ctx, m, tx)
+}
+
+// purgeAs purges a message, unless it is nil, that was purged elsewhere.
+func purgeAs(ctx context.Context, m *mail.Message, tx *store.Tx, archive mail.Archive, elsewhere *mail.Message) error {
+	if m == nil {
+		return nil
+	}
+	p, err := mail.QueryProject(ctx, tx, mail.SelectProjectByID, m.ProjectID)
+	if err == nil {
+		_, err = purge(ctx, m, tx, archive, p, elsewhere.Purged)
+	}
+	return err
+}
+
+// bury makes a message one that was purged.
+func bury(m *mail.Message, at mail.Time) {
+	m.Purged, m.Subject, m.Body, m.Attachments = at, "", "", json.RawMessage("[]")
+	m.ArchivePath = mail.MessagePath(m.Created, "", m.ID, m.Ordinal)
+}
+
+// wasDropped reports whether an attachment went with a purged message of its project,
+// and no other message there refers to it.
+func wasDropped(ctx context.Context, b *mail.Blob, tx *store.Tx) (dropped bool, err error) {
+	p, err := mail.ProjectByUID(ctx, tx, b.ProjectUID)
+	if err != nil || p == nil {
+		return false, err
+	}
+	return dropped, tx.Get(ctx, []any{&dropped}, selectDropped, b.SHA1, p.ID)
+}
+
+// dropBlob takes an attachment out of a project in which no other message refers to
+// it, and its bytes out of the store if none does anywhere.
+func dropBlob(ctx context.Context, m *mail.Message, tx *store.Tx, p *mail.Project, sha1 string) (gone, everywhere bool, err error) {
+	if sha1 == "" {
+		return false, false, nil
+	}
+	var here, elsewhere bool
+	if err := tx.Get(ctx, []any{&here}, selectRefers, sha1, p.ID, m.ID); err != nil || here {
+		return false, false, err
+	}
+	if n, err := tx.Blank(ctx, mail.Stream(p.UID), mail.KindBlob, sha1); err != nil || n == 0 {
+		return false, false, err
+	}
+	if err := tx.Get(ctx, []any{&elsewhere}, selectRefers, sha1, 0, m.ID); err != nil || elsewhere {
+		return true, false, err
+	}
+	_, err = tx.Exec(ctx, deleteBlob, sha1)
+	return true, true, err
+}
+
+// buryAnswers takes the texts of a message out of the answers that are kept for
+// idempotency keys. The keys stay, so that no repetition sends it again.
+func buryAnswers(ctx context.Context, m *mail.Message, tx *store.Tx) error {
+	type answer struct {
+		project, agent    int64
+		tool, key, result string
+	}
+	return all(ctx, tx, func(rows *sql.Rows) (a answer, err error) {
+		return a, rows.Scan(&a.project, &a.agent, &a.tool, &a.key, &a.result)
+	}, func(a answer) error {
+		result, err := buriedIn(m, a.tool, a.result)
+		if err == nil && result != nil {
+			_, err = tx.Exec(ctx, updateAnswer, a.project, a.agent, a.tool, a.key, string(result))
+		}
+		return err
+	}, selectAnswers)
+}
+
+// buriedIn is an answer without the texts of a purged message, nil if it holds none.
+func buriedIn(m *mail.Message, tool, result string) ([]byte, error) {
+	holds := false
+	bury := func(p *messages.Payload) {
+		if p.ID == m.ID {
+			holds = true
+			p.Subject, p.Body, p.Attachments = "", new(string), json.RawMessage("[]")
+		}
+	}
+	var answer any
+	if tool == "reply_message" {
+		r := &messages.Reply{}
+		if err := json.Unmarshal([]byte(result), r); err != nil {
+			return nil, err
+		}
+		bury(&r.Payload)
+		for i := range r.Deliveries {
+			bury(&r.Deliveries[i].Payload)
+		}
+		answer = r
+	} else {
+		s := &messages.Sent{}
+		if err := json.Unmarshal([]byte(result), s); err != nil {
+			return nil, err
+		}
+		for i := range s.Deliveries {
+			bury(&s.Deliveries[i].Payload)
+		}
+		s.Attachments = json.RawMessage("[]")
+		answer = s
+	}
+	if !holds {
+		return nil, nil
+	}
+	return json.Marshal(answer)
+}
+
+// tombstone is the file that is left of a purged message: who wrote to whom and when,
+// and no word of it.
+type tombstone struct {
+	ID          int64     `json:"id"`
+	UID         string    `json:"uid"`
+	Purged      mail.Time `json:"purged_ts"`
+	Project     string    `json:"project"` // human_key
+	From        string    `json:"from"`
+	To          []string  `json:"to"`
+	CC          []string  `json:"cc"`
+	ThreadID    *string   `json:"thread_id"`
+	ReplyTo     *int64    `json:"reply_to"`
+	Topic       *string   `json:"topic"`
+	Importance  string    `json:"importance"`
+	AckRequired bool      `json:"ack_required"`
+	Created     mail.Time `json:"created"`
+	Ordinal     int64     `json:"ordinal"`
+	Dropped     []string  `json:"attachments_dropped"` // sha1
+}
+
+const tombstones = "messages/tombstones/"
+
+func tombstonePath(id int64) string { return tombstones + fmt.Sprint(id) + ".json" }
+
+func tombstoneFile(m *mail.Message, p *mail.Project) (File, error) {
+	text, err := jsonFile(tombstone{
+		m.ID, m.UID, m.Purged, p.HumanKey, m.From, mail.NonNil(m.To), mail.NonNil(m.CC), m.ThreadID, m.ReplyTo, m.Topic, m.Importance, m.AckRequired, m.Created, m.Ordinal, mail.NonNil(m.Dropped),
+	})
+	return File{tombstonePath(m.ID), text}, err
+}
+
+func parseTombstone(content []byte, projectUID string) (*mail.Message, error) {
+	var t tombstone
+	if err := strictly(content, &t); err != nil {
+		return nil, err
+	}
+	if t.ID < 1 || t.UID == "" || t.From == "" || t.Created == 0 || t.Purged == 0 {
+		return nil, fmt.Errorf("it lacks an id, a uid, a sender or a time")
+	}
+	m := &mail.Message{
+		ID: t.ID, UID: t.UID, ProjectUID: projectUID, From: t.From, To: mail.NonNil(t.To), CC: mail.NonNil(t.CC), BCC: []string{}, ThreadID: t.ThreadID,
+		ReplyTo: t.ReplyTo, Topic: t.Topic, Importance: t.Importance, AckRequired: t.AckRequired, Created: t.Created, Ordinal: t.Ordinal,
+	}
+	if bury(m, t.Purged); len(t.Dropped) > 0 {
+		m.Dropped = t.Dropped
+	}
+	return m, nil
+}
+
+// DeletePattern names files that shall not be there: those in a folder whose names begin and
+// end so.
+type DeletePattern struct{ Folder, Begin, End string }
+
+// gone are the files that a message had before it was purged, of whose names the
+// part that its subject gave is not known any more, and those of its attachments.
+func gone(m *mail.Message) []DeletePattern {
+	name := mail.MessageFile(m.Created, "", m.ID)
+	stem := len(m.Created.UTC().Format("2006-01-02T15-04-05Z__"))
+	files := []string{m.ArchivePath, mail.CopyPath(m.From, "outbox", m.ArchivePath)}
+	for _, to := range slices.Concat(m.To, m.CC, m.BCC) {
+		files = append(files, mail.CopyPath(to, "inbox", m.ArchivePath))
+	}
+	var out []DeletePattern
+	for _, f := range files {
+		out = append(out, DeletePattern{f[:len(f)-len(name)-1], name[:stem], fmt.Sprintf("__%d.md", m.ID)})
+	}
+	for _, sha1 := range m.Dropped {
+		out = append(out, goneBlob(sha1)...)
+	}
+	return out
+}
+
+// goneBlob are the files of an attachment.
+func goneBlob(sha1 string) []DeletePattern {
+	if len(sha1) < 2 {
+		return nil
+	}
+	return []DeletePattern{
+		{"attachments/" + sha1[:2], sha1 + ".", ""}, {"attachments/files/" + sha1[:2], sha1 + ".", ""}, {"attachments/_manifests", sha1 + ".", ""},
+	}
+}

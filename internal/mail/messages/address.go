@@ -1,0 +1,280 @@
+package messages
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+
+	"cairn/internal/mail"
+	"cairn/internal/mail/agents"
+)
+
+// The fields of a message in which recipients stand, in the order in which they
+// count where somebody is named twice.
+const (
+	FieldTo  = "to"
+	fieldCC  = "cc"
+	fieldBCC = "bcc"
+)
+
+// maxRecipients bounds those that a call names; a broadcast has as many as there are.
+const maxRecipients = 200
+
+// address is a recipient as a call names it.
+type address struct {
+	kind  string       // the field
+	given string       // without blanks around it
+	name  string       // of the agent
+	away  *mail.Target // of the project that it names; nil for the caller's
+}
+
+// splitAddress parts Name@project and project:slug#Name; key is "" for a name alone
+// (mail §2). Of several marks the first @ and the last # count, since paths may hold
+// more and names none.
+func splitAddress(text string) (name, key string) {
+	if rest, ok := strings.CutPrefix(text, "project:"); ok {
+		if i := strings.LastIndexByte(rest, '#'); i > 0 && i < len(rest)-1 {
+			return strings.TrimSpace(rest[i+1:]), strings.TrimSpace(rest[:i])
+		}
+	}
+	if name, key, ok := strings.Cut(text, "@"); ok {
+		name, key = strings.TrimSpace(name), strings.TrimSpace(key)
+		if name != "" && key != "" {
+			return name, key
+		}
+	}
+	return text, ""
+}
+
+// addresses reads the recipients of one field.
+//
+// Errors: INVALID_ARGUMENT, CONFIGURATION_ERROR; BROADCAST_ATTEMPT for all and the
+// like.
+func addresses(c *mail.Caller, kind string, list []string) ([]address, error) {
+	var out []address
+	for _, given := range list {
+		if err := mail.CheckText(kind, given); err != nil {
+			return nil, err
+		}
+		a := address{kind: kind, given: strings.TrimSpace(given)}
+		if a.given == "" {
+			return nil, mail.InvalidArgument(kind, given, "%s holds an empty name", kind)
+		}
+		if mail.IsEverybody(strings.ToLower(a.given)) {
+			return nil, mail.BadName(kind, a.given)
+		}
+		var key string
+		if a.name, key = splitAddress(a.given); mail.IsPlaceholder(a.name) {
+			return nil, mail.PlaceholderGiven(kind, a.name, "the name of a registered agent")
+		}
+		if key != "" {
+			away, err := c.Target(key)
+			if err != nil {
+				return nil, err
+			}
+			a.away = away
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// recipient is an agent that a message goes to, in the project where it lives.
+type Recipient struct {
+	*mail.Agent
+	Project *mail.Project
+	Field   string // to, cc or bcc
+}
+
+// shown is how a recipient is named from a project: so that it can be written to.
+func (r Recipient) shown(from *mail.Project) string {
+	if r.Project.ID == from.ID {
+		return r.Name
+	}
+	return r.Name + "@" + r.Project.Slug
+}
+
+// resolver looks recipients up.
+type resolver struct {
+	*mail.CallTx
+	projects map[string]*mail.Project
+	seen     map[int64]bool
+	out      []Recipient
+	unknown  []address
+	away     []string // likewise, of other projects
+}
+
+// recipients finds whom addresses name, each once, in the order given. The mirror of
+// an agent of another project stands for that agent.
+//
+// Errors: RECIPIENT_NOT_FOUND with suggestions; NOT_FOUND for a project;
+// EMAIL_AS_AGENT for what looks like an address and names no project;
+// INVALID_ARGUMENT for too many.
+func recipients(ctx context.Context, s *mail.CallTx, all []address) ([]Recipient, error) {
+	r := &resolver{CallTx: s, projects: map[string]*mail.Project{}, seen: map[int64]bool{}}
+	for _, a := range all {
+		if err := r.add(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.unknown)+len(r.away) > 0 {
+		return nil, r.missing(ctx)
+	}
+	if len(r.out) > maxRecipients {
+		return nil, mail.InvalidArgument(FieldTo, len(r.out), "a message has at most %d recipients, not %d", maxRecipients, len(r.out))
+	}
+	return r.out, nil
+}
+
+func (r *resolver) add(ctx context.Context, a address) error {
+	p, err := r.projectOf(ctx, a)
+	if err != nil {
+		return err
+	}
+	found, err := mail.AgentByName(ctx, r.Tx, p.ID, a.name)
+	if err == nil && found == nil && p.ID == r.Project.ID && r.Config.RegisterRecipients {
+		found, err = autoRegister(ctx, r.CallTx, a.name)
+	}
+	if err == nil && found != nil {
+		found, p, err = resolveMirror(ctx, r.CallTx, found, p)
+	}
+	switch {
+	case err != nil:
+		return err
+	case found == nil && p.ID == r.Project.ID:
+		r.unknown = append(r.unknown, a)
+	case found == nil:
+		r.away = append(r.away, a.name+" @ "+p.HumanKey)
+	case !r.seen[found.ID]:
+		r.seen[found.ID] = true
+		r.out = append(r.out, Recipient{found, p, a.kind})
+	}
+	return nil
+}
+
+func (r *resolver) projectOf(ctx context.Context, a address) (*mail.Project, error) {
+	if a.away == nil {
+		return r.Project, nil
+	}
+	if p := r.projects[a.away.Key]; p != nil {
+		return p, nil
+	}
+	p, err := a.away.Find(ctx, r.Tx)
+	switch {
+	case err != nil:
+		return nil, err
+	case p == nil && mail.IsEmail(a.given):
+		return nil, mail.BadName(a.kind, a.given)
+	case p == nil:
+		return nil, a.away.NotFound(ctx, r.Tx)
+	}
+	r.projects[a.away.Key] = p
+	return p, nil
+}
+
+// resolveMirror is the agent that a mirror stands for, nil if it is not there any more, or
+// the agent itself.
+func resolveMirror(ctx context.Context, s *mail.CallTx, a *mail.Agent, p *mail.Project) (*mail.Agent, *mail.Project, error) {
+	if a.Home == nil {
+		return a, p, nil
+	}
+	uid, name, _ := strings.Cut(*a.Home, "/")
+	home, err := mail.ProjectByUID(ctx, s.Tx, uid)
+	if err != nil || home == nil {
+		return nil, p, err
+	}
+	a, err = mail.AgentByName(ctx, s.Tx, home.ID, name)
+	return a, home, err
+}
+
+// autoRegister registers an unknown recipient, if it has a name that an agent can have.
+func autoRegister(ctx context.Context, s *mail.CallTx, name string) (*mail.Agent, error) {
+	name, ok := mail.WholeName(name)
+	if !ok {
+		return nil, nil
+	}
+	a, err := mail.AgentByName(ctx, s.Tx, s.Project.ID, name)
+	if a != nil || err != nil {
+		return a, err
+	}
+	a = agents.NewAgent(s, name)
+	a.Program, a.Model = "unknown", "unknown"
+	return added(ctx, s, a)
+}
+
+// added stores an agent that did not come by itself: a recipient or a mirror.
+func added(ctx context.Context, s *mail.CallTx, a *mail.Agent) (_ *mail.Agent, err error) {
+	if a.ID, err = mail.NextID(ctx, s.Tx, mail.AgentTable); err != nil {
+		return nil, err
+	}
+	if err := s.Put(ctx, a); err != nil {
+		return nil, err
+	}
+	return mail.AgentByName(ctx, s.Tx, s.Project.ID, a.Name)
+}
+
+// missing is the error for recipients that are not there.
+func (r *resolver) missing(ctx context.Context) error {
+	names, near, mistakes := []string{}, []mail.Suggestion{}, map[string]string{}
+	for _, a := range r.unknown {
+		names = append(names, mail.Clip(a.name, mail.MaxShown))
+		more, err := r.SimilarAgents(ctx, a.name)
+		if err != nil {
+			return err
+		}
+		near = append(near, more...)
+		if code := mail.MistakeIn(a.name); code != "" {
+			mistakes[mail.Clip(a.name, mail.MaxShown)] = code
+		}
+	}
+	const advice = "list_agents shows who is registered in the project; whoever is missing has to call register_agent"
+	where, what := r.Project.HumanKey, "local recipients "+mail.Printable(strings.Join(names, ", "))
+	if len(names) == 0 {
+		where, what = "theirs", "recipients of other projects "+mail.Printable(strings.Join(r.away, "; "))
+	}
+	p := mail.Errorf(mail.CodeRecipient, "%s are not registered in project %s", what, where).
+		With("unknown_local", names).With("hint", advice).With("suggestions", mail.BestSuggestions(distinct(near)))
+	if len(r.away) > 0 {
+		p = p.With("unknown_external", r.away)
+	}
+	calls := []mail.Call{mail.ListCall(r.ProjectKey)}
+	if len(names) > 0 {
+		name, _ := mail.WholeName(names[0])
+		calls = append(calls, mail.RegisterCall(r.ProjectKey, name, "", ""))
+		if code := mistakes[names[0]]; code != "" {
+			p = p.With("mistake", code)
+		}
+	}
+	return p.Suggest(calls...).Hint(advice)
+}
+
+// distinct keeps the best suggestion of each name.
+func distinct(all []mail.Suggestion) []mail.Suggestion {
+	at := map[string]int{}
+	out := []mail.Suggestion{}
+	for _, s := range all {
+		i, twice := at[s.Name]
+		if !twice {
+			at[s.Name] = len(out)
+			out = append(out, s)
+		} else if s.Score > out[i].Score {
+			out[i] = s
+		}
+	}
+	return out
+}
+
+const selectActive = mail.AgentColumns + `WHERE a.project_id = ? AND a.last_active_ts >= ? AND a.id <> ? AND a.retired_ts IS NULL AND a.home IS NULL ORDER BY a.name`
+
+// broadcastCandidates is whom a broadcast is for: all agents of the project that were active
+// recently and live in it, but not the sender (mail §6).
+func broadcastCandidates(ctx context.Context, s *mail.CallTx, from *mail.Agent) ([]Recipient, error) {
+	since := s.Now - mail.Time(30*24*60*60*1e9)
+	var out []Recipient
+	err := s.Tx.Each(ctx, func(rows *sql.Rows) error {
+		a := &mail.Agent{}
+		out = append(out, Recipient{a, s.Project, FieldTo})
+		return rows.Scan(a.Columns()...)
+	}, selectActive, s.Project.ID, since, from.ID)
+	return out, err
+}

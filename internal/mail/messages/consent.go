@@ -1,0 +1,222 @@
+package messages
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+
+	"cairn/internal/mail"
+	"cairn/internal/pathpattern"
+)
+
+// Whether an agent may write to another one (mail §6). All of it is asked inside the
+// transaction that delivers; an error there refuses everything.
+
+// leave is the answer.
+type contactDecision int
+
+const (
+	contactRequired contactDecision = iota // the recipient has to agree first
+	contactAllowed                         //
+	contactBlocked                         // never
+)
+
+const (
+	selectLinks = `SELECT a_agent_id, status, ifnull(expires_ts, 0) FROM mail_contacts WHERE a_agent_id = ?1 AND b_agent_id = ?2
+UNION ALL SELECT a_agent_id, status, ifnull(expires_ts, 0) FROM mail_contacts WHERE a_agent_id = ?2 AND b_agent_id = ?1`
+
+	// A message of ?2 to ?1 since ?3.
+	selectHeard = `SELECT EXISTS (SELECT 1 FROM mail_recipients r CROSS JOIN mail_messages m ON m.id = r.message_id
+WHERE r.agent_id = ?1 AND r.created_ts >= ?3 AND m.sender_id = ?2)`
+
+	// The same in the thread ?4 of the project ?5, to which the message numbered ?6
+	// belongs that began it.
+	selectHeardIn = `SELECT EXISTS (SELECT 1 FROM mail_recipients r CROSS JOIN mail_messages m ON m.id = r.message_id
+WHERE r.agent_id = ?1 AND r.created_ts >= ?3 AND m.sender_id = ?2 AND m.project_id = ?5
+AND (m.thread_id = ?4 OR m.id = ?6 AND m.thread_id IS NULL))`
+
+	// Whether ?1 wrote one of the last 500 messages of a thread or openly got it.
+	selectTakesPart = `SELECT EXISTS (SELECT 1 FROM (
+    SELECT id, sender_id FROM mail_messages WHERE project_id = ?2 AND thread_id = ?3 ORDER BY created_ts DESC LIMIT 500) m
+WHERE m.sender_id = ?1 OR EXISTS (SELECT 1 FROM mail_recipients r WHERE r.message_id = m.id AND r.agent_id = ?1 AND r.kind <> 'bcc'))
+OR EXISTS (SELECT 1 FROM mail_messages m WHERE m.id = ?4 AND m.project_id = ?2 AND m.thread_id IS NULL AND (m.sender_id = ?1
+    OR EXISTS (SELECT 1 FROM mail_recipients r WHERE r.message_id = m.id AND r.agent_id = ?1 AND r.kind <> 'bcc')))`
+
+	selectPatterns = `SELECT path_pattern FROM mail_reservations WHERE project_id = ? AND agent_id = ? AND released_ts IS NULL AND expires_ts > ?`
+)
+
+// decide says whether a draft of an agent of this project may go to a recipient.
+// The rules that grant are asked in the order of what they cost.
+func decide(ctx context.Context, s *mail.CallTx, from *mail.Agent, to Recipient, d *draft) (contactDecision, error) {
+	switch {
+	case to.ID == from.ID:
+		return contactAllowed, nil
+	case to.Retired != 0:
+		return contactBlocked, nil
+	case from.Name == mail.Overseer:
+		return contactAllowed, nil
+	case to.ContactPolicy == "block_all":
+		return contactBlocked, nil
+	}
+	approved, blocked, err := linked(ctx, s, from.ID, to.ID)
+	switch {
+	case err != nil:
+		return contactBlocked, err
+	case blocked:
+		return contactBlocked, nil
+	case approved:
+		return contactAllowed, nil
+	case to.Project.ID != s.Project.ID:
+		return contactRequired, nil
+	case s.Config.NoContactEnforcement, to.ContactPolicy == "open":
+		return contactAllowed, nil
+	case to.ContactPolicy == "auto" && (!s.Config.NoFirstContact || d.autoContact):
+		return contactAllowed, nil
+	}
+	known, err := acquainted(ctx, s, from, to.Agent, d)
+	if err != nil {
+		return contactBlocked, err
+	}
+	if known {
+		return contactAllowed, nil
+	}
+	return contactRequired, nil
+}
+
+// linked reports whether two agents have agreed to write to each other, either way,
+// and whether the second one has blocked the first.
+func linked(ctx context.Context, s *mail.CallTx, from, to int64) (approved, blocked bool, err error) {
+	err = s.Tx.Each(ctx, func(rows *sql.Rows) error {
+		var asked int64
+		var status string
+		var expires mail.Time
+		err := rows.Scan(&asked, &status, &expires)
+		approved = approved || status == approvedLink && (expires == 0 || expires > s.Now)
+		blocked = blocked || status == blockedLink && asked == from
+		return err
+	}, selectLinks, from, to)
+	return approved, blocked, err
+}
+
+// acquainted asks what two agents of this project have had to do with each other.
+func acquainted(ctx context.Context, s *mail.CallTx, from, to *mail.Agent, d *draft) (known bool, err error) {
+	since := s.Now - mail.Time(s.Config.ContactWindow)
+	ask := func(query string, args ...any) {
+		if err == nil && !known {
+			err = s.Tx.Get(ctx, []any{&known}, query, args...)
+		}
+	}
+	if d.thread != nil {
+		ask(selectHeardIn, from.ID, to.ID, since, *d.thread, s.Project.ID, mail.Beginning(d.thread))
+	}
+	if to.ContactPolicy != "auto" {
+		return known, err
+	}
+	ask(selectHeard, from.ID, to.ID, since)
+	ask(selectHeard, to.ID, from.ID, since)
+	if d.thread != nil {
+		ask(selectTakesPart, to.ID, s.Project.ID, *d.thread, mail.Beginning(d.thread))
+	}
+	if err != nil || known {
+		return known, err
+	}
+	return shareFiles(ctx, s, from, to)
+}
+
+// shareFiles reports whether both agents hold reservations that overlap.
+func shareFiles(ctx context.Context, s *mail.CallTx, a, b *mail.Agent) (bool, error) {
+	mine, err := heldBy(ctx, s, a)
+	if err != nil || len(mine) == 0 {
+		return false, err
+	}
+	theirs, err := heldBy(ctx, s, b)
+	if err != nil {
+		return false, err
+	}
+	// Those that may overlap: the prefix of one is that of the other or above it.
+	at, below := map[string][]pathpattern.Pattern{}, map[string][]pathpattern.Pattern{}
+	for _, p := range theirs {
+		at[p.LiteralPrefix()] = append(at[p.LiteralPrefix()], p)
+		for _, prefix := range p.Prefixes() {
+			below[prefix] = append(below[prefix], p)
+		}
+	}
+	for _, p := range mine {
+		near := below[p.LiteralPrefix()]
+		for _, prefix := range p.Prefixes() {
+			near = append(near[:len(near):len(near)], at[prefix]...)
+		}
+		for _, other := range near {
+			if pathpattern.Overlap(p, other) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func heldBy(ctx context.Context, s *mail.CallTx, a *mail.Agent) (all []pathpattern.Pattern, err error) {
+	err = s.Tx.Each(ctx, func(rows *sql.Rows) error {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return err
+		}
+		p, err := pathpattern.Parse(text, pathpattern.Options{FoldCase: s.Project.FoldsCase})
+		all = append(all, p)
+		return err
+	}, selectPatterns, s.Project.ID, a.ID, s.Now)
+	return all, err
+}
+
+// blockedContact is the error where somebody takes no mail. It must not tell who or
+// why.
+func blockedContact() error {
+	return mail.Errorf(mail.CodeContactBlocked, "Recipient is not accepting messages.").Hint("write to somebody else, or ask the person who oversees the agents")
+}
+
+// contactNeeded is the error where recipients have to agree first. Upon request each
+// of them is asked, which stays although the message is refused.
+func contactNeeded(ctx context.Context, s *mail.CallTx, me *mail.Agent, d *draft, asked []Recipient) error {
+	attempted := []string{}
+	if d.autoContact {
+		for _, r := range asked {
+			if _, err := request(ctx, s, me, r, "", defaultRequestTTL, true); err != nil {
+				return err
+			}
+			attempted = append(attempted, r.shown(s.Project))
+		}
+	}
+	var names, away, blocked []string
+	var calls []mail.Call
+	for _, r := range asked {
+		blocked = append(blocked, r.shown(s.Project))
+		ask := map[string]any{"project_key": s.ProjectKey, "from_agent": me.Name, "to_agent": r.Name}
+		shake := map[string]any{"project_key": s.ProjectKey, "requester": me.Name, "target": r.Name}
+		if r.Project.ID == s.Project.ID {
+			names = append(names, r.Name)
+		} else {
+			away = append(away, r.Name+" @ "+r.Project.HumanKey)
+			ask["to_project"], shake["to_project"] = r.Project.Slug, r.Project.Slug
+		}
+		if len(calls) < 2*mail.MaxSuggestions {
+			calls = append(calls, mail.Call{Tool: "macro_contact_handshake", Arguments: shake}, mail.Call{Tool: "request_contact", Arguments: ask})
+		}
+	}
+	var text []string
+	if len(names) > 0 {
+		text = append(text, "Contact approval required for recipients: "+strings.Join(names, ", ")+".")
+	}
+	if len(away) > 0 {
+		text = append(text, "external recipients missing approved contact links: "+strings.Join(away, "; "))
+	}
+	remedies := []string{
+		"ask for contact with request_contact or macro_contact_handshake and wait until it is approved",
+		"write to agents who take your mail", "let a recipient change its policy with set_contact_policy",
+	}
+	err := mail.Errorf(mail.CodeContactRequired, "%s", strings.Join(text, " ")).With("recipients_blocked", blocked).With("remedies", remedies).
+		With("auto_contact_attempted", attempted).Suggest(calls...).Hint(remedies[0])
+	if len(attempted) > 0 {
+		return errorAfterCommit{err}
+	}
+	return err
+}

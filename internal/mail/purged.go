@@ -1,0 +1,33 @@
+package mail
+
+import (
+	"database/sql"
+	"encoding/json"
+)
+
+const buryMessage = `UPDATE mail_messages SET subject = '', body_md = '', attachments = ?2, archive_path = ?3 WHERE uid = ?1`
+
+// marker stands in the column of attachments of a purged message, which has none.
+type purgeMarker struct {
+	Purged  Time     `json:"purged"`
+	Dropped []string `json:"dropped,omitempty"`
+}
+
+// AttachmentsColumn is what stands in the column of attachments.
+func (m *Message) AttachmentsColumn() any {
+	if m.Purged == 0 {
+		return textOrNull(m.Attachments)
+	}
+	text, _ := json.Marshal(purgeMarker{m.Purged, m.Dropped}) // of a time and texts: it cannot fail
+	return string(text)
+}
+
+// MarkerOf reads a column of attachments: what is left of a purged message, nil of
+// any other.
+func MarkerOf(column sql.NullString) *purgeMarker {
+	m := &purgeMarker{}
+	if column.String == "" || column.String[0] != '{' || json.Unmarshal([]byte(column.String), m) != nil || m.Purged == 0 {
+		return nil
+	}
+	return m
+}

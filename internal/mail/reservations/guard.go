@@ -1,0 +1,356 @@
+package reservations
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"cairn/internal/mail"
+	"cairn/internal/pathpattern"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// GuardArgs are files that a session is about to change.
+type GuardArgs struct {
+	Session string           // its id; its agents' and its own reservations do not count
+	Further []string         // ids of sessions of the same process, whose do not count either
+	Agent   string           // the name of CAIRN_AGENT, whose do not count either; "" for none
+	Place   project.Location // of its working directory
+	Paths   []string         // as the harness names them
+	Names   []string         // as git names them: from the root of the place's worktree, in slashes
+	Project string           // a project_key: all files are in that project; "" for those that they are in
+}
+
+// Guarded is what Guard found.
+type Guarded struct {
+	Managed   bool           // at least one of the files is in a project of mail
+	Obstacles []ReservedFile // the worst first
+	Names     []string       // of the agents as which the session acts, if there are obstacles
+}
+
+// ReservedFile is a file that somebody else has reserved.
+type ReservedFile struct {
+	Path     string // in its worktree
+	Holder   string
+	Pattern  string
+	Branch   string // the holder's, "" if unknown
+	Worktree string // likewise; "" for the main one
+	Reason   string
+	Since    mail.Time
+	Until    mail.Time
+}
+
+// Guard finds the active, exclusive, not advisory reservations of others that
+// cover files (mail §8): one query a project, whatever the number of files, by the
+// literal prefixes that a pattern covering one of them can have, then the exact
+// match. A file outside every project of mail is no obstacle, and neither is a
+// reservation that yields to the session (amendments §B.7). It changes nothing.
+//
+// Errors: those of reading; NOT_FOUND for a Project that is none; the end of ctx
+// interrupts it.
+func (o *Reservations) Guard(ctx context.Context, a GuardArgs) (out Guarded, err error) {
+	groups := worktreesOf(a.Place, a.Paths)
+	for _, name := range a.Names {
+		groups[0].files = append(groups[0].files, guardedFile{name, filepath.Join(a.Place.Root, filepath.FromSlash(name))})
+	}
+	var key *mail.Target
+	if a.Project != "" {
+		caller := mail.Caller{Place: a.Place}
+		if key, err = caller.Target(a.Project); err != nil {
+			return out, mail.Fault(err)
+		}
+	}
+	err = o.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		for _, g := range groups {
+			projects, err := g.projectsOr(ctx, tx, key)
+			if err != nil {
+				return err
+			}
+			for _, p := range projects {
+				out.Managed = true
+				s := &mail.CallTx{Kernel: o.Kernel, Tx: tx, Project: p, Now: mail.Now(tx), Caller: mail.Caller{Session: a.Session}}
+				if err := obstacles(ctx, s, a, g, &out); err != nil {
+					return err
+				}
+			}
+		}
+		if len(out.Obstacles) > 0 {
+			out.Names, err = actingNames(ctx, tx, a)
+		}
+		return err
+	})
+	slices.SortStableFunc(out.Obstacles, func(a, b ReservedFile) int { return int(min(max(b.Until-a.Until, -1), 1)) })
+	return out, err
+}
+
+// worktree is some files of one repository, or of one folder outside any.
+type worktree struct {
+	place project.Location
+	files []guardedFile
+}
+
+// guardedFile is a file: its path in its worktree, "" outside one, and its
+// absolute one, with the links in the working directory resolved.
+type guardedFile struct{ rel, abs string }
+
+// worktreesOf maps files to the worktrees that they are in: that of the working
+// directory, or else another one. Of a folder one file is looked at.
+func worktreesOf(place project.Location, paths []string) []*worktree {
+	here := &worktree{place: place}
+	groups := []*worktree{here}
+	type seen struct {
+		group *worktree
+		rel   string
+		inner *worktree // of a repository inside the group's worktree
+		under string    // the folder, as seen from the inner one
+	}
+	folders := map[string]seen{}
+	for _, p := range paths {
+		abs := place.Absolute(p)
+		if abs == "" {
+			continue
+		}
+		dir, base := filepath.Dir(abs), filepath.Base(abs)
+		f, ok := folders[dir]
+		if !ok {
+			f.group, f.rel = here, place.PathKey(abs)
+			if project.IsAbsolute(f.rel) {
+				f.group, f.rel = elsewhere(&groups, dir, abs, place.Home)
+			}
+			f.rel = path.Dir(f.rel)
+			if f.group == here && hasRepositoryInside(place, dir) {
+				if g, rel := elsewhere(&groups, dir, abs, place.Home); g.place.Identity != "" && g.place.Identity != place.Identity {
+					f.inner, f.under = g, path.Dir(rel)
+				}
+			}
+			folders[dir] = f
+		}
+		rel := ""
+		if f.group.place.Identity != "" {
+			rel = path.Join(f.rel, base)
+		}
+		if below, ok := beneath(place.Cwd, abs); ok {
+			abs = filepath.Join(place.Canonical(), filepath.FromSlash(below))
+		}
+		f.group.files = append(f.group.files, guardedFile{rel, abs})
+		if f.inner != nil {
+			f.inner.files = append(f.inner.files, guardedFile{path.Join(f.under, base), abs})
+		}
+	}
+	return groups
+}
+
+// hasRepositoryInside reports whether a folder is in another repository or worktree inside
+// the worktree of a place: a clone or a submodule.
+func hasRepositoryInside(place project.Location, dir string) bool {
+	for place.Root != "" && isBelow(place.Root, dir) {
+		if !mail.PathIsGone(filepath.Join(dir, ".git")) {
+			return true
+		}
+		dir = filepath.Dir(dir)
+	}
+	return false
+}
+
+// isBelow reports whether a path is strictly below a folder, by their names alone.
+func isBelow(root, path string) bool {
+	rel, ok := beneath(root, path)
+	return ok && rel != "."
+}
+
+// elsewhere is the worktree of a file outside the one at hand.
+func elsewhere(groups *[]*worktree, dir, abs, home string) (*worktree, string) {
+	place, err := project.Locate(dir, home)
+	if err != nil || place.Identity == "" {
+		place = project.Location{Cwd: dir, Home: home}
+	}
+	for _, g := range (*groups)[1:] {
+		if g.place.Identity == place.Identity {
+			return g, place.PathKey(abs)
+		}
+	}
+	g := &worktree{place: place}
+	*groups = append(*groups, g)
+	return g, place.PathKey(abs)
+}
+
+// projectsOr are the projects that files may be in, or the one that a key names.
+func (g *worktree) projectsOr(ctx context.Context, tx *store.Tx, key *mail.Target) ([]*mail.Project, error) {
+	if key == nil {
+		return g.projects(ctx, tx)
+	}
+	p, err := key.Find(ctx, tx)
+	if err == nil && p == nil {
+		err = key.NotFound(ctx, tx)
+	}
+	return []*mail.Project{p}, err
+}
+
+const selectFolderProjects = mail.ProjectColumns + `WHERE m.human_key IN (SELECT value FROM json_each(?)) AND m.identity_mode = '` + mail.ModeDir + `' ORDER BY m.id`
+
+// projects are the projects that files may be in: the repository's, and folders
+// above the files that are projects of their own.
+func (g *worktree) projects(ctx context.Context, tx *store.Tx) (all []*mail.Project, err error) {
+	if len(g.files) == 0 {
+		return nil, nil
+	}
+	if g.place.Identity != "" {
+		p, err := mail.ProjectAt(ctx, tx, g.place)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil && p.IsRepository() {
+			all = append(all, p)
+		}
+	}
+	list, err := json.Marshal(g.folders())
+	if err != nil {
+		return nil, err
+	}
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		p := &mail.Project{Format: 1}
+		err := rows.Scan(p.Columns()...)
+		if len(all) == 0 || all[0].ID != p.ID {
+			all = append(all, p)
+		}
+		return err
+	}, selectFolderProjects, string(list))
+	return all, err
+}
+
+// folders are the folders above the files.
+func (g *worktree) folders() []string {
+	known := map[string]bool{}
+	var out []string
+	for _, f := range g.files {
+		for dir := filepath.Dir(f.abs); !known[dir]; dir = filepath.Dir(dir) {
+			known[dir] = true
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+// The exclusive, not advisory ones of those, but for those of the session or, in
+// selectForeignToAll, of several sessions.
+const (
+	foreignWhere  = ` AND r.exclusive = 1 AND r.advisory = 0 AND a.name <> ?5 COLLATE NOCASE `
+	selectForeign = selectHeldAt + foreignWhere + `
+AND ifnull(r.session_key, 0) <> ifnull((SELECT key FROM sessions WHERE id = ?4), -1)
+AND r.agent_id NOT IN (SELECT b.agent_id FROM mail_sessions b JOIN sessions s ON s.key = b.session_key WHERE s.id = ?4 AND b.ended_ts IS NULL)`
+	selectForeignToAll = selectHeldAt + foreignWhere + `
+AND ifnull(r.session_key, 0) NOT IN (SELECT key FROM sessions WHERE id IN (SELECT value FROM json_each(?4)))
+AND r.agent_id NOT IN (SELECT b.agent_id FROM sessions s CROSS JOIN mail_sessions b ON b.session_key = s.key
+    WHERE s.id IN (SELECT value FROM json_each(?4)) AND b.ended_ts IS NULL)`
+)
+
+// obstacles finds what stands in the way of the files of one project.
+func obstacles(ctx context.Context, s *mail.CallTx, a GuardArgs, g *worktree, out *Guarded) error {
+	if err := AdvanceClock(ctx, s); err != nil {
+		return err
+	}
+	files, prefixes := within(s, a, g)
+	list, err := json.Marshal(prefixes)
+	if err != nil {
+		return err
+	}
+	query, own := selectForeign, a.Session
+	if len(a.Further) > 0 {
+		all, err := json.Marshal(append([]string{a.Session}, a.Further...))
+		if err != nil {
+			return err
+		}
+		query, own = selectForeignToAll, string(all)
+	}
+	foreign := map[string][]*activeReservation{}
+	err = s.Tx.Each(ctx, func(rows *sql.Rows) error {
+		h, err := scanHeld(s, rows)
+		if err != nil {
+			return err
+		}
+		h.pattern = StoredPattern(h.PathPattern, s.Project.FoldsCase)
+		prefix := h.pattern.LiteralPrefix()
+		foreign[prefix] = append(foreign[prefix], h)
+		return nil
+	}, query, s.Project.ID, s.Now, string(list), own, a.Agent)
+	if err != nil || len(foreign) == 0 {
+		return err
+	}
+	for _, f := range files {
+		for _, prefix := range f.Prefixes() {
+			for _, h := range foreign[prefix] {
+				if !h.pattern.Matches(f) {
+					continue
+				}
+				yields, err := yields(ctx, s, h)
+				if err != nil {
+					return err
+				}
+				if !yields {
+					out.Obstacles = append(out.Obstacles, h.obstacle(f))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// within are the files of a worktree that are in the project, and the literal
+// prefixes that a pattern covering one of them can have, each once.
+func within(s *mail.CallTx, a GuardArgs, g *worktree) (files []pathpattern.Path, prefixes []string) {
+	seen := map[string]bool{}
+	prefixes = []string{}
+	for _, f := range g.files {
+		rel := f.rel
+		if s.Project.IdentityMode == mail.ModeDir {
+			below, ok := beneath(s.Project.HumanKey, f.abs)
+			if ok || a.Project == "" && !s.Project.IsRepository() {
+				rel = below
+			}
+		}
+		parsed, err := pathpattern.ParsePath(rel)
+		if err != nil {
+			continue // not in this project
+		}
+		files = append(files, parsed)
+		for _, prefix := range parsed.Prefixes() {
+			if !seen[prefix] {
+				seen[prefix] = true
+				prefixes = append(prefixes, prefix)
+			}
+		}
+	}
+	return files, prefixes
+}
+
+func (h *activeReservation) obstacle(f pathpattern.Path) ReservedFile {
+	o := ReservedFile{Path: f.String(), Holder: h.Agent, Pattern: h.PathPattern, Reason: h.Reason, Since: h.Created, Until: h.Expires}
+	if h.branch != nil {
+		o.Branch = *h.branch
+	}
+	if h.worktree != nil {
+		o.Worktree = *h.worktree
+	}
+	return o
+}
+
+const selectActingNames = `SELECT a.name FROM sessions s CROSS JOIN mail_sessions b ON b.session_key = s.key CROSS JOIN mail_agents a ON a.id = b.agent_id
+WHERE s.id = ? AND b.ended_ts IS NULL AND a.retired_ts IS NULL ORDER BY b.bound_ts, a.id`
+
+// actingNames are the names of the agents as which the session of a guard acts.
+func actingNames(ctx context.Context, tx *store.Tx, a GuardArgs) (names []string, err error) {
+	if a.Agent != "" {
+		return []string{a.Agent}, nil
+	}
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var name string
+		err := rows.Scan(&name)
+		names = append(names, name)
+		return err
+	}, selectActingNames, a.Session)
+	return names, err
+}

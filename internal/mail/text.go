@@ -1,0 +1,50 @@
+package mail
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean takes escape sequences and control characters other than line ends out of
+// a text, and what turns its direction or cannot be seen.
+func Clean(text string) string {
+	var b strings.Builder
+	rest := text
+	for rest != "" {
+		if rest[0] == '\x1b' {
+			rest = afterEscape(rest[1:])
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(rest)
+		rest = rest[size:]
+		if r == '\n' || !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) && r != unicode.ReplacementChar {
+			b.WriteRune(r)
+		} else if r == '\t' || r == '\r' {
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
+// afterEscape is what follows an escape sequence, whose ESC is gone already.
+func afterEscape(rest string) string {
+	if rest == "" {
+		return ""
+	}
+	switch rest[0] {
+	case '[': // parameters, then one final byte
+		i := strings.IndexFunc(rest[1:], func(r rune) bool { return r >= 0x40 && r <= 0x7e || r < 0x20 })
+		if i < 0 {
+			return ""
+		}
+		return rest[1+i+1:]
+	case ']', 'P', '_', '^', 'X': // a text up to BEL or ESC \
+		if i := strings.IndexAny(rest, "\a\x1b\n"); i >= 0 {
+			return strings.TrimPrefix(rest[i+1:], `\`)
+		}
+		return ""
+	}
+	_, size := utf8.DecodeRuneInString(rest)
+	return rest[size:]
+}
