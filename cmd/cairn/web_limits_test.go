@@ -223,7 +223,7 @@ func TestAStopCutsCallsThatDoNotEnd(t *testing.T) {
 	if r := <-done; r.status == http.StatusOK {
 		t.Errorf("the call succeeded: %s", r.body)
 	}
-	if !strings.Contains(w.stderr.String(), "cut off") {
+	if !strings.Contains(w.stderr.String(), "running calls are cancelled") {
 		t.Errorf("serve --http said %s", w.stderr)
 	}
 	release()
