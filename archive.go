@@ -302,7 +302,7 @@ type ArchiveCheck struct {
 	DuplicateIDs    []archive.Finding          `json:"duplicate_ids"`
 	Uncommitted     int                        `json:"uncommitted"`
 	Pending         int                        `json:"pending"`
-	SetAside        []archive.FailedChange            `json:"set_aside"`
+	SetAside        []archive.FailedChange     `json:"set_aside"`
 	Entities        map[string]archive.Counted `json:"entities"`
 	Projects        []archive.Status           `json:"projects"`
 }

@@ -112,7 +112,13 @@ func (m *mailServer) pagesOf(ctx context.Context, b *bench, most string) ([]page
 	for _, f := range files.Files[:min(len(files.Files), 20)] {
 		ofFiles = append(ofFiles, "/timeline?project="+url.QueryEscape(f.Project)+"&file="+url.QueryEscape(f.Path))
 	}
+	file, err := b.plantFile(ctx, files.Files[0].Project, files.Files[0].Path)
+	if err != nil {
+		return nil, err
+	}
+	var events []string
 	for i := range 20 {
+		events = append(events, fmt.Sprintf("/rows/%d", b.large/2+97*i))
 		records = append(records, fmt.Sprintf("/records/%s/R%03d", url.PathEscape(most), 1+i*b.large/10/60))
 	}
 	for _, p := range mail {
@@ -134,6 +140,11 @@ func (m *mailServer) pagesOf(ctx context.Context, b *bench, most string) ([]page
 		{"Timeline", []string{"/timeline"}},
 		{"Timeline, one type", []string{"/timeline?type=command_error", "/timeline?project=" + project + "&type=file_edit"}},
 		{"Timeline, one file", ofFiles},
+		{"Timeline, one day", []string{"/timeline?day=" + time.Now().AddDate(0, 0, -2).Format(time.DateOnly)}},
+		{"Timeline, one agent", []string{"/timeline?agent=" + url.QueryEscape(box.Agents[0].Name)}},
+		{"Event", events},
+		{"File of 3,000 lines", []string{file, file + "&from=1000", file + "&from=2000", file + "&line=2500"}},
+		{"History of a file", []string{file + "&view=history"}},
 		{"Files", []string{"/files", "/files?period=30d"}},
 		{"Search, three words", searches},
 		{"Records, 40 % in one project", []string{"/records/" + project}},

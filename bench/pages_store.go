@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -229,4 +233,45 @@ func (f *pagesFiller) createRecord(ctx context.Context, c record.Caller, r *rand
 	}
 	created, err := f.records.Create(ctx, a)
 	return created.Record.ID, err
+}
+
+// plantFile writes a file of 3,000 lines where a project has one that agents edited, commits it in
+// pieces, and returns the address of its page.
+func (b *bench) plantFile(ctx context.Context, projectID, path string) (address string, err error) {
+	i := slices.IndexFunc(b.load.Projects, func(r workload.Repository) bool {
+		return slices.ContainsFunc(r.Files, func(f string) bool { return f == filepath.Join(r.Root, filepath.FromSlash(path)) })
+	})
+	if i < 0 {
+		return "", fmt.Errorf("no repository has %s of %s", path, projectID)
+	}
+	root := b.load.Projects[i].Root
+	git := func(args ...string) error {
+		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", root, "-c", "user.name=Ana", "-c", "user.email=ana@example.org"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %v: %w: %s", args, err, out)
+		}
+		return nil
+	}
+	if err := git("init", "--quiet"); err != nil {
+		return "", err
+	}
+	full := filepath.Join(root, filepath.FromSlash(path))
+	if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
+		return "", err
+	}
+	words := b.load.Words()
+	var text strings.Builder
+	for line := range 3000 {
+		fmt.Fprintf(&text, "\t%s := %s(%s, %d) // %s\n", words[line%len(words)], words[(7*line)%len(words)], words[(13*line)%len(words)], line, words[(31*line)%len(words)])
+		if line%100 != 99 {
+			continue
+		}
+		if err := os.WriteFile(full, []byte(text.String()), 0o600); err != nil {
+			return "", err
+		}
+		if err := errors.Join(git("add", "--force", full), git("commit", "--quiet", "--allow-empty", "-m", fmt.Sprintf("Lines up to %d", line+1))); err != nil {
+			return "", err
+		}
+	}
+	return "/files/" + url.PathEscape(projectID) + "?path=" + url.QueryEscape(path), nil
 }

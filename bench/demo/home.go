@@ -43,7 +43,34 @@ func newHome(ctx context.Context, program string) (h *home, err error) {
 			return nil, err
 		}
 	}
-	return h, nil
+	return h, h.plant(ctx)
+}
+
+// plant writes the file of shop as a person left it a month ago and commits it, if there is Git.
+func (h *home) plant(ctx context.Context) error {
+	if err := h.write("shop", "internal/refund/window.go", windowBefore); err != nil {
+		return err
+	}
+	git, err := exec.LookPath("git")
+	if err != nil {
+		return nil
+	}
+	then := time.Now().AddDate(0, -1, 0).Format(time.RFC3339)
+	for _, args := range [][]string{{"add", "-A"}, {"-c", "user.name=Ana", "-c", "user.email=ana@example.org", "commit", "--quiet", "-m", "Refunds end after 30 days"}} {
+		cmd := exec.CommandContext(ctx, git, args...)
+		cmd.Dir = h.repos["shop"]
+		cmd.Env = append(h.env(), "PATH="+os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_DATE="+then, "GIT_COMMITTER_DATE="+then)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %s: %w: %s", args[len(args)-1], err, out)
+		}
+	}
+	return nil
+}
+
+// write writes a file of a repository.
+func (h *home) write(repo, name, text string) error {
+	path := filepath.Join(h.repos[repo], filepath.FromSlash(name))
+	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
 }
 
 // makeRepository makes an empty repository, with Git or, where there is none, by
@@ -53,7 +80,7 @@ func makeRepository(ctx context.Context, dir string, env []string) error {
 		return err
 	}
 	if git, err := exec.LookPath("git"); err == nil {
-		cmd := exec.CommandContext(ctx, git, "init", "--quiet")
+		cmd := exec.CommandContext(ctx, git, "-c", "init.defaultBranch=main", "init", "--quiet")
 		cmd.Dir, cmd.Env = dir, append(env, "PATH="+os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1")
 		if cmd.Run() == nil {
 			return nil

@@ -10,32 +10,49 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 )
 
-// windowGo is the file that the invented sessions of shop end with.
-const windowGo = `package refund
+// windowBefore is the file that the invented sessions of shop find, windowAfter what they and a
+// person make of it.
+const (
+	windowBefore = `package refund
+
+import (
+	"math"
+	"time"
+)
+
+// Open reports whether an order may still be refunded.
+func Open(o Order) bool {
+	return days(o.Paid, time.Now()) <= 30
+}
+
+func days(from, to time.Time) int {
+	return int(math.Ceil(to.Sub(from).Hours()/24)) + 1
+}
+`
+	windowAfter = `package refund
 
 import "time"
 
-// Days is how long a payment can be refunded, counted from the day after it.
-const Days = 30
+// Open reports whether an order may still be refunded.
+func Open(o Order, now time.Time) bool {
+	return days(o.Paid.In(shopZone), now.In(shopZone)) <= 30
+}
 
-// Open reports whether a refund is possible at now, in the time zone of the shop.
-func Open(paid, now time.Time, shop *time.Location) bool {
-	y, m, d := paid.In(shop).Date()
-	return now.Before(time.Date(y, m, d+Days+1, 0, 0, 0, 0, shop))
+func days(from, to time.Time) int {
+	return civilDay(to) - civilDay(from)
 }
 `
+)
 
 // teamwork is what agents of shop and billing write besides their work: names, records, mail,
 // reservations and memories.
 func (h *home) teamwork(ctx context.Context) error {
-	file := filepath.Join(h.repos["shop"], "internal", "refund", "window.go")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(windowGo), 0o600)); err != nil {
+	if err := h.write("shop", "internal/refund/window.go", windowAfter); err != nil {
 		return err
 	}
 	for _, c := range []struct {
@@ -46,7 +63,7 @@ func (h *home) teamwork(ctx context.Context) error {
 		{"shop", []string{"agents", "register", "GreenCastle", "--program", "claude-code", "--model", "claude-opus-4-5", "--task", "the refund window"}},
 		{"billing", []string{"agents", "register", "RedStone", "--program", "gemini", "--model", "gemini-3", "--task", "postings"}},
 		{"shop", []string{"records", "create", "--session", "demo", "--type", "decision", "--title", "Refunds", "--summary", "How the shop refunds", "--body", "What holds for all refunds is below."}},
-		{"shop", []string{"records", "create", "--session", "demo", "--parent", "R001", "--type", "conclusion", "--title", "The shop's zone, not the machine's", "--summary", "Refund days are counted in the time zone of the shop", "--body", "The day of payment does not count. See `internal/refund/window.go#L9-L12`."}},
+		{"shop", []string{"records", "create", "--session", "demo", "--parent", "R001", "--type", "conclusion", "--title", "The shop's zone, not the machine's", "--summary", "Refund days are counted in the time zone of the shop", "--body", "The day of payment does not count. See `internal/refund/window.go#L5-L8`."}},
 		{"shop", []string{"records", "create", "--session", "demo", "--parent", "R001", "--type", "conclusion", "--title", "Amounts are integer cents", "--summary", "No floating point anywhere", "--body", "Rounding happens once, where the tax is computed."}},
 		{"shop", []string{"records", "create", "--session", "demo", "--parent", "R001", "--type", "question", "--title", "Who pays the fee of a partial refund?", "--summary", "The provider keeps its fee", "--body", "Finance has been asked. Until then **nothing** is deducted."}},
 		{"billing", []string{"records", "create", "--session", "demo-billing", "--type", "decision", "--title", "One posting per refund", "--summary", "Partial refunds are posted one by one", "--body", "So that each can be reversed."}},

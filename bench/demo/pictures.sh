@@ -33,5 +33,5 @@ take search '/search?q=why does the refund window test fail' 1280 900
 take timeline /timeline 1280 900
 take records /records/shop/R002 1280 720
 take reservations-dark /reservations 1280 700 dark
-take file '/files/shop?path=internal/refund/window.go&line=9' 1280 780
+take file '/files/shop?path=internal/refund/window.go&line=7' 1280 780
 take worth '/worth?period=30d' 1280 900

@@ -188,7 +188,7 @@ func TestAnEventIsShownWithItsPromptAndOutput(t *testing.T) {
 		"tool_response": fields{"stdout": "[main 4be91d7] Count refund days in the zone\n 2 files changed, 19 insertions(+), 7 deletions(-)\n"}}))
 	h.recorded(h.payload("Stop", fields{"last_assistant_message": "Done.", "prompt_id": "p1"}))
 	v := h.listen().visitor()
-	r := v.page(v.get("/sessions/s1"), http.StatusOK, `, event 2"`)
+	r := v.page(v.get("/sessions/s1"), http.StatusOK, `href="/rows/2">#2</a>`)
 	link := regexp.MustCompile(`<code>4be91d7</code> <a href="(/rows/\d+)">`).FindStringSubmatch(r.body)
 	if link == nil {
 		t.Fatalf("the commit is no link: %s", r.body)

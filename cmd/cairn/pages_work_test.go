@@ -118,7 +118,7 @@ func TestASessionIsShownWithItsConversationAndActions(t *testing.T) {
 	v.page(v.get("/sessions/s1"), http.StatusOK, "<bdi>make the refund test pass</bdi>", "1 prompt, 5 actions", "<b>5 actions</b>", "1 read · 1 edit", ">1 failed<",
 		"src/refund.go", "go test ./refund", "The refund test passes. Next: the docs.", `<details id="actions-1" open>`, "ended")
 	v.page(v.get("/sessions/s1?from=0"), http.StatusBadRequest, "number of a turn")
-	v.page(v.get("/sessions/s1"), http.StatusOK, "cairn told this session nothing", "It changed no record", `class="label good">fixed here`)
+	v.page(v.get("/sessions/s1"), http.StatusOK, "Nothing was injected into this session", "It changed no record", `class="label good">fixed here`)
 	v.page(v.get("/sessions/s1?from=99"), http.StatusOK)
 	v.page(v.get("/timeline"), http.StatusOK, "go test ./refund", `href="/sessions/s1"`, `href="/sessions/s2"`)
 	v.page(v.get("/timeline?project=shop&type=file_edit"), http.StatusOK, "src/refund.go")
@@ -310,7 +310,7 @@ func TestMemoriesAndTheirWorthAreShown(t *testing.T) {
 	v.page(v.get("/memories/00000000-0000-4000-8000-000000000000"), http.StatusNotFound)
 	v.page(v.get("/worth"), http.StatusOK, "What is stored", "<h1>Worth</h1>")
 	h.recorded(h.payload("SessionStart", fields{"source": "startup", "session_id": "s9"}))
-	v.page(v.get("/worth"), http.StatusOK, "agents were told <b>")
+	v.page(v.get("/worth"), http.StatusOK, "agents received <b>")
 	v.page(v.get("/worth?period=7d"), http.StatusOK, "Tokens by day", "Tokens by week", "As a table", time.Now().Format(time.DateOnly), "recent here", "session start")
 }
 

@@ -34,7 +34,7 @@ type Checked struct {
 	Duplicates  []Finding          // files that claim to be the same entity as another
 	Uncommitted int                // correct files that are not in main
 	Pending     int                // entities changed after the last commit, which were not compared
-	SetAside    []FailedChange            // changes that cannot be archived
+	SetAside    []FailedChange     // changes that cannot be archived
 	Entities    map[string]Counted // by kind
 	Projects    []Status           // the compared projects
 }

@@ -157,9 +157,9 @@ func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestWhatASalvageHasLostIsMended deletes what a damaged page may hold, repairs, and
+// TestWhatASalvageHasLostIsRepaired deletes what a damaged page may hold, repairs, and
 // looks.
-func TestWhatASalvageHasLostIsMended(t *testing.T) {
+func TestWhatASalvageHasLostIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []string{
 		`DELETE FROM memories`, `DELETE FROM memory_streams`, `DELETE FROM memory_users`, `DELETE FROM changes`, `DELETE FROM set_aside`,

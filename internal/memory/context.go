@@ -64,15 +64,13 @@ const (
 const (
 	insertContext = `INSERT INTO memory_contexts (user_id, memory_id, session_id, updated_ns, markdown, context_id, synced, idempotency_key,
 body_hash, hub_key, hub_seq, trace_id, change_seq, base_id, conflict_with, seen_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	selectSeen           = `SELECT max(seen_seq, pull_cursor) FROM memory_streams WHERE stream = ?`
-	selectCurrentID      = `SELECT context_id FROM memory_contexts c WHERE memory_id = ?` + newestContexts
-	updateContextNS      = `UPDATE memory_streams SET context_ns = max(context_ns, ?2) WHERE stream = ?1`
-	selectNewestContext  = `SELECT session_id, updated_ns, markdown, synced FROM memory_contexts c WHERE memory_id = ?` + newestContexts
-	selectContextOfKey   = `SELECT session_id, updated_ns, synced, body_hash FROM memory_contexts WHERE hub_key = ?`
-	selectContextByID    = `SELECT seq FROM memory_contexts WHERE context_id = ?`
-	updateContextSynced  = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE change_seq = ?1`
-	updateContextByKey   = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ?3, conflict_with = ?4 WHERE context_id = ?1`
-	selectContextByPlace = `SELECT seq, context_id FROM memory_contexts WHERE change_seq = ? AND memory_id = ?`
+	selectSeen          = `SELECT max(seen_seq, pull_cursor) FROM memory_streams WHERE stream = ?`
+	selectCurrentID     = `SELECT context_id FROM memory_contexts c WHERE memory_id = ?` + newestContexts
+	updateContextNS     = `UPDATE memory_streams SET context_ns = max(context_ns, ?2) WHERE stream = ?1`
+	selectNewestContext = `SELECT session_id, updated_ns, markdown, synced FROM memory_contexts c WHERE memory_id = ?` + newestContexts
+	selectContextOfKey  = `SELECT session_id, updated_ns, synced, body_hash FROM memory_contexts WHERE hub_key = ?`
+	updateContextSynced = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE change_seq = ?1`
+	updateContextByKey  = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ?3, conflict_with = ?4 WHERE context_id = ?1`
 )
 
 // UpdateContext replaces a memory's context document. The caller names no version. Between devices
@@ -93,13 +91,13 @@ func (b *Service) UpdateContext(ctx context.Context, c Caller, a NewDocument) (o
 	if err != nil {
 		return out, r, err
 	}
-	unsound := rules.ValidateContext(a.Markdown, b.config.Settings.MaxContextChars)
+	invalidArg := rules.ValidateContext(a.Markdown, b.config.Settings.MaxContextChars)
 	a.SessionID = session
-	if unsound == nil {
+	if invalidArg == nil {
 		a.Markdown = b.redact(a.Markdown)
 	}
 	return mutate(ctx, b, c, call{body: a, shard: shard}, func(ctx context.Context, s *callTx) (step[Document], error) {
-		err := s.openToWrite(ctx, memory, func() error { return firstError(s.c.may(Write), unsound) })
+		err := s.openToWrite(ctx, memory, func() error { return firstError(s.c.may(Write), invalidArg) })
 		return step[Document]{
 			route:   route{"PUT", s.path("context")},
 			earlier: func(n issued) (Document, bool, error) { return s.contextEarlier(ctx, n) },

@@ -222,15 +222,15 @@ func (s *callTx) makeDefault(ctx context.Context) error {
 	}
 	vault, memory := defaultIDs(s.u.ID, keys[0])
 	s.m.MemoryID = memory
-	gone, err := s.buried(ctx, memory)
+	deleted, err := s.wasDeleted(ctx, memory)
 	var taken bool
-	if err == nil && !gone {
+	if err == nil && !deleted {
 		err = s.tx.Get(ctx, []any{&taken}, selectMemoryExists, memory)
 	}
 	if err != nil {
 		return err
 	}
-	if gone || taken {
+	if deleted || taken {
 		memory = rules.NewID() // a deleted id stays deleted, here and wherever the log is applied; its title is free
 	}
 	if err := s.tx.Get(ctx, []any{&taken}, selectVaultAny, vault); err != nil {

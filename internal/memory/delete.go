@@ -267,7 +267,7 @@ func (s *callTx) removeEntry(ctx context.Context, e *entryRow) error {
 	if err := s.blankEntry(ctx, e); err != nil {
 		return err
 	}
-	return s.bury(ctx, e.MemoryID, e.EntryID, e.hubKey)
+	return s.storeTombstones(ctx, e.MemoryID, e.EntryID, e.hubKey)
 }
 
 // deleteRow deletes only the row of an entry.
@@ -289,8 +289,8 @@ func (s *callTx) blankEntry(ctx context.Context, e *entryRow) error {
 	return nil
 }
 
-// bury stores tombstones of a memory.
-func (s *callTx) bury(ctx context.Context, memory string, ids ...string) error {
+// storeTombstones stores tombstones of a memory.
+func (s *callTx) storeTombstones(ctx context.Context, memory string, ids ...string) error {
 	for _, id := range ids {
 		if id == "" {
 			continue
@@ -315,7 +315,7 @@ func (s *callTx) removeMemory(ctx context.Context, id string, inflight bool) err
 	if err == nil {
 		_, err = s.tx.Exec(ctx, deleteMemory, id)
 	}
-	return firstError(err, s.forgetTries(ctx, id), s.tx.BlankStream(ctx, id), s.bury(ctx, id, id))
+	return firstError(err, s.forgetTries(ctx, id), s.tx.BlankStream(ctx, id), s.storeTombstones(ctx, id, id))
 }
 
 // confirmed waits until the hub has confirmed a delete, or withdraws it.

@@ -31,8 +31,8 @@ type madeRow struct {
 // entryName names an entry of the log, by its localId or by its entryId.
 func entryName(memory, id string) string { return memory + " " + id }
 
-// buried reports whether one of the ids or keys was deleted from the scope's memory.
-func (s *callTx) buried(ctx context.Context, ids ...string) (bool, error) {
+// wasDeleted reports whether one of the ids or keys was deleted from the scope's memory.
+func (s *callTx) wasDeleted(ctx context.Context, ids ...string) (bool, error) {
 	for _, id := range ids {
 		var yes bool
 		if err := s.tx.Get(ctx, []any{&yes}, selectTombstone, s.m.MemoryID, id); err != nil || yes {
@@ -42,8 +42,8 @@ func (s *callTx) buried(ctx context.Context, ids ...string) (bool, error) {
 	return false, nil
 }
 
-// held finds the row of an entry by its key, else by its id.
-func (s *callTx) held(ctx context.Context, key, id string) (e entryRow, found bool, err error) {
+// entryByKeyOrID finds the row of an entry by its key, else by its id.
+func (s *callTx) entryByKeyOrID(ctx context.Context, key, id string) (e entryRow, found bool, err error) {
 	e, found, err = s.entry(ctx, selectByHub, key)
 	if err == nil && !found {
 		e, found, err = s.entry(ctx, selectByID, id)
@@ -51,9 +51,9 @@ func (s *callTx) held(ctx context.Context, key, id string) (e entryRow, found bo
 	return e, found, err
 }
 
-// heldOrNumbered finds the row of an entry by its key, its id, or the number that it had.
-func (s *callTx) heldOrNumbered(ctx context.Context, key, id string, local int64) (e entryRow, found bool, err error) {
-	e, found, err = s.held(ctx, key, id)
+// entryByAnyName finds the row of an entry by its key, its id, or the number that it had.
+func (s *callTx) entryByAnyName(ctx context.Context, key, id string, local int64) (e entryRow, found bool, err error) {
+	e, found, err = s.entryByKeyOrID(ctx, key, id)
 	if err == nil && !found && local != 0 {
 		e, found, err = s.entry(ctx, selectByRow, local)
 	}
@@ -82,7 +82,7 @@ func (d *Documents) entry(ctx context.Context, s *callTx, doc *Item, e entryDoc)
 		e.Key = doc.Key
 	}
 	local := doc.localKey(&e)
-	row, found, err := s.heldOrNumbered(ctx, e.Key, e.EntryID, local)
+	row, found, err := s.entryByAnyName(ctx, e.Key, e.EntryID, local)
 	switch {
 	case err != nil:
 		return nil, err
@@ -92,7 +92,7 @@ func (d *Documents) entry(ctx context.Context, s *callTx, doc *Item, e entryDoc)
 		d.counts.Known++
 		return nil, nil
 	}
-	if gone, err := s.buried(ctx, e.EntryID, e.Key); err != nil || gone {
+	if deleted, err := s.wasDeleted(ctx, e.EntryID, e.Key); err != nil || deleted {
 		d.counts.Deleted++
 		return nil, err
 	}
@@ -350,7 +350,7 @@ func (d *Documents) deleteEntry(ctx context.Context, s *callTx, doc *Item) error
 		return err
 	}
 	if !found || e.MemoryID != s.m.MemoryID {
-		return s.bury(ctx, s.m.MemoryID, id)
+		return s.storeTombstones(ctx, s.m.MemoryID, id)
 	}
 	if err := s.removeEntry(ctx, &e); err != nil {
 		return err

@@ -36,13 +36,13 @@ func TestTheLogInAnyOrderAndTwiceGivesAnEqualStore(t *testing.T) {
 			left = true
 		}
 		actions["join"] = func(t *rapid.T) {
-			if left { // the log does not have patches of entries that the next hub is never told of
+			if left { // the log has no patches of entries that are never sent to the next hub
 				t.Skip("the hub was left")
 			}
 			join(t)
 		}
 		rt.Repeat(actions)
-		before, waiting := told(d), d.pending()
+		before, waiting := exportText(d), d.pending()
 		for _, table := range []string{"memory_entries", "memory_contexts", "memories", "memory_vaults"} {
 			d.sql("DELETE FROM " + table)
 		}
@@ -69,13 +69,13 @@ func TestTheLogInAnyOrderAndTwiceGivesAnEqualStore(t *testing.T) {
 				}
 				return nil
 			})
-			if after := told(d); after != before {
+			if after := exportText(d); after != before {
 				rt.Fatalf("the log gives\n%s\nwant\n%s", after, before)
 			}
 			want(t, "inflight", d.pending(), waiting)
 		}
 		d.transact(func(ctx context.Context, s *callTx) error { return Repair(ctx, s.tx) })
-		if after := told(d); after != before {
+		if after := exportText(d); after != before {
 			rt.Fatalf("after a repair the store has\n%s\nwant\n%s", after, before)
 		}
 		m.compare(rt)
@@ -87,7 +87,7 @@ func TestTheLogInAnyOrderAndTwiceGivesAnEqualStore(t *testing.T) {
 	}
 }
 
-// changes are actions beside those of the model that leave its texts as they are.
+// changes returns more actions, which do not change the texts of existing rows.
 func (m *model) changes() map[string]func(*rapid.T) {
 	entry := func(t *rapid.T) Entry {
 		list := must(m.ListEntries(m.Context(), Caller{}, ListArgs{MemoryID: m.memory, Limit: 50}))(m).Entries
@@ -120,11 +120,7 @@ func (m *model) changes() map[string]func(*rapid.T) {
 				t.Skip("no hub")
 			}
 			m.drain(m.hub)
-			for _, r := range m.rows {
-				if r.state == "inflight" {
-					r.state = "committed"
-				}
-			}
+			m.committed()
 			far := newDesk(m.TB).joined()
 			far.clock.Move(time.Hour)
 			far.pull(m.hub, m.memory)
@@ -143,9 +139,8 @@ func (m *model) changes() map[string]func(*rapid.T) {
 	}
 }
 
-// told is what an export of a desk says, but for what was deleted: the log does not have
-// the keys of that.
-func told(d *desk) string {
+// exportText returns the export of a desk without deletions, whose keys the log does not have.
+func exportText(d *desk) string {
 	d.Helper()
 	var out strings.Builder
 	for _, l := range d.exported() {
@@ -154,6 +149,27 @@ func told(d *desk) string {
 		}
 	}
 	return out.String()
+}
+
+// contents returns the documents of the entries, contexts and deletions of a desk.
+func contents(d *desk) string {
+	d.Helper()
+	var out strings.Builder
+	for _, l := range d.exported() {
+		if l.Kind != LineVault && l.Kind != LineMemory {
+			fmt.Fprintf(&out, "%s %s\n", l.Kind, l.Doc)
+		}
+	}
+	return out.String()
+}
+
+// committed marks inflight rows of the model as confirmed.
+func (m *model) committed() {
+	for _, r := range m.rows {
+		if r.state == "inflight" {
+			r.state = "committed"
+		}
+	}
 }
 
 // transact runs fn in a transaction.
@@ -165,4 +181,49 @@ func (d *desk) transact(fn func(ctx context.Context, s *callTx) error) {
 	if err != nil {
 		d.Fatal(err)
 	}
+}
+
+// TestAHubsPagesOfAnySizeAndAgainGiveAnEqualStore lets two devices do random things to a
+// memory at a hub. Another device pulls it in one page, and one in pages of random sizes, and
+// begins again from an earlier place now and then, as after a kill.
+func TestAHubsPagesOfAnySizeAndAgainGiveAnEqualStore(t *testing.T) {
+	t.Parallel()
+	runs, failed := 0, false
+	rapid.Check(t, func(rt *rapid.T) {
+		defer func() { failed = failed || rt.Failed() }()
+		if runs++; runs > 5 && !failed && os.Getenv("CAIRN_SOAK") == "" {
+			return
+		}
+		d := newDesk(t, func(c *Config) { c.Settings.DeleteTimeout = time.Second }).joined()
+		m := &model{desk: d, hub: newHub(d), given: map[string]bool{}}
+		actions := m.actions()
+		for name, do := range m.changes() {
+			actions[name] = do
+		}
+		for _, name := range []string{"join", "leave", "delete", "annul"} {
+			delete(actions, name)
+		}
+		actions["delete at the hub"] = func(t *rapid.T) {
+			m.drain(m.hub)
+			m.committed()
+			r := m.pick(t, "committed")
+			deleteWith(m.TB, m.desk, m.hub, r.local)
+			r.state = "gone"
+		}
+		rt.Repeat(actions)
+		m.drain(m.hub)
+		items := m.hub.items[m.memory]
+		whole, pieces := newDesk(t).joined(), newDesk(t).joined()
+		whole.pull(m.hub, m.memory)
+		for at := 0; at < len(items); {
+			begin := rapid.IntRange(0, at).Draw(rt, "begin")
+			at = rapid.IntRange(at+1, len(items)).Draw(rt, "end")
+			if err := pieces.Apply(rt.Context(), pieces.member(), m.memory, items[begin:at], int64(at)); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		if one, other := contents(whole), contents(pieces); one != other {
+			rt.Fatalf("in pieces the store has\n%s\nwant\n%s", other, one)
+		}
+	})
 }

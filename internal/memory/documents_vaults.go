@@ -165,7 +165,7 @@ func (d *Documents) pulledMemory(ctx context.Context, s *callTx, doc *Item, m *m
 	}
 	s.m = memoryRow{}
 	s.m.MemoryID = stream
-	if gone, err := s.buried(ctx, stream); err != nil || gone {
+	if deleted, err := s.wasDeleted(ctx, stream); err != nil || deleted {
 		return err
 	}
 	delete(d.memories, doc.Memory) // it may become the remote id of a memory here
@@ -204,7 +204,7 @@ func (d *Documents) exportedMemory(ctx context.Context, s *callTx, projectID str
 		return id, err
 	}
 	s.m.MemoryID = m.MemoryID
-	if gone, err := s.buried(ctx, m.MemoryID); err != nil || gone {
+	if deleted, err := s.wasDeleted(ctx, m.MemoryID); err != nil || deleted {
 		return "", err
 	}
 	var taken bool // by another user
@@ -287,7 +287,7 @@ const relinkMemory = `UPDATE memories SET project_key = NULL, project_uid = ?2 W
 // isKnownMemory reports whether a memory exists or was deleted here.
 func (s *callTx) isKnownMemory(ctx context.Context, id string) (known bool, err error) {
 	if err = s.tx.Get(ctx, []any{&known}, selectMemoryExists, id); err == nil && !known {
-		known, err = s.buried(ctx, id)
+		known, err = s.wasDeleted(ctx, id)
 	}
 	return known, err
 }
@@ -423,7 +423,7 @@ func (d *Documents) tombstone(ctx context.Context, tx *store.Tx, memory string, 
 	if err := tx.Get(ctx, []any{&there}, selectMemoryExists, t.ID); err != nil || there {
 		return err
 	}
-	if _, found, err := s.held(ctx, t.ID, t.ID); err != nil || found {
+	if _, found, err := s.entryByKeyOrID(ctx, t.ID, t.ID); err != nil || found {
 		return err
 	}
 	_, err := tx.Exec(ctx, insertTombstone, memory, t.ID, t.At)

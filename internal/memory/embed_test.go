@@ -14,7 +14,7 @@ import (
 	"cairn/internal/memory/rules"
 )
 
-// testEmbedder tells animals from machines, by HTTP.
+// testEmbedder distinguishes animals from machines, over HTTP.
 type testEmbedder struct {
 	*httptest.Server
 	mu        sync.Mutex
@@ -66,7 +66,7 @@ func (e *testEmbedder) answer(w http.ResponseWriter, r *http.Request) {
 		out = map[string]any{"embedding": e.vector(body.Prompt)}
 	} else {
 		var data []any
-		for i := range body.Input { // in another order, as the index tells it
+		for i := range body.Input { // in another order, which the index shows
 			at := len(body.Input) - 1 - i
 			data = append(data, map[string]any{"index": at, "embedding": e.vector(body.Input[at])})
 		}
@@ -152,7 +152,7 @@ func TestAnEmbedderThatFailsCostsNoHit(t *testing.T) {
 	wantError(t, "none set", err, 503, CodeSearchUnavailable)
 }
 
-func TestVectorsOfAnotherModelOrDimensionAreMadeAnew(t *testing.T) {
+func TestVectorsOfAnotherModelOrDimensionAreReplaced(t *testing.T) {
 	t.Parallel()
 	d, e := embedded(t, "/v1/embeddings")
 	count := func(model string, bytes int) (n int) {

@@ -184,12 +184,12 @@ func (b *Service) AddEntry(ctx context.Context, c Caller, a NewEntry) (out Added
 		return out, r, err
 	}
 	a.SessionID = session
-	unsound := a.validate()
-	if unsound == nil {
+	invalidArg := a.validate()
+	if invalidArg == nil {
 		a = b.redacted(a)
 	}
 	return mutate(ctx, b, c, call{body: a, shard: shard}, func(ctx context.Context, s *callTx) (step[Added], error) {
-		err := s.openToWrite(ctx, memory, func() error { return firstError(s.c.may(Write), unsound) })
+		err := s.openToWrite(ctx, memory, func() error { return firstError(s.c.may(Write), invalidArg) })
 		return step[Added]{
 			route:   route{"POST", s.path("entries")},
 			earlier: func(n issued) (Added, bool, error) { return s.addedEarlier(ctx, n) },
@@ -384,8 +384,8 @@ func (e *entryRow) added() Added {
 func (s *callTx) addedEarlier(ctx context.Context, n issued) (out Added, found bool, err error) {
 	e, found, err := s.entry(ctx, selectByHub, n.hub)
 	if err == nil && !found {
-		var gone bool
-		if gone, err = s.buried(ctx, n.hub); gone {
+		var deleted bool
+		if deleted, err = s.wasDeleted(ctx, n.hub); deleted {
 			err = failure(fault.NotFound, CodeNotFound, "use a new key for a new entry", "the entry of this idempotency key was deleted")
 		}
 	}

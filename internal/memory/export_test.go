@@ -28,7 +28,7 @@ func (d *desk) exported() (out []Item) {
 	return out
 }
 
-// takeLines imports lines, each of which must be sound.
+// takeLines imports lines, each of which must be valid.
 func (d *desk) takeLines(lines []Item) ImportedMemories {
 	d.Helper()
 	r, refs := d.NewDocuments(), References{}
@@ -129,7 +129,7 @@ func TestADeviceWithTwoUsersKeepsThemApartInAnotherStore(t *testing.T) {
 	}
 }
 
-// What FuzzLines finds sound can be stored, and what is stored is sound.
+// FuzzLines stores lines that are valid, and checks the store.
 func FuzzLines(f *testing.F) {
 	d := newSourceDesk(f)
 	d.add("a <b>")

@@ -149,7 +149,7 @@ func (b *Service) RecreateChange(ctx context.Context, stream Stream) (out []Outg
 		}
 		v, unknown := s.vault(ctx, stream.ID)
 		s.m.MemoryID = stream.ID
-		gone, err := s.buried(ctx, stream.ID)
+		deleted, err := s.wasDeleted(ctx, stream.ID)
 		switch {
 		case err != nil:
 			return err
@@ -163,7 +163,7 @@ func (b *Service) RecreateChange(ctx context.Context, stream Stream) (out []Outg
 				return err
 			}
 			o.Doc, err = json.Marshal(doc)
-		case gone:
+		case deleted:
 			o.Kind, o.Op, o.Key = KindMemory, store.OpDelete, hubKey("DELETE", "restored", stream.ID)
 			o.Doc, err = json.Marshal(keyDoc{o.Key})
 		case unknown == nil:

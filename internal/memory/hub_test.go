@@ -12,7 +12,7 @@ import (
 )
 
 // fakeHub is the least that a hub does, in memory: it keeps keys, gives numbers and
-// times, and answers what it is told to.
+// times, and refuses what it is configured to refuse.
 type fakeHub struct {
 	items   map[string][]Item // by stream
 	keys    map[string]Outcome
@@ -153,7 +153,7 @@ func (d *desk) drain(h *fakeHub) {
 	d.Fatal("the backlog does not end")
 }
 
-// settle gives outcomes to the store as the replicator does.
+// settle stores outcomes as the replicator does.
 func (d *desk) settle(leases []store.Lease, outcomes []Outcome) {
 	d.Helper()
 	var good []Outcome

@@ -117,7 +117,7 @@ func (b *Service) visible(ctx context.Context, in memoryRow, owner string, all [
 		s := &callTx{Service: b, tx: tx, u: user{ID: owner}, m: in}
 		out = nil
 		for _, e := range all {
-			gone, err := s.buried(ctx, e.EntryID)
+			deleted, err := s.wasDeleted(ctx, e.EntryID)
 			if err != nil {
 				return err
 			}
@@ -125,7 +125,7 @@ func (b *Service) visible(ctx context.Context, in memoryRow, owner string, all [
 			if err != nil {
 				return err
 			}
-			if !gone && (!found || row.deleting == 0) {
+			if !deleted && (!found || row.deleting == 0) {
 				out = append(out, e)
 			}
 		}

@@ -176,7 +176,7 @@ func TestTwoDevicesSeeEachOther(t *testing.T) {
 	wantError(t, "own localId", err, 404, CodeCommitted, e.EntryID)
 }
 
-// Two devices write in the same nanosecond before they hear of each other.
+// Two devices write in the same nanosecond, concurrently.
 func TestContextsOfOneNanosecondAreInTheHubsOrderOnEveryDevice(t *testing.T) {
 	t.Parallel()
 	one, two := newDesk(t).joined(), newDesk(t).joined()
@@ -267,7 +267,7 @@ func TestADeletedEntryStaysDeleted(t *testing.T) {
 }
 
 // deleteWith deletes an entry while a replicator runs.
-func deleteWith(t *testing.T, d *desk, h *fakeHub, name string) {
+func deleteWith(t testing.TB, d *desk, h *fakeHub, name string) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {
@@ -313,7 +313,7 @@ func TestADeleteThatTheHubDoesNotConfirmIsWithdrawn(t *testing.T) {
 	want(t, "delete wins", d.texts(), "")
 }
 
-func TestADeleteThatTheHubRefusesTellsItsError(t *testing.T) {
+func TestADeleteThatTheHubRefusesReturnsItsError(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t).joined()
 	h := newHub(d)

@@ -321,9 +321,9 @@ func (s *callTx) missing(ctx context.Context) (findings []string, err error) {
 	memories, err := s.lost(ctx, selectLostMemories)
 	for _, d := range memories {
 		s.m.MemoryID = d.ID
-		if gone, err := s.buried(ctx, d.ID); err != nil {
+		if deleted, err := s.wasDeleted(ctx, d.ID); err != nil {
 			return findings, err
-		} else if !gone {
+		} else if !deleted {
 			lost("memory", d.ID)
 		}
 	}
@@ -364,11 +364,11 @@ func (s *callTx) missingContent(ctx context.Context, d *Item, lost func(what, id
 	case *contextDoc:
 		lost("context", d.ID)
 	case *entryDoc:
-		_, found, err := s.heldOrNumbered(ctx, v.Key, v.EntryID, d.localKey(v))
+		_, found, err := s.entryByAnyName(ctx, v.Key, v.EntryID, d.localKey(v))
 		if err != nil || found {
 			return err
 		}
-		if gone, err := s.buried(ctx, v.EntryID, v.Key); err != nil || gone {
+		if deleted, err := s.wasDeleted(ctx, v.EntryID, v.Key); err != nil || deleted {
 			return err
 		}
 		lost("the entry", d.ID)

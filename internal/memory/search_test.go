@@ -168,7 +168,7 @@ func TestWhoIsNamedAndSpeaksComesFirst(t *testing.T) {
 
 func (e Entry) metadataText() string { return string(e.Metadata) }
 
-func TestAQuestionOfTimeFindsWhatTellsOne(t *testing.T) {
+func TestAQuestionOfTimeFindsATextThatNamesOne(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for _, text := range []string{"the concert was loud", "the concert was yesterday", "was the concert loud?"} {
@@ -209,7 +209,7 @@ func TestInASmallMemoryTheEntryThatHasTheWordsIsFirst(t *testing.T) {
 	}
 }
 
-func TestTheAnswerBesideAQuestionOfTimeIsFirst(t *testing.T) {
+func TestTheAnswerNextToAQuestionOfTimeIsFirst(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.put(NewEntry{RawEntry: "when did you go to Rome?"})
@@ -295,7 +295,7 @@ func TestChangesAndDeletesReachTheIndexInTheirTransaction(t *testing.T) {
 	want(t, "left of a deleted memory", left, 0)
 }
 
-func TestALostIndexIsBuiltAnew(t *testing.T) {
+func TestALostIndexIsRebuilt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	talk := rules.NewID()
@@ -314,12 +314,12 @@ func TestALostIndexIsBuiltAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle 3"}))(t)
-		want(t, "built anew", asJSON(t, after), asJSON(t, before))
+		want(t, "rebuilt", asJSON(t, after), asJSON(t, before))
 	}
 	want(t, "tags too", d.found(SearchArgs{Query: "needle", Tags: map[string]string{"n": "4"}}), "needle 4")
 }
 
-func TestContextsAreToldLatestAndBest(t *testing.T) {
+func TestASearchReturnsTheLatestAndTheBestContext(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	write := func(text string) Document {
@@ -369,7 +369,7 @@ func TestTopKSearchesOrLists(t *testing.T) {
 	want(t, "at most a list's", err == nil && listed.AppliedLimit == 50, true)
 }
 
-func TestCoverageTellsWhatWasPurged(t *testing.T) {
+func TestCoverageShowsWhatWasPurged(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.add("a needle")

@@ -52,7 +52,7 @@ func (s Settings) Check() error {
 		{"memory.purge_chunk", int64(s.PurgeChunk), 1, 1_000_000},
 	} {
 		if n.value < n.least || n.value > n.top {
-			return fault.Newf(fault.Invalid, CodeSetting, "%s is %d, it goes from %d to %d", n.key, n.value, n.least, n.top).
+			return fault.Newf(fault.Invalid, CodeSetting, "%s is %d; it must be from %d to %d", n.key, n.value, n.least, n.top).
 				WithHint("change it in the settings or the environment")
 		}
 	}

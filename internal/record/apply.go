@@ -206,7 +206,8 @@ func (s *callTx) putRow(ctx context.Context, m *sessionState, e *Entry, number i
 	} else if _, err := s.tx.Exec(ctx, updateRecord, append([]any{s.p.Key, number}, columns...)...); err != nil {
 		return err
 	}
-	if !isNew && old.Title == e.Title && old.Summary == e.Summary && old.Body == e.Body {
+	unchanged := !isNew && old.Title == e.Title && old.Summary == e.Summary && old.Body == e.Body
+	if unchanged || s.tx != s.log { // a search of the past makes its index; see indexPast
 		return nil
 	}
 	return s.putWords(ctx, key, &e.Record, isNew)

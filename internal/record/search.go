@@ -79,7 +79,11 @@ func (b *Service) Search(ctx context.Context, a SearchArgs) (out SearchResult, e
 		return out, err
 	}
 	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
-		out.At = s.then
+		if out.At = s.then; s.tx != s.log {
+			if err := s.indexPast(ctx); err != nil {
+				return err
+			}
+		}
 		from, until := []byte{}, behindAll()
 		if a.ParentID != "" {
 			r, err := s.mustFind(ctx, a.ParentID)
@@ -286,4 +290,21 @@ func relevance(score, best float64) float64 {
 		return 1
 	}
 	return math.Round(score/best*1000) / 1000
+}
+
+// indexPast makes the index of words of a store that holds a project as of the past. Only a
+// search needs it, and it takes a third of the time of the rest.
+func (s *callTx) indexPast(ctx context.Context) error {
+	var all []stored
+	err := s.tx.Each(ctx, func(r *sql.Rows) error {
+		one, err := scanRecord(r)
+		all = append(all, one)
+		return err
+	}, selectAllForWords)
+	for i := range all {
+		if err == nil {
+			err = s.putWords(ctx, all[i].key, &all[i].Record, true)
+		}
+	}
+	return err
 }

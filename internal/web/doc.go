@@ -3,9 +3,9 @@
 // renders results of the façade. The listener, internal/httpapi, checks access and all other
 // properties of a request before it asks for a page.
 //
-// The pages work without scripts. Whatever agents wrote is escaped, or rendered by
-// internal/markdown; who got blind copies is not shown (mail G8). Pages that show more than
-// mail are there as JSON, too, with ?format=json.
+// The pages work without scripts. Text from agents is escaped, or rendered by
+// internal/markdown. Recipients of blind copies are not shown (mail G8). Pages that show more
+// than mail are also available as JSON, with ?format=json.
 //
 //	/                                    Today; ?period=24h|7d|30d|visit, ?project=ID
 //	/timeline                            events; ?project, ?type, ?file, ?branch, ?agent, ?day, ?before=SECONDS-ID for older ones
@@ -30,17 +30,17 @@
 //	/login, /logout, /style.css, /app.js
 //	/events                              server-sent events: something has changed
 //
-// A page that is live marks its parts with data-part. Its script asks for the same page again
-// when something has changed, and replaces the parts that differ.
+// A live page marks its parts with data-part. When something has changed, its script fetches
+// the same page again and replaces the parts that differ.
 //
 // {key} is what mail takes as a project_key, path-escaped.
 //
 // # Why: pages
 //
-// web makes pages and httpapi decides who sees them, so there is one check of host,
-// origin and token. A visit is no row: its cookie holds an end and its HMAC under the
-// token. Forms are sent with the referrer policy same-origin, because under no-referrer
-// a browser hides the Origin that is to be compared. Markdown goes through goldmark, whose
+// web renders pages and httpapi decides who sees them, so there is one check of host,
+// origin and token. A login session is not stored: its cookie contains the time of its end and
+// an HMAC of it under the token. Forms are sent with the referrer policy same-origin, because
+// under no-referrer a browser hides the Origin that the server compares. Markdown goes through goldmark, whose
 // tags are compared with a short list; a parser of HTML checks the result in tests. Bars are SVG with positions in
 // percent, because the content policy forbids inline styles. Chromium is driven
 // from a module of its own.

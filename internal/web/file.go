@@ -326,7 +326,7 @@ func (p *filePage) group(text []string, w why.Lines, names map[string][]string, 
 	}
 }
 
-// isBlank reports whether a block has no line with text yet.
+// isBlank reports whether all lines of a block are blank.
 func (b *block) isBlank() bool {
 	return !slices.ContainsFunc(b.Lines, func(l codeLine) bool { return strings.TrimSpace(l.Text) != "" })
 }

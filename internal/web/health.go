@@ -78,7 +78,7 @@ func (s *Site) readReplication(ctx context.Context, p *health) (err error) {
 	return err
 }
 
-// readArchives lists the archives; without a store there are none.
+// readArchives lists the archives, none without a store.
 func (s *Site) readArchives(ctx context.Context, p *health) error {
 	list, err := s.cairn.ArchiveStatus(ctx, cairn.ArchiveArgs{})
 	if f := fault.As(err); err != nil && f.Kind == fault.NotFound {

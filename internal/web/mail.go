@@ -101,7 +101,7 @@ func (s *Site) waits(ctx context.Context, projectID string, id int64) (*mail.Ove
 func (s *Site) acknowledge(r *http.Request, _ Visitor, at place) (Response, error) {
 	id, err := number("message", at.id)
 	if err == nil && r.Method == http.MethodPost {
-		err = s.mail.Write(r.Context(), person(), func(ctx context.Context, o *mail.Service, c mail.Caller) error {
+		err = s.mail.Write(r.Context(), ownerCaller(), func(ctx context.Context, o *mail.Service, c mail.Caller) error {
 			_, err := o.AcknowledgeMessage(ctx, c, at.key, mail.Overseer, id)
 			return err
 		})

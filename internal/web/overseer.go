@@ -84,7 +84,7 @@ func (s *Site) send(ctx context.Context, d draft) (id string, err error) {
 	sum := sha256.Sum256(text)
 	args.IdempotencyKey = "form-" + hex.EncodeToString(sum[:])
 	var sent mail.Sent
-	err = s.mail.Write(ctx, person(), func(ctx context.Context, o *mail.Service, c mail.Caller) (err error) {
+	err = s.mail.Write(ctx, ownerCaller(), func(ctx context.Context, o *mail.Service, c mail.Caller) (err error) {
 		sent, err = o.Overseer(ctx, c, args)
 		return err
 	})

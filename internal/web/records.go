@@ -31,7 +31,7 @@ type recordsPage struct {
 	Others   []record.Other          `json:"conflicts,omitempty"` // versions from elsewhere that no update has followed yet, the newest first
 	Authors  map[string]string       `json:"authors,omitempty"`   // agents by the sessions of the history, as far as known
 	Tick     int64                   `json:"tick"`                // of the project, now
-	Shown    int64                   `json:"-"`                   // the tick that the slider stands at
+	Shown    int64                   `json:"-"`                   // the tick that the slider shows
 }
 
 const (
@@ -224,7 +224,7 @@ func (s *Site) readBranches(ctx context.Context, p *recordsPage, at place, total
 		if below[ref.ID], err = list(record.ListArgs{ParentID: ref.ID}); err != nil {
 			return err
 		}
-		parent := told(ref.ParentID)
+		parent := textOf(ref.ParentID)
 		if siblings := below[parent]; !slices.ContainsFunc(siblings, func(r record.Ref) bool { return r.ID == ref.ID }) {
 			below[parent] = append([]record.Ref{ref}, siblings...)
 		}

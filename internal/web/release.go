@@ -33,7 +33,7 @@ func (s *Site) release(r *http.Request, v Visitor, at place) (Response, error) {
 		a, err := s.releaseForm(r, v, at, "Say why: the holder reads it.")
 		return a, errors.Join(err, fault.New(fault.Invalid, "invalid_argument", "the reason is missing"))
 	}
-	err = s.mail.Write(r.Context(), person(), func(ctx context.Context, o *mail.Service, c mail.Caller) error {
+	err = s.mail.Write(r.Context(), ownerCaller(), func(ctx context.Context, o *mail.Service, c mail.Caller) error {
 		_, err := o.ForceReleaseFileReservation(ctx, c, mail.ForceArgs{ProjectKey: at.key, AgentName: mail.Overseer, ID: id, Note: reason})
 		return err
 	})

@@ -31,7 +31,7 @@ type route struct {
 	pattern string // {} is a name, path-escaped
 	answer  handler
 	post    bool    // a form is sent to it
-	again   handler // shows a form again that was not of this visit, with its text; nil where there is no text to keep
+	again   handler // shows a form of an earlier login session again, with its text; nil if the form has no text
 }
 
 // routes are the addresses of the pages behind sign-in.

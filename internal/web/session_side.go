@@ -18,7 +18,7 @@ const (
 	maxSessionRecords = 20
 )
 
-// side is what stands beside the conversation of a session.
+// side is the column next to the conversation of a session.
 type side struct {
 	Injected     []injectedSection     `json:"injected"`
 	Tokens       int                   `json:"injected_tokens"`
@@ -43,7 +43,7 @@ type sessionRecord struct {
 	Changed bool `json:"changed"` // else only loaded
 }
 
-// readSide collects what cairn told the session, and its mail and records.
+// readSide collects what cairn injected into the session, and its mail and records.
 func (s *Site) readSide(ctx context.Context, a observation.Activity) (out side, err error) {
 	j, err := s.cairn.Observations(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func columns(x *axis, turns []turn) []column {
 	return out
 }
 
-// sectionName is the name of a section of what agents are told, for people.
+// sectionName is the name of a section of injected texts, for people.
 func sectionName(section string) string {
 	names := map[string]string{
 		"digest": "last session", "intents": "recent intents", "local": "recent here", "likely": "likely files", "cross": "other projects",

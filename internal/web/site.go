@@ -30,7 +30,7 @@ import (
 //go:embed pages
 var files embed.FS
 
-// Site makes pages. Any number of goroutines may use one.
+// Site renders pages. It is safe for concurrent use.
 type Site struct {
 	cairn   *cairn.Cairn
 	mail    cairn.Mail
@@ -46,7 +46,7 @@ type Site struct {
 	counted   atomic.Pointer[waiting]                             // the last count for the bar
 }
 
-// Config says what pages are made of.
+// Config are the sources of pages.
 type Config struct {
 	Cairn   *cairn.Cairn
 	Version string                                              // of the program
@@ -65,7 +65,7 @@ type ToolsetCost struct {
 	LeanTokens int    `json:"lean_tokens"`
 }
 
-// New makes the pages over a store.
+// New returns the pages of a store.
 func New(c Config) *Site {
 	if c.Toolsets == nil {
 		c.Toolsets = func() ([]ToolsetCost, error) { return nil, nil }
@@ -87,8 +87,8 @@ type measured struct {
 	At    int64                   `json:"at"`
 }
 
-// measureEvery is how many seconds a count is shown before the store is counted again, which
-// takes a fifth of a second for a million events.
+// measureEvery is for how many seconds a count is shown. Counting takes a fifth of a second for
+// a million events.
 const measureEvery = 60
 
 // measures counts what the store holds, at most once a minute.
@@ -129,10 +129,10 @@ type Response struct {
 	Cookie *http.Cookie // to be set, nil for none
 }
 
-// Answer makes the page at the address of a request that has passed all checks. With
-// an error Body may hold a page that tells of it.
+// Answer renders the page at the address of a request that has passed all checks. With
+// an error, Body may hold a page that reports it.
 //
-// Errors: fault.NotFound, code not_found, where there is no page; those of mail.
+// Errors: fault.NotFound, code not_found, for an address without a page; those of mail.
 func (s *Site) Answer(r *http.Request, v Visitor) (Response, error) {
 	at, ok := find(r.URL.EscapedPath())
 	if !ok {
@@ -156,18 +156,18 @@ func (s *Site) Script() (Response, error) {
 	return Response{Type: "text/javascript; charset=utf-8", Body: text}, err
 }
 
-// SignIn is the page that asks for the token; problem says what was wrong with the
-// one before, next where to go then.
+// SignIn renders the page that asks for the token. problem says what was wrong with the
+// token before, "" for nothing. next is the address to go to afterwards.
 func (s *Site) SignIn(next, problem string) (Response, error) {
 	return s.form("login", "Sign in", Visitor{}, struct{ Next, Problem string }{next, problem})
 }
 
-// SignOut is the page that asks whether to sign out.
+// SignOut renders the page that asks whether to sign out.
 func (s *Site) SignOut(v Visitor) (Response, error) {
 	return s.form("logout", "Sign out", v, nil)
 }
 
-// Problem is the page that tells of an error.
+// Problem renders the page that reports an error.
 func (s *Site) Problem(v Visitor, status int, message, hint string) (Response, error) {
 	a, err := s.page("problem", http.StatusText(status), v, struct{ Message, Hint string }{message, hint})
 	a.Status = status
@@ -214,7 +214,7 @@ type Section struct {
 // Is reports whether a page belongs to the section.
 func (s Section) Is(template string) bool { return slices.Contains(s.templates, template) }
 
-// show makes a page of what it shows, or the same as JSON with ?format=json.
+// show renders a page, or its content as JSON with ?format=json.
 func (s *Site) show(r *http.Request, v Visitor, name, title string, content any) (Response, error) {
 	if r.URL.Query().Get("format") == "json" {
 		text, err := json.MarshalIndent(content, "", "  ")
@@ -226,7 +226,7 @@ func (s *Site) show(r *http.Request, v Visitor, name, title string, content any)
 	})
 }
 
-// isLive reports whether what a page shows changes while it is looked at.
+// isLive reports whether a page updates while it is open.
 func isLive(content any) bool {
 	p, ok := content.(interface{ live() bool })
 	return ok && p.live()
@@ -261,11 +261,11 @@ func parse() (*template.Template, error) {
 		"under": func(key string, rest ...any) string {
 			texts := make([]string, len(rest))
 			for i, r := range rest {
-				texts[i] = told(r)
+				texts[i] = textOf(r)
 			}
 			return under(key, texts...)
 		},
-		"line": func(v any) string { return markdown.Visible(told(v)) },
+		"line": func(v any) string { return markdown.Visible(textOf(v)) },
 		"markdown": func(text string) template.HTML {
 			return template.HTML(texts.HTML(text)) // which has no active content
 		},
@@ -295,7 +295,7 @@ func parse() (*template.Template, error) {
 		"path":       middle,
 		"param":      url.QueryEscape,
 		"unix":       func(t time.Time) int64 { return t.Unix() },
-		"deref":      told,
+		"deref":      textOf,
 		"reason":     reasonOf,
 		"section":    sectionName,
 		"trigger":    triggerName,
@@ -319,8 +319,8 @@ func parse() (*template.Template, error) {
 	}).ParseFS(files, "pages/*.html")
 }
 
-// told is a value of a page as text; nothing for nil.
-func told(v any) string {
+// textOf returns a value of a page as text, "" for nil.
+func textOf(v any) string {
 	switch v := v.(type) {
 	case *string:
 		if v == nil {
@@ -349,20 +349,19 @@ func size(n *int64) string {
 	return strconv.FormatFloat(float64(*n)/(1<<20), 'f', 1, 64) + " MiB"
 }
 
-// person is the caller that the one before the browser is: the owner of the store,
-// in no session.
-func person() mail.Caller { return mail.Caller{Owner: true, Ancestors: []project.Process{}} }
+// ownerCaller returns the caller for page requests: the store's owner, without a session.
+func ownerCaller() mail.Caller { return mail.Caller{Owner: true, Ancestors: []project.Process{}} }
 
-// ask reads from the mail.
+// ask runs a read of mail.
 func ask[T any](ctx context.Context, s *Site, read func(context.Context, *mail.Service, mail.Caller) (T, error)) (out T, err error) {
-	err = s.mail.Read(ctx, person(), func(ctx context.Context, o *mail.Service, c mail.Caller) error {
+	err = s.mail.Read(ctx, ownerCaller(), func(ctx context.Context, o *mail.Service, c mail.Caller) error {
 		out, err = read(ctx, o, c)
 		return err
 	})
 	return out, err
 }
 
-// number reads a number of an address; whatever is none is there for nobody.
+// number parses a decimal id from the URL. Any other text is reported as not found.
 func number(what, text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || strconv.FormatInt(n, 10) != text {
@@ -385,7 +384,7 @@ func initials(name string) string {
 	return string(out)
 }
 
-// middle shortens a path to n characters by what stands in its middle.
+// middle shortens a path to n characters by cutting its middle.
 func middle(n int, path string) string {
 	runes := []rune(path)
 	if len(runes) <= n {

@@ -15,7 +15,7 @@ const (
 	refreshHeader = "Cairn-Refresh" // header of requests by which a page brings itself up to date
 )
 
-// lastVisit tells when the visit before the present one ended, in Unix seconds, as this browser
+// lastVisit returns when the visit before the present one ended, in Unix seconds, as this browser
 // remembers it; 0 if it was never here. The cookie is to be set with the answer; it is nil for
 // a request by which a page refreshes itself, which is no look of a person.
 func lastVisit(r *http.Request, now int64) (ended int64, c *http.Cookie) {

@@ -11,7 +11,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// worth is what agents were told in a period and whether they used it, and what the store takes.
+// worth is what cairn injected in a period, what agents used of it, and what the store takes.
 type worth struct {
 	choice
 	Days     int                     `json:"days"`
@@ -50,7 +50,7 @@ type secretRow struct {
 	Width float64 `json:"-"`
 }
 
-// worthOf is a section as bars: what was told and, of it, what was used.
+// worthOf is a section as bars: the injected tokens and, within them, the used ones.
 type worthOf struct {
 	observation.SectionStats
 	Told, UsedWidth float64 // in percent of the largest section
@@ -238,7 +238,7 @@ func (p *worth) countKinds() {
 	slices.SortStableFunc(p.Kinds, func(a, b kindRows) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Kind, b.Kind)) })
 }
 
-// UsedShare is the share of the tokens told on all days that was used, in percent.
+// UsedShare is the share of the injected tokens that was used, in percent.
 func (p *worth) UsedShare() int { return usedShare(p.ByDay) }
 
 func usedShare(days []observation.LedgerDay) int {
@@ -252,7 +252,7 @@ func usedShare(days []observation.LedgerDay) int {
 	return 100 * used / told
 }
 
-// triggerName says for people when a section is told.
+// triggerName says when a section is injected, for people.
 func triggerName(trigger string) string {
 	return cmp.Or(map[string]string{"session_start": "session start", "prompt": "with a prompt", "tool": "before a tool"}[trigger], trigger)
 }

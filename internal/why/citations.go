@@ -11,10 +11,9 @@ import (
 	"cairn/internal/record"
 )
 
-// workingTree is the folder against which the records of a caller's project are
-// read: the worktree of the working directory if it is that project's, else the
-// project's own root; ok is false where there is none on this machine, and in
-// home directories.
+// workingTree returns the folder with which the records of a caller's project are compared: the
+// worktree of the working directory if it belongs to that project, else the project's own
+// root. ok is false if this machine has no such folder, and in home directories.
 func (s *Service) workingTree(ctx context.Context, caller record.Caller) (t citation.Tree, ok bool, err error) {
 	name := caller.ProjectID
 	if name == "" {
@@ -48,12 +47,11 @@ func (s *Service) workingTree(ctx context.Context, caller record.Caller) (t cita
 	return t, ok, nil
 }
 
-// Cite keeps what the body of a record cites, as the working tree has it now; old
-// is the record before, zero for a new one (contract records §4.2). Without a
-// working tree the citations are kept without a hash. A citation that the record
-// has already keeps the text it was made for, as long as that is found, or as long
-// as the line of the body that holds it is the same: editing other parts of a
-// record neither hides that a citation has drifted nor makes it mean other code.
+// Cite returns what the body of a record cites, with hashes of the cited text in the working
+// tree (contract records §4.2). old is the record before, zero for a new one. Without a working
+// tree the citations have no hash. A citation that old has keeps its hash as long as its text
+// is found or its line of the body is unchanged. So editing other parts of a record neither
+// hides a drift nor makes the citation mean other code.
 func (s *Service) Cite(ctx context.Context, caller record.Caller, body string, old record.Record) ([]record.Cited, error) {
 	if len(body) > maxCiting {
 		return nil, nil // refused as a body anyway
@@ -95,7 +93,7 @@ func (s *Service) Cite(ctx context.Context, caller record.Caller, body string, o
 // maxCiting is how many bytes a body may have.
 const maxCiting = 1 << 20
 
-// inEqualLines reports whether a citation stands in a line that both bodies have.
+// inEqualLines reports whether a citation is in a line that both bodies have.
 func inEqualLines(old, body string, c citation.Citation) bool {
 	lines := map[string]bool{}
 	for l := range strings.SplitSeq(old, "\n") {
@@ -109,7 +107,7 @@ func inEqualLines(old, body string, c citation.Citation) bool {
 	return false
 }
 
-// readCited are a record's citations; what cannot be read cites nothing.
+// readCited parses a record's citations. An invalid one is empty.
 func readCited(list []record.Cited) []citation.Cited {
 	out := make([]citation.Cited, len(list))
 	for i, c := range list {
@@ -155,10 +153,9 @@ func (s *Shown) Bundle(b *record.Bundle) {
 	s.Refs(b.Grandchildren)
 }
 
-// Judge tells of everything shown which of its citations have drifted from the
-// working tree of the caller's project. Where there is none, nothing is said of
-// them, nor of those of the past (at is not ""), whose tree is gone. Errors: those of the
-// store and the end of ctx.
+// Judge marks the citations of all shown records that have drifted from the working tree of
+// the caller's project. Without a working tree, and for records of the past (at is not ""),
+// whose tree is gone, it marks nothing. Errors: those of the store and the end of ctx.
 func (s *Service) Judge(ctx context.Context, caller record.Caller, at string, all Shown) (err error) {
 	if !all.cites() {
 		return nil

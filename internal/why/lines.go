@@ -26,7 +26,7 @@ type Lines struct {
 	Origins []Origin  `json:"origins"` // each once
 	Of      []int     `json:"of"`      // for each line that is meant the index of its origin; -1 for a blank line
 	Cited   []Citing  `json:"cited"`   // by records, anywhere in the file
-	Missing []Missing `json:"missing"` // what is known of no line
+	Missing []Missing `json:"missing"` // links that are not known for any line
 }
 
 // Origin is where lines come from, as much of it as is known.
@@ -129,7 +129,7 @@ func (q *linesQuestion) of(c *Commit) question {
 	return one
 }
 
-// originKey tells lines with the same origin.
+// originKey identifies lines with the same origin.
 type originKey struct {
 	hash  string
 	row   int64

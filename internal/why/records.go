@@ -16,7 +16,7 @@ type Record struct {
 	Because []string `json:"because"` // cites …, named in commit …, changed or active in session …
 }
 
-// maxRecords is how many records are told, those that cite the code first.
+// maxRecords is how many records are listed, those that cite the code first.
 const maxRecords = 20
 
 // findRecords adds the records that cite the line or file, that commits name, and
@@ -95,8 +95,8 @@ func (l *recordList) add(ctx context.Context, id, because string) error {
 	return nil
 }
 
-// citing adds the records whose bodies cite the line, where it stands now, or, of
-// a whole file, any of it.
+// citing adds the records whose bodies cite the line, by its number today. For a whole file
+// it adds the records that cite any part of it.
 func (q *question) citing(ctx context.Context, found *recordList, tree citation.Tree, known bool) error {
 	if q.file.rel == "" {
 		return nil
@@ -132,8 +132,8 @@ func (q *question) citing(ctx context.Context, found *recordList, tree citation.
 	return nil
 }
 
-// covers reports whether a citation means a line of today's file. A drifted one is
-// about what stood at its lines.
+// covers reports whether a citation means a line of today's file. A drifted citation means the
+// lines that it was made for.
 func covers(c record.Citation, line int) bool {
 	lines := c.Lines
 	if c.NowAt != "" {

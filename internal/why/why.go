@@ -30,12 +30,12 @@ import (
 // Service answers questions about one store and one working directory. Its methods write
 // nothing.
 type Service struct {
-	Store   *store.Store         // nil while there is none
+	Store   *store.Store         // nil before there is one
 	Journal *observation.Service // over the store
-	Records *record.Service      // over the store, nil while there is none
+	Records *record.Service      // over the store, nil before there is one
 	Filter  *redact.Filter
 	Place   project.Location // of the working directory
-	Cwd     string           // the working directory, "" if there is none to speak of
+	Cwd     string           // the working directory, "" if it is unknown
 	Home    string           // the user's home directory, "" if unknown
 }
 
@@ -142,7 +142,7 @@ const (
 	maxCommits  = 10
 	maxSessions = 10
 	maxEdits    = 200
-	// maxLastEdits is how many sessions are told of a line whose commit is unknown.
+	// maxLastEdits is how many sessions are listed for a line whose commit is unknown.
 	maxLastEdits = 3
 )
 
@@ -382,7 +382,7 @@ func sessionOf(o observation.Origin, via string) Session {
 	return s
 }
 
-// edited adds the session's edit of the file; its prompt tells more than that of
+// edited adds the session's edit of the file. Its prompt says more than the prompt of
 // the commit.
 func (s *Session) edited(o observation.Origin) {
 	s.Edit = &Row{ID: o.ObservationID, Timestamp: atSecond(o.Timestamp)}
