@@ -15,9 +15,9 @@ func TestHotStatementsSearchByAnIndexAndDoNotSort(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	// Sorting by the last terms alone sorts what ties in those before, and no more.
-	whole := regexp.MustCompile(`^(SCAN (e|s|m|c|memory_\w+|memories|changes)\b|USE TEMP B-TREE FOR (ORDER|GROUP|DISTINCT))`)
+	whole := regexp.MustCompile(`^(SCAN (e|s|m|c|f|p|memory_\w+|memories|changes)\b|USE TEMP B-TREE FOR (ORDER|GROUP|DISTINCT))`)
 	for name, query := range map[string]string{
-		"ready streams": selectReady, "next due": selectNextDue, "to be sent": selectToSend, "inflight": selectInflight, "newest": selectNewest,
+		"ready streams": selectReady, "failing streams": selectFailing, "next due": selectNextDue, "delayed": selectDelayed, "to be sent": selectToSend, "inflight": selectInflight, "newest": selectNewest,
 		"oldest": selectOldest, "by key": selectByHub, "by id": selectByID, "by row": selectByRow, "memory": selectMemory,
 		"context": selectNewestContext, "answer": selectAnswer, "pending": anyUnsettled, "own put": selectOwnPut,
 	} {
