@@ -17,7 +17,7 @@ import (
 type PurgedMail struct {
 	mail.PurgeResult
 	Backups  int            `json:"backups"`  // copies of the store
-	Behind   []store.Behind `json:"behind"`   // followers that do not know of it yet
+	Behind   []store.LaggingFollower `json:"behind"`   // followers that do not know of it yet
 	Archives []string       `json:"archives"` // folders whose Git history keeps the files until it is rewritten
 }
 
@@ -28,7 +28,7 @@ type PurgedMail struct {
 // Errors: those of mail's Purge, NotFound with store.CodeMissing; those of clearing
 // the disk and of the archives, after which PurgedMail reports what is gone.
 func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done PurgedMail, err error) {
-	done = PurgedMail{PurgeResult: mail.PurgeResult{Projects: []string{}}, Behind: []store.Behind{}, Archives: []string{}}
+	done = PurgedMail{PurgeResult: mail.PurgeResult{Projects: []string{}}, Behind: []store.LaggingFollower{}, Archives: []string{}}
 	s, err := c.opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
@@ -45,7 +45,7 @@ func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done PurgedMai
 	if !c.isUnarchived(s) {
 		err = errors.Join(err, c.buryFiles(ctx, &done))
 	}
-	behind, berr := s.Behind(ctx, done.Seq, done.Projects...)
+	behind, berr := s.LaggingFollowers(ctx, done.Seq, done.Projects...)
 	done.Behind = append(done.Behind, behind...)
 	return done, errors.Join(err, berr)
 }

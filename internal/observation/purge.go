@@ -36,13 +36,13 @@ type PurgeArgs struct {
 
 // PurgeResult is what a purge forgot, or would forget.
 type PurgeResult struct {
-	Rows     int            `json:"rows"`
-	Counts   []PurgeCount   `json:"counts"`   // by project and type
-	Prompts  int            `json:"prompts"`  // of the rows, those that were prompts and answers
-	Sessions int            `json:"sessions"` // that held nothing any more
-	Ledger   int            `json:"ledger"`   // entries of what sessions were told
-	Backups  int            `json:"backups"`  // automatic copies of the store
-	Behind   []store.Behind `json:"behind"`   // followers that do not know of it yet
+	Rows     int                     `json:"rows"`
+	Counts   []PurgeCount            `json:"counts"`   // by project and type
+	Prompts  int                     `json:"prompts"`  // of the rows, those that were prompts and answers
+	Sessions int                     `json:"sessions"` // that held nothing any more
+	Ledger   int                     `json:"ledger"`   // entries of what sessions were told
+	Backups  int                     `json:"backups"`  // automatic copies of the store
+	Behind   []store.LaggingFollower `json:"behind"`   // followers that do not know of it yet
 }
 
 // PurgeCount is how many rows of one project and type match.
@@ -87,7 +87,7 @@ WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last
 // between it has forgotten a part; repeating it then comes to the same end. After
 // CodeHeld and other errors PurgeResult still reports what is gone.
 func (j *Service) Purge(ctx context.Context, a PurgeArgs) (PurgeResult, error) {
-	done := PurgeResult{Counts: []PurgeCount{}, Behind: []store.Behind{}}
+	done := PurgeResult{Counts: []PurgeCount{}, Behind: []store.LaggingFollower{}}
 	p := purging{PurgeArgs: a, journal: j, done: &done}
 	if err := p.check(); err != nil {
 		return done, err
@@ -105,7 +105,7 @@ func (j *Service) Purge(ctx context.Context, a PurgeArgs) (PurgeResult, error) {
 	if err != nil {
 		return done, err
 	}
-	behind, err := j.store.Behind(ctx, p.seq)
+	behind, err := j.store.LaggingFollowers(ctx, p.seq)
 	done.Behind = append(done.Behind, behind...)
 	return done, err
 }

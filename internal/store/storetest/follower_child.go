@@ -10,7 +10,7 @@ import (
 	"cairn/internal/store"
 )
 
-// What a child of RunFollower is told by its environment.
+// Environment variables of a child of RunFollower.
 const (
 	roleVar = "CAIRN_FOLLOWER_CHILD"
 	pathVar = "CAIRN_FOLLOWER_STORE"
@@ -56,8 +56,8 @@ func runFollowerChild(t *testing.T, subject Subject, role string) {
 	}
 }
 
-// dying makes a follower die when its first batch or turn is done, before that is known
-// to whoever called it.
+// dying makes a follower die when its first batch or run is done, before the caller
+// knows.
 func dying(f store.Follower) store.Follower {
 	if f.Lanes != nil {
 		turn := f.Lanes.Turn
