@@ -115,7 +115,7 @@ func splitExports(paths []string) (exports, others []string) {
 
 func (c *Cairn) exportImporter(s *store.Store, a ImportArgs) copies.Importer {
 	return copies.Importer{
-		Store: s, Journal: c.over(s), Memories: memory.New(s, c.settings.work.bookConfig(c.journal.Filter)), Filter: c.journal.Filter, Archive: mailArchive(),
+		Store: s, Observations: c.over(s), Memories: memory.New(s, c.settings.work.bookConfig(c.journal.Filter)), Filter: c.journal.Filter, Archive: mailArchive(),
 		IncludePurged: a.IncludePurged, Merge: a.Merge, Progress: a.LineProgress,
 	}
 }

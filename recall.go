@@ -21,7 +21,7 @@ func (c *Cairn) Recall(ctx context.Context, a recall.Args) (recall.Answer, error
 		return recall.Answer{}, err
 	}
 	a.Near = near
-	r := recall.Service{Journal: c.over(s), Place: c.place}
+	r := recall.Service{Observations: c.over(s), Place: c.place}
 	if s != nil {
 		// Memories of its own: these pull nothing from a hub.
 		r.Memories = memory.New(s, c.settings.work.bookConfig(c.journal.Filter))

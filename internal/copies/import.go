@@ -51,7 +51,7 @@ func IsExport(path string) bool {
 // Importer imports exports into a store.
 type Importer struct {
 	Store    *store.Store
-	Journal  *observation.Service
+	Observations  *observation.Service
 	Memories *memory.Service
 	Filter   *redact.Filter // the current redaction rules
 	Archive  mail.Archive
@@ -91,7 +91,7 @@ func (i Importer) Import(ctx context.Context, path string) (Imported, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return r.report, err
 	}
-	if r.rows, err = i.Journal.ExportImporter(ctx, r.id, r.highest, i.IncludePurged); err != nil {
+	if r.rows, err = i.Observations.ExportImporter(ctx, r.id, r.highest, i.IncludePurged); err != nil {
 		return r.report, err
 	}
 	err = r.take(ctx, file)

@@ -25,7 +25,7 @@ func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 	}
 	out.Note = r.note
 	if len(words.Identifiers(r.args.Query+" "+r.args.Words)) == 0 {
-		_, err := r.Journal.Search(ctx, observation.SearchArgs{Query: r.args.Query, Limit: 1})
+		_, err := r.Observations.Search(ctx, observation.SearchArgs{Query: r.args.Query, Limit: 1})
 		return out, err
 	}
 	r.args.Progress("searching " + PartObservations)
@@ -33,11 +33,11 @@ func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 		Query: r.args.Query, Words: r.args.Words, Scope: observation.Scope{Project: r.args.Project},
 		Limit: min(3*r.args.Limit, maxResults), Items: maxItems, Session: r.args.Asker,
 	}
-	found, err := r.Journal.Recall(ctx, q)
+	found, err := r.Observations.Recall(ctx, q)
 	if err == nil && found.Matched != observation.MatchedWords && q.Session != "" {
 		q.Session = ""
 		var own observation.Recalled
-		if own, err = r.Journal.Recall(ctx, q); own.Matched == observation.MatchedWords {
+		if own, err = r.Observations.Recall(ctx, q); own.Matched == observation.MatchedWords {
 			found = own
 		}
 	}
@@ -77,7 +77,7 @@ func (r *search) exact(ctx context.Context, out *Answer) error {
 	if err != nil {
 		return err
 	}
-	hits, err := r.Journal.Find(ctx, observation.FindArgs{SearchArgs: observation.SearchArgs{
+	hits, err := r.Observations.Find(ctx, observation.FindArgs{SearchArgs: observation.SearchArgs{
 		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: maxRows,
 	}})
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *search) exact(ctx context.Context, out *Answer) error {
 	for _, s := range sessions {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return id == s.SessionID })
 	}
-	found, err := r.Journal.DescribeSessions(ctx, ids[:min(len(ids), r.args.Limit-len(sessions))])
+	found, err := r.Observations.DescribeSessions(ctx, ids[:min(len(ids), r.args.Limit-len(sessions))])
 	for i := range found {
 		found[i].Items = rows[found[i].SessionID]
 	}
@@ -109,7 +109,7 @@ func (r *search) exact(ctx context.Context, out *Answer) error {
 
 // printed returns the sessions that printed a line of the query.
 func (r *search) printed(ctx context.Context) ([]observation.RecalledSession, error) {
-	found, err := r.Journal.Recall(ctx, observation.RecallArgs{
+	found, err := r.Observations.Recall(ctx, observation.RecallArgs{
 		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: r.args.Limit, Items: maxItems, Session: r.args.Asker,
 	})
 	return slices.DeleteFunc(found.Sessions, func(s observation.RecalledSession) bool { return !s.Printed }), err
@@ -163,7 +163,7 @@ func (r *search) addSessions(ctx context.Context, out *Answer, hits []partHit) e
 		}
 	}
 	if len(ids) > 0 {
-		sessions, err := r.Journal.DescribeSessions(ctx, ids)
+		sessions, err := r.Observations.DescribeSessions(ctx, ids)
 		if err != nil {
 			return err
 		}
