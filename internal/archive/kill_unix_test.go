@@ -32,7 +32,7 @@ func TestWhateverIsKilledEveryAcknowledgedCommitStays(t *testing.T) {
 				last = hash
 			}
 		}
-		a.isIntact()                           // whatever still ends
+		a.isIntact()                        // whatever still ends
 		for _, lock := range a.gitLocks() { // a minute later, if git itself was killed
 			if !a.owned(lock) {
 				_ = os.Chtimes(lock, time.Time{}, time.Now().Add(-staleAfter))

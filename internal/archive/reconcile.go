@@ -28,13 +28,13 @@ type Counted struct {
 // orphaned, duplicated, uncommitted or set aside.
 type Checked struct {
 	Consistent  bool
-	Missing     []Finding          // no file
+	Missing     []Finding          // missing files
 	Mismatched  []Finding          // files with other content
 	Orphans     []Finding          // files without an entity
 	Duplicates  []Finding          // files that claim to be the same entity as another
 	Uncommitted int                // correct files that are not in main
 	Pending     int                // entities changed after the last commit, which were not compared
-	SetAside    []FailedChange            // changes that cannot be archived
+	SetAside    []FailedChange     // changes that cannot be archived
 	Entities    map[string]Counted // by kind
 	Projects    []Status           // the compared projects
 }

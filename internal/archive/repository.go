@@ -42,11 +42,11 @@ type Repository struct {
 	git   git
 	pause func(context.Context, time.Duration) error // between attempts
 
-	mu    sync.Mutex // commits, and the fields below
-	last  string     // the last value of main set or read here; "" before the first
-	look  *gitProcess      // git cat-file --batch, which also reads main
-	build *gitProcess      // git fast-import
-	swap  *gitProcess      // git update-ref --stdin
+	mu    sync.Mutex  // commits, and the fields below
+	last  string      // the last value of main set or read here; "" before the first
+	look  *gitProcess // git cat-file --batch, which also reads main
+	build *gitProcess // git fast-import
+	swap  *gitProcess // git update-ref --stdin
 
 	repacking sync.Mutex // and the fields below
 	replaced  []string   // packs whose objects are all in other packs too

@@ -9,14 +9,14 @@ import (
 
 // Status is the progress of a project's archive.
 type Status struct {
-	Project   string  `json:"project"`
-	Folder    string  `json:"folder"`
-	Written   int64   `json:"written_seq"`     // files are written up to here by this process; Committed for other processes
-	Committed int64   `json:"committed_seq"`   // main contains everything up to here
-	Head      string  `json:"head"`            // the last acknowledged commit, "" for none
-	Lag       int64   `json:"lag"`             // changes after Committed
-	Unwritten int64   `json:"unwritten"`       // changes after Written
-	Since     int64   `json:"since,omitempty"` // time of the first change after Committed, in Unix nanoseconds
+	Project   string         `json:"project"`
+	Folder    string         `json:"folder"`
+	Written   int64          `json:"written_seq"`     // files are written up to here by this process; Committed for other processes
+	Committed int64          `json:"committed_seq"`   // main contains everything up to here
+	Head      string         `json:"head"`            // the last acknowledged commit, "" for none
+	Lag       int64          `json:"lag"`             // changes after Committed
+	Unwritten int64          `json:"unwritten"`       // changes after Written
+	Since     int64          `json:"since,omitempty"` // time of the first change after Committed, in Unix nanoseconds
 	Aside     []FailedChange `json:"aside"`
 }
 

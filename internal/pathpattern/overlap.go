@@ -113,7 +113,7 @@ func tokensMeet(a, b []token, meet func(a, b []token) bool) bool {
 	return false
 }
 
-// intersects reports whether a word belongs to both sequences, in which a star stands for
+// intersects reports whether a word belongs to both sequences, in which a star matches
 // any number of letters and any other element for one of its own letters, of which it has
 // at least one. meet reports whether two sequences of equal length without stars have a
 // letter in common at every place. It is called at most once for each pair of places.

@@ -57,14 +57,14 @@ type Document struct {
 // Validate returns a human-readable error if a document is invalid, independent of other
 // documents, else nil.
 func (d *Document) Validate() error {
-	sound := d.Exported
+	c := d.Exported
 	if d.Doc == nil {
 		if hash, err := hex.DecodeString(d.DocSHA256); err != nil || len(hash) != 0 && len(hash) != 32 || d.Tick < 0 {
 			return errors.New("its hash or its tick is not valid")
 		}
-		sound.Doc = json.RawMessage("{}")
+		c.Doc = json.RawMessage("{}")
 	}
-	return sound.Check()
+	return c.Check()
 }
 
 // Check returns a human-readable error if a change from an export is invalid, independent

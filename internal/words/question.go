@@ -102,8 +102,8 @@ type questionReader struct {
 	text string
 	seen map[string]bool
 
-	at   int    // end of the last word
-	last string // the last word of the sentence, in lower case; "" at its start
+	at       int    // end of the last word
+	last     string // the last word of the sentence, in lower case; "" at its start
 	pairable string // the last word if it can form a pair with the next
 }
 
