@@ -50,11 +50,11 @@ func IsExport(path string) bool {
 
 // Importer imports exports into a store.
 type Importer struct {
-	Store    *store.Store
-	Observations  *observation.Service
-	Memories *memory.Service
-	Filter   *redact.Filter // the current redaction rules
-	Archive  mail.Archive
+	Store        *store.Store
+	Observations *observation.Service
+	Memories     *memory.Service
+	Filter       *redact.Filter // the current redaction rules
+	Archive      mail.Archive
 
 	IncludePurged bool // also import what was purged here
 	Merge         bool // add records of another history after the existing ones

@@ -56,8 +56,8 @@ func (r Repository) Blame(ctx context.Context, path string, line int) (Blame, er
 	return readBlame(out)
 }
 
-// readBlame parses the porcelain output for one line: a head line with the commit and the
-// line number there, then one property per line, then the text.
+// readBlame parses the porcelain output for one line. It begins with the commit and the
+// line number there. One property per line follows, then the text.
 func readBlame(out []byte) (Blame, error) {
 	head, rest, _ := strings.Cut(string(out), "\n")
 	fields := strings.Fields(head)

@@ -135,8 +135,8 @@ func (r *search) correct(corrected map[string]string) {
 }
 
 // nearFirst prefers sessions of the project in which the question is asked, and keeps at
-// most Limit of them. A rise of the scores in the list ends a group of sessions that come
-// first for another reason, such as a requested time or a pasted line. These stay first.
+// most Limit of them. If the scores rise in the list, the sessions before come first for
+// another reason, such as a requested time or a pasted line. These stay first.
 func (r *search) nearFirst(sessions []observation.RecalledSession) []observation.RecalledSession {
 	score := func(s observation.RecalledSession) float64 {
 		if s.Project == r.args.Near {

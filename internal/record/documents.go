@@ -46,10 +46,10 @@ type Document struct {
 	DocSHA256 string // hash in hex of a forgotten document; Doc is nil then
 	Tick      int64  // tick of a forgotten document, 0 for none
 
-	// Origin and Place identify the change where it was made: the name of a history, such
-	// as the device's incarnation, and the position there, from 1 and without gaps. A
-	// change needs all changes before it. Without a place it is the next change of its
-	// history.
+	// Origin and Place identify the change where it was made. Origin is the name of a
+	// history, such as the device's incarnation. Place is the position there, from 1 and
+	// without gaps. A change needs all changes before it. Without a place it is the next
+	// change of its history.
 	Origin string
 	Place  int64
 }
