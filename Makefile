@@ -15,13 +15,16 @@ export CGO_ENABLED ?= 1
 export CGO_CFLAGS ?= -O2 -g -DSQLITE_DEFAULT_MEMSTATUS=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check browser agents bench pictures soak conformance lint clean
+.PHONY: help build man demo test check browser agents bench pictures soak conformance lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## static programs with the fast driver: bin/cairn and, for hooks, bin/cairn-hook
 	go build -tags $(RELEASE) -trimpath -ldflags '-s -w -X main.version=$(VERSION) $(STATIC)' -o bin/ ./cmd/cairn ./cmd/cairn-hook
+
+man: ## a man page for every command, in bin/man: MANPATH=bin/man: man cairn-recall
+	go run -C bench -tags $(TAGS) ./man $(CURDIR)/bin/man/man1
 
 demo: build ## the main job on invented sessions (ARGS=--mine: on a copy of your own, ARGS=--pages: then in the browser)
 	@go run -C bench ./demo --cairn $(CURDIR)/bin/cairn $(ARGS)

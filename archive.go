@@ -25,7 +25,7 @@ type archiveSettings struct {
 	Shards           *int  `toml:"shards"`
 	ProbeMessages    *int  `toml:"probe_messages"`
 	StaleLockSeconds *int  `toml:"stale_lock_seconds"`
-	OfEncrypted      *bool `toml:"of_encrypted"` // an encrypted store is archived too, in plain text
+	OfEncrypted      *bool `toml:"of_encrypted"` // also archive an encrypted store, in plain text
 }
 
 // diskSettings are the keys of disk, in MiB.
@@ -35,7 +35,7 @@ type diskSettings struct {
 	FatalMB    *int `toml:"fatal_mb"`
 }
 
-// space is what must be free. What is set to 0 is never short.
+// space returns the required free disk space. A limit of 0 is never reached.
 func (s *diskSettings) space() archive.Space {
 	number := func(v *int) int64 {
 		switch {
@@ -49,13 +49,13 @@ func (s *diskSettings) space() archive.Space {
 	return archive.Space{Warning: number(s.WarningMB), Critical: number(s.CriticalMB), Fatal: number(s.FatalMB)}
 }
 
-// ArchiveDir is the folder that holds the archives, one for each project.
+// ArchiveDir returns the folder that contains the archives, one for each project.
 func (c *Cairn) ArchiveDir() string { return filepath.Join(c.config.Dir, "archive") }
 
-// archivist archives a store by this cairn's settings.
-func (c *Cairn) archivist(s *store.Store, log *slog.Logger) *archive.Archiver {
+// archiver returns the archiver of a store, with this cairn's settings.
+func (c *Cairn) archiver(s *store.Store, log *slog.Logger) *archive.Archiver {
 	a := c.settings.work.Archive
-	config := archive.Config{Store: s, Dir: c.ArchiveDir(), Parts: []archive.Part{mailPart(), recordPart()}, Log: log, Space: c.settings.work.Disk.space(), Identity: identityOf, Stranger: strangerOf}
+	config := archive.Config{Store: s, Dir: c.ArchiveDir(), Parts: []archive.Part{mailPart(), recordPart()}, Log: log, Space: c.settings.work.Disk.space(), Identity: identityOf, Stranger: foreignArchiveID}
 	if v := a.WindowMS; v != nil {
 		if config.Window = time.Duration(*v) * time.Millisecond; *v == 0 {
 			config.Window = -1
@@ -75,7 +75,7 @@ func (c *Cairn) archivist(s *store.Store, log *slog.Logger) *archive.Archiver {
 	return archive.New(config)
 }
 
-// mailPart is how mail is archived.
+// mailPart tells the archiver how to archive mail.
 func mailPart() archive.Part {
 	return archive.Part{
 		Prefix:   mail.StreamPrefix,
@@ -126,7 +126,7 @@ func mailPart() archive.Part {
 	}
 }
 
-// recordPart is how records are archived.
+// recordPart tells the archiver how to archive records.
 func recordPart() archive.Part {
 	return archive.Part{
 		Prefix:   record.StreamPrefix,
@@ -164,30 +164,30 @@ func mailFiles(files []mail.File) []archive.File {
 	return out
 }
 
-// isUnarchived reports whether a store is kept out of archives: what is encrypted is
-// not to lie next to it in plain text unless somebody wants that (archive.of_encrypted).
-func (c *Cairn) isUnarchived(s *store.Store) bool {
+// skipsArchive reports whether a store is not archived. An encrypted store has no archive
+// in plain text unless archive.of_encrypted is set.
+func (c *Cairn) skipsArchive(s *store.Store) bool {
 	return s.Encrypted() && !value(c.settings.work.Archive.OfEncrypted)
 }
 
-// FollowArchive archives what is written to the store, by all processes, until ctx
-// ends, and then the rest for 30 s at most; it returns nil. An encrypted store is
-// archived only with archive.of_encrypted. Of several processes one
-// does it. It waits for a store that is not there yet. What goes wrong is told to
-// log and tried again: see archive.Archiver.Follow.
+// FollowArchive archives the writes of all processes until ctx ends, then the remaining
+// changes for 30 s at most. It returns nil. An encrypted store is archived only with
+// archive.of_encrypted. If several processes call it, one of them archives. It waits for a
+// store that does not exist yet. Failures are logged and retried: see
+// archive.Archiver.Follow.
 func (c *Cairn) FollowArchive(ctx context.Context, log *slog.Logger) error {
 	s, _, err := c.awaitStore(ctx)
 	if ctx.Err() != nil { // the store may have been created since awaitStore last checked
 		s, err = c.opened(context.WithoutCancel(ctx), false)
 	}
-	if err == nil && (s == nil || c.isUnarchived(s)) {
+	if err == nil && (s == nil || c.skipsArchive(s)) {
 		return nil
 	}
 	if err == nil {
 		err = c.FinishRestore(context.WithoutCancel(ctx))
 	}
 	if err == nil {
-		a := c.archivist(s, log)
+		a := c.archiver(s, log)
 		c.mu.Lock()
 		c.following = a
 		c.mu.Unlock()
@@ -199,8 +199,8 @@ func (c *Cairn) FollowArchive(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// ArchiveMetrics are those of this process's FollowArchive; zero while there is none,
-// but for the capacities.
+// ArchiveMetrics returns the metrics of FollowArchive in this process. Without it they are
+// zero, except the capacities.
 func (c *Cairn) ArchiveMetrics(ctx context.Context) (archive.Metrics, error) {
 	c.mu.Lock()
 	a := c.following
@@ -213,16 +213,16 @@ func (c *Cairn) ArchiveMetrics(ctx context.Context) (archive.Metrics, error) {
 	return a.Metrics(ctx)
 }
 
-// ArchiveArgs say what a command on the archive works on.
+// ArchiveArgs select the archives of a command.
 type ArchiveArgs struct {
 	Project string // its id or an alias, "" for all
 	DryRun  bool
-	// Progress is told what is being worked on; nil for nobody.
+	// Progress is called with the current step; it may be nil.
 	Progress func(what string)
 }
 
-// archived opens the store for a command and finds the project; id "" is all.
-func (c *Cairn) archived(ctx context.Context, a *ArchiveArgs) (*archive.Archiver, string, error) {
+// openArchiver opens the store for a command and finds the project; id "" means all.
+func (c *Cairn) openArchiver(ctx context.Context, a *ArchiveArgs) (*archive.Archiver, string, error) {
 	if a.Progress == nil {
 		a.Progress = func(string) {}
 	}
@@ -241,40 +241,40 @@ func (c *Cairn) archived(ctx context.Context, a *ArchiveArgs) (*archive.Archiver
 		err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 			p, ok, err := project.Find(ctx, tx, a.Project)
 			if err == nil && !ok {
-				err = fault.Newf(fault.NotFound, "not_found", "there is no project %q", a.Project).WithHint("`cairn project` lists them")
+				err = fault.Newf(fault.NotFound, "not_found", "project %q not found", a.Project).WithHint("`cairn project` lists them")
 			}
 			id = p.ID
 			return err
 		})
 	}
-	return c.archivist(s, nil), id, err
+	return c.archiver(s, nil), id, err
 }
 
-// archiving is archived for what writes archives.
-func (c *Cairn) archiving(ctx context.Context, args *ArchiveArgs) (*archive.Archiver, string, error) {
-	a, id, err := c.archived(ctx, args)
-	if err == nil && c.isUnarchived(a.Store) {
+// openWritableArchiver is openArchiver for commands that write archives.
+func (c *Cairn) openWritableArchiver(ctx context.Context, args *ArchiveArgs) (*archive.Archiver, string, error) {
+	a, id, err := c.openArchiver(ctx, args)
+	if err == nil && c.skipsArchive(a.Store) {
 		err = fault.New(fault.Denied, "archive_plain", "the store is encrypted, and its archive would be plain text").
-			WithHint("if that is meant, set archive.of_encrypted = true in config.toml")
+			WithHint("to allow this, set archive.of_encrypted = true in config.toml")
 	}
 	return a, id, err
 }
 
-// ArchiveStatus reports how far the archives are. Errors: CodeMissing (NotFound)
+// ArchiveStatus returns the progress of the archives. Errors: CodeMissing (NotFound)
 // without a store, NotFound for an unknown project.
 func (c *Cairn) ArchiveStatus(ctx context.Context, args ArchiveArgs) ([]archive.Status, error) {
-	a, id, err := c.archived(ctx, &args)
+	a, id, err := c.openArchiver(ctx, &args)
 	if err != nil {
 		return nil, err
 	}
 	return a.Status(ctx, id)
 }
 
-// SyncArchive archives everything that was written until now, whether a server
-// follows or not. Errors: as ArchiveStatus; archive_plain (Denied) for an encrypted
-// store that is not to be archived; what concerns one archive is in Failed.
+// SyncArchive archives everything that was written until now, with or without a running
+// server. Errors: as ArchiveStatus; archive_plain (Denied) for an encrypted store without
+// archive.of_encrypted. Errors of single archives are in Failed.
 func (c *Cairn) SyncArchive(ctx context.Context, args ArchiveArgs) (out archive.SyncResult, err error) {
-	a, id, err := c.archiving(ctx, &args)
+	a, id, err := c.openWritableArchiver(ctx, &args)
 	if err != nil {
 		return out, err
 	}
@@ -284,14 +284,14 @@ func (c *Cairn) SyncArchive(ctx context.Context, args ArchiveArgs) (out archive.
 
 // VerifyArchive has git check every object of the archives. Errors: as ArchiveStatus.
 func (c *Cairn) VerifyArchive(ctx context.Context, args ArchiveArgs) ([]archive.VerifyResult, error) {
-	a, id, err := c.archived(ctx, &args)
+	a, id, err := c.openArchiver(ctx, &args)
 	if err != nil {
 		return nil, err
 	}
 	return a.Verify(ctx, id, args.Progress)
 }
 
-// ArchiveCheck is what CheckArchive found, as mail §10.6 shapes it.
+// ArchiveCheck is the result of CheckArchive, in the form of mail §10.6.
 type ArchiveCheck struct {
 	Consistent      bool                       `json:"consistent"`
 	DBMessages      int                        `json:"db_messages"`
@@ -302,15 +302,15 @@ type ArchiveCheck struct {
 	DuplicateIDs    []archive.Finding          `json:"duplicate_ids"`
 	Uncommitted     int                        `json:"uncommitted"`
 	Pending         int                        `json:"pending"`
-	SetAside        []archive.FailedChange            `json:"set_aside"`
+	SetAside        []archive.FailedChange     `json:"set_aside"`
 	Entities        map[string]archive.Counted `json:"entities"`
 	Projects        []archive.Status           `json:"projects"`
 }
 
-// CheckArchive compares the archives with the store and changes nothing (mail
-// §10.6). Errors: as ArchiveStatus; those of archives that cannot be read.
+// CheckArchive compares the archives with the store and changes nothing (mail §10.6).
+// Errors: as ArchiveStatus, and those of unreadable archives.
 func (c *Cairn) CheckArchive(ctx context.Context, args ArchiveArgs) (ArchiveCheck, error) {
-	a, id, err := c.archived(ctx, &args)
+	a, id, err := c.openArchiver(ctx, &args)
 	if err != nil {
 		return ArchiveCheck{}, err
 	}
@@ -328,10 +328,10 @@ func (c *Cairn) CheckArchive(ctx context.Context, args ArchiveArgs) (ArchiveChec
 	return out, err
 }
 
-// RebuildArchive writes whatever the archives lack (mail §10.6). Repeating it writes
-// nothing. Errors: as ArchiveStatus; those of the first archive that fails.
+// RebuildArchive writes missing and different files of the archives (mail §10.6). It is
+// idempotent. Errors: as ArchiveStatus, and those of the first archive that fails.
 func (c *Cairn) RebuildArchive(ctx context.Context, args ArchiveArgs) (out archive.Rebuilt, err error) {
-	a, id, err := c.archiving(ctx, &args)
+	a, id, err := c.openWritableArchiver(ctx, &args)
 	if err != nil {
 		return out, err
 	}
@@ -339,52 +339,52 @@ func (c *Cairn) RebuildArchive(ctx context.Context, args ArchiveArgs) (out archi
 	return a.Rebuild(ctx, id, args.DryRun, args.Progress)
 }
 
-// Reindexed is what ReindexArchive did (mail §10.6).
-type Reindexed struct {
+// ReindexResult is the result of ReindexArchive (mail §10.6).
+type ReindexResult struct {
 	mail.Reindexed
-	NotRecoverable []string `json:"not_recoverable"` // what archives never hold, and records that were not restored, with the reason
+	NotRecoverable []string `json:"not_recoverable"` // data that archives never contain, and records that were not restored, with the reason
 }
 
-// ReindexArchive restores the store from its archives: what is missing is inserted,
-// with its ids, uids, times and states; what is there wins. Without a store it makes
-// one. Files that cannot be used are listed and passed over, and so is a folder with
-// neither project.json nor records. Repeating it adds nothing.
+// ReindexArchive restores the store from its archives. Missing items are inserted with
+// their ids, uids, times and states; existing items do not change. Without a store it
+// creates one. Invalid files are listed and skipped, and so is a folder with neither
+// project.json nor records. It is idempotent.
 //
 // Errors: CodeFormat of mail and record.CodeNewerDocument (Unavailable) for an archive
 // of a newer cairn, those of the store.
-func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (Reindexed, error) {
+func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (ReindexResult, error) {
 	if args.Progress == nil {
 		args.Progress = func(string) {}
 	}
 	s, err := c.opened(ctx, !args.DryRun)
 	if err != nil {
-		return Reindexed{}, err
+		return ReindexResult{}, err
 	}
 	if s == nil {
-		return Reindexed{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store to compare with").
-			WithHint("run it without --dry-run: it makes one")
+		return ReindexResult{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store to compare the archives with").
+			WithHint("run it without --dry-run to create one")
 	}
 	if err := c.FinishRestore(ctx); err != nil {
-		return Reindexed{}, err
+		return ReindexResult{}, err
 	}
-	a := c.archivist(s, nil)
+	a := c.archiver(s, nil)
 	folder := ""
 	if args.Project != "" {
 		folder = archive.FolderOf(args.Project)
 	}
-	r := reindexing{
+	r := reindexRun{
 		cairn: c, store: s, moved: map[string]string{}, args: args, bad: []mail.Unusable{},
-		mail: mail.NewReindexer(s, mailArchive(), args.DryRun), records: record.NewReindexer(s, c.journal.Filter, args.DryRun),
+		mail: mail.NewReindexer(s, mailArchive(), args.DryRun), records: record.NewReindexer(s, c.observationConfig.Filter, args.DryRun),
 	}
 	err = a.Each(ctx, folder, func(f archive.Archived) error { return r.add(ctx, f) }, func(folder string, why error) {
 		r.unusable(folder, "", why)
 	})
 	if err != nil {
-		return Reindexed{}, err
+		return ReindexResult{}, err
 	}
 	for folder, id := range r.moved {
 		if !args.DryRun && a.Move(folder, id) {
-			args.Progress(folder + " is " + archive.FolderOf(id) + " now")
+			args.Progress("renamed " + folder + " to " + archive.FolderOf(id))
 		}
 	}
 	ids, err := a.Numbers()
@@ -394,24 +394,24 @@ func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (Reindexed
 	return r.result(ctx, ids)
 }
 
-// reindexing reads archives into the store.
-type reindexing struct {
+// reindexRun is one run of ReindexArchive.
+type reindexRun struct {
 	cairn   *Cairn
 	store   *store.Store
-	moved   map[string]string // name of a folder that has not its project's name → the project's id
+	moved   map[string]string // folder name → project id, for folders that do not have their project's name
 	args    ArchiveArgs
 	mail    *mail.Reindexer
 	records *record.Reindexer
 	bad     []mail.Unusable
 }
 
-func (r *reindexing) unusable(folder, path string, why error) {
+func (r *reindexRun) unusable(folder, path string, why error) {
 	r.bad = append(r.bad, mail.Unusable{Project: folder, Path: path, Reason: why.Error()})
 }
 
-// add takes over one folder: its mail, which tells most of the project, and then its
-// records.
-func (r *reindexing) add(ctx context.Context, f archive.Archived) error {
+// add reads one folder into the store: first its mail, which describes most of the
+// project, then its records.
+func (r *reindexRun) add(ctx context.Context, f archive.Archived) error {
 	r.args.Progress(f.Name)
 	has := func(prefix string) bool {
 		return slices.ContainsFunc(f.Paths, func(path string) bool { return strings.HasPrefix(path, prefix) })
@@ -439,7 +439,7 @@ func (r *reindexing) add(ctx context.Context, f archive.Archived) error {
 	return nil
 }
 
-func (r *reindexing) result(ctx context.Context, ids map[string]int64) (Reindexed, error) {
+func (r *reindexRun) result(ctx context.Context, ids map[string]int64) (ReindexResult, error) {
 	out, err := r.mail.Finish(ctx, ids)
 	out.Unparseable = append(out.Unparseable, r.bad...)
 	records, lost := r.records.Result(), strings.Split(notRecoverable, ", ")
@@ -453,8 +453,8 @@ func (r *reindexing) result(ctx context.Context, ids map[string]int64) (Reindexe
 	for _, u := range records.NotRecoverable {
 		lost = append(lost, u.Project+"/"+u.Path+": "+u.Reason)
 	}
-	return Reindexed{out, lost}, err
+	return ReindexResult{out, lost}, err
 }
 
-// notRecoverable is what no archive holds, by design (mail §10.6).
+// notRecoverable lists the data that archives never contain, by design (mail §10.6).
 const notRecoverable = "idempotency records, session bindings, which notices were printed"

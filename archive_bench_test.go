@@ -40,7 +40,7 @@ func BenchmarkArchive(b *testing.B) {
 				b.StopTimer()
 				m.postMany("shop", next, n)
 				next += n
-				a := m.archivist(m.written(), nil)
+				a := m.archiver(m.written(), nil)
 				b.StartTimer()
 				began := time.Now()
 				done, err := a.Sync(b.Context(), "", func(string) {})

@@ -12,13 +12,13 @@ import (
 	"cairn/internal/store"
 )
 
-// archiveIdentity says in an archive's folder to which project it belongs. The name of
-// the folder is the project's id in one store, and decides nothing in another.
+// archiveIdentity is the file in an archive's folder that identifies its project. The name
+// of the folder is the project's id in one store, and means nothing in another store.
 type archiveIdentity struct {
 	ProjectID string   `json:"project_id"`
 	Name      string   `json:"name"`
 	UID       string   `json:"project_uid"`
-	Keys      []string `json:"keys"` // the strongest first; never empty
+	Keys      []string `json:"keys"` // strongest first; never empty
 	OriginURL string   `json:"origin_url,omitempty"`
 }
 
@@ -46,9 +46,10 @@ func identityOf(ctx context.Context, tx *store.Tx, id string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// strangerOf returns the id under which an archive is put aside whose identity shares no
-// key with another one, "" if it shares one.
-func strangerOf(old, now []byte) string {
+// foreignArchiveID returns the id under which the archive with the identity old must be
+// set aside, because the identity now has none of its keys. It returns "" if they share a
+// key.
+func foreignArchiveID(old, now []byte) string {
 	var a, b archiveIdentity
 	if json.Unmarshal(old, &a) != nil || json.Unmarshal(now, &b) != nil || len(a.UID) < 6 || len(a.Keys) == 0 {
 		return ""
@@ -56,17 +57,17 @@ func strangerOf(old, now []byte) string {
 	if slices.ContainsFunc(a.Keys, func(key string) bool { return slices.Contains(b.Keys, key) }) {
 		return ""
 	}
-	return suffixed(a.ProjectID, a.UID)
+	return idWithSuffix(a.ProjectID, a.UID)
 }
 
-// suffixed is the id of a project whose own id another project has.
-func suffixed(id, uid string) string { return id[:min(len(id), 57)] + "-" + uid[:6] }
+// idWithSuffix returns the id of a project whose own id is taken by another project.
+func idWithSuffix(id, uid string) string { return id[:min(len(id), 57)] + "-" + uid[:6] }
 
-// projectOf returns the id of the project to which an archive's folder belongs: the
-// project that has one of its keys, else the one with the folder's name. If that is
-// another repository, it is a new project with a suffix. Except in a dry run a project
-// that is missing is created with its keys.
-func (r *reindexing) projectOf(ctx context.Context, f archive.Archived) (id string, err error) {
+// projectOf returns the project of an archive's folder: the project with one of the
+// archive's keys, else the project with the folder's name. If that is another repository,
+// it is a new project with a suffix. A missing project is created with its keys, except in
+// a dry run.
+func (r *reindexRun) projectOf(ctx context.Context, f archive.Archived) (id string, err error) {
 	var a archiveIdentity
 	id = archive.ProjectOf(f.Name)
 	if json.Unmarshal(f.Identity, &a) != nil || len(a.Keys) == 0 || len(a.UID) < 6 {
@@ -85,7 +86,7 @@ func (r *reindexing) projectOf(ctx context.Context, f archive.Archived) (id stri
 		}
 		keys, err := project.KeysOf(ctx, tx, q)
 		if err == nil && !slices.ContainsFunc(keys, func(k project.KeyUID) bool { return strings.HasPrefix(k.Key, "name:") }) {
-			id = suffixed(id, a.UID)
+			id = idWithSuffix(id, a.UID)
 		}
 		return err
 	})

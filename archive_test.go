@@ -577,7 +577,7 @@ func TestSettingsOfTheArchiveAreChecked(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, wrong)
 		}
 		if err == nil {
-			if a := c.archivist(nil, nil); strings.Contains(text, "shards = 64") && (a.Window >= 0 || a.Shards != 64 || a.Probe >= 0 || a.Stale != time.Second || a.Space.Warning >= 0) {
+			if a := c.archiver(nil, nil); strings.Contains(text, "shards = 64") && (a.Window >= 0 || a.Shards != 64 || a.Probe >= 0 || a.Stale != time.Second || a.Space.Warning >= 0) {
 				t.Errorf("%q comes to %+v", text, a.Config)
 			}
 		}

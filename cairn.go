@@ -21,25 +21,26 @@ import (
 	"cairn/internal/store"
 )
 
-// Config says where cairn keeps its data and how this process uses it.
+// Config contains the paths of cairn's data and the options of this process.
 type Config struct {
 	Home string // the user's home directory, "" if unknown
 	Dir  string // the data directory; see DataDir
 	DB   string // the database file; "" for cairn.db in Dir
-	Cwd  string // the working directory that "here" means, "" if there is none to speak of
+	Cwd  string // the working directory, "" if there is none
 	Key  string // the text of CAIRN_KEY, "" if it is not set
 
-	Setting func(key string) string // what the environment gives a key such as guard.mode (EnvName), "" for none; nil for nothing
-	Agent   string                  // CAIRN_AGENT: the agent as which this process acts, "" if it is not set
+	Setting func(key string) string // returns the environment's value for a key such as guard.mode (EnvName), "" if it is not set; may be nil
+	Agent   string                  // CAIRN_AGENT: the agent that this process acts as, "" if it is not set
 
 	Role  store.Role
-	Wait  time.Duration    // for a lock; 0 for the role's
+	Wait  time.Duration    // maximum wait for a lock; 0 for the role's default
 	Clock func() time.Time // nil for the system's
 }
 
-// DataDir is the data directory that CAIRN_HOME (value) asks for: absolute, or
-// beginning with ~; empty means ~/.cairn. home "" is looked up in the user
-// database; without one the error says to set CAIRN_HOME (observations §1, §13).
+// DataDir returns the data directory for value, the content of CAIRN_HOME: an absolute
+// path, or one that begins with ~. An empty value means ~/.cairn. If home is "", it is
+// looked up in the user database. If there is none, the error suggests to set CAIRN_HOME
+// (observations §1, §13).
 func DataDir(value, home string) (dir string, err error) {
 	if home == "" && (value == "" || strings.HasPrefix(value, "~")) {
 		if home, err = homeOfUser(); err != nil {
@@ -60,38 +61,36 @@ func DataDir(value, home string) (dir string, err error) {
 func homeOfUser() (string, error) {
 	u, err := user.Current()
 	if err != nil || u.HomeDir == "" {
-		return "", fault.New(fault.Unavailable, "no_home", "no home directory is known").WithHint("set CAIRN_HOME")
+		return "", fault.New(fault.Unavailable, "no_home", "the home directory is unknown").WithHint("set CAIRN_HOME")
 	}
 	return u.HomeDir, nil
 }
 
-// Cairn is an open cairn. Its methods may be called from any number of
-// goroutines.
+// Cairn is an open cairn. Its methods are safe for concurrent use.
 type Cairn struct {
-	config   Config
-	settings settings
-	journal  observation.Config
-	place    project.Location // of Config.Cwd
+	config            Config
+	settings          settings
+	observationConfig observation.Config
+	location          project.Location // the location of Config.Cwd
 
 	openStore func(context.Context, store.Config) (*store.Store, error)
 
-	mu    sync.Mutex
-	store *store.Store    // nil until it is needed and there
-	book  *memory.Service // over the store, nil until it is needed
-	key   []byte          // of the open store, nil if it is plain
+	mu       sync.Mutex
+	store    *store.Store    // nil until it is needed and exists
+	memories *memory.Service // uses the store; nil until it is needed
+	key      []byte          // of the open store, nil if it is not encrypted
 
 	following   *archive.Archiver // of this process's FollowArchive
 	serverState serverState
 	replicators map[string]*replica.Replicator // of this process's Replication.Run, by local user
 }
 
-// Open reads the settings; the store itself is opened when it is first needed,
-// and made only by something that writes. Settings that cannot be used are
-// CodeSettings (Invalid).
+// Open reads the settings. The store is opened when it is first needed, and only a write
+// creates it. Invalid settings return CodeSettings (Invalid).
 func Open(c Config) (*Cairn, error) { return open(c, store.Open) }
 
-// OpenWithDriver is Open for the program cairn-hook, which links one SQLite: it opens the
-// store by store.OpenWithDriver.
+// OpenWithDriver is Open for the program cairn-hook, which links only one SQLite driver.
+// It opens the store with store.OpenWithDriver.
 func OpenWithDriver(c Config) (*Cairn, error) { return open(c, store.OpenWithDriver) }
 
 func open(c Config, openStore func(context.Context, store.Config) (*store.Store, error)) (*Cairn, error) {
@@ -99,24 +98,24 @@ func open(c Config, openStore func(context.Context, store.Config) (*store.Store,
 	k := &Cairn{config: c, openStore: openStore}
 	var err error
 	if c.Cwd != "" {
-		if k.place, err = project.Locate(c.Cwd, c.Home); err != nil {
+		if k.location, err = project.Locate(c.Cwd, c.Home); err != nil {
 			return nil, err
 		}
 	}
-	if k.settings, err = readSettings(c.Dir, k.place.Root); err != nil {
+	if k.settings, err = readSettings(c.Dir, k.location.Root); err != nil {
 		return nil, err
 	}
 	if err = k.settings.work.override(c.Setting); err != nil {
 		return nil, err
 	}
-	if k.journal, err = k.settings.journalConfig(c.Home); err != nil {
-		return nil, filterFault(err, c.Dir, k.place.Root)
+	if k.observationConfig, err = k.settings.observationConfig(c.Home); err != nil {
+		return nil, filterFault(err, c.Dir, k.location.Root)
 	}
-	k.journal.Kept = []observation.Keeper{record.Kept, mail.Kept}
+	k.observationConfig.Kept = []observation.Keeper{record.Kept, mail.Kept}
 	return k, nil
 }
 
-// withDB names the database file where none was named.
+// withDB sets the default database file if c names none.
 func withDB(c Config) Config {
 	if c.DB == "" {
 		c.DB = filepath.Join(c.Dir, "cairn.db")
@@ -124,19 +123,18 @@ func withDB(c Config) Config {
 	return c
 }
 
-// stopTime is how long writes of memories that were accepted may take to end.
+// stopTime is how long Close waits for accepted writes of memories.
 const stopTime = 10 * time.Second
 
-// Close ends the writes of memories that were accepted and closes the store. Closing
-// twice is harmless.
+// Close completes accepted writes of memories and closes the store. It is idempotent.
 func (c *Cairn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var stopped error
-	if c.book != nil {
+	if c.memories != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 		defer cancel()
-		stopped = c.book.Stop(ctx)
+		stopped = c.memories.Stop(ctx)
 	}
 	if c.store == nil {
 		return stopped
@@ -144,12 +142,12 @@ func (c *Cairn) Close() error {
 	return errors.Join(stopped, c.store.Close())
 }
 
-// Store opens the store for writing, making it if it is missing.
+// Store opens the store for writing. A missing store is created.
 func (c *Cairn) Store(ctx context.Context) (*store.Store, error) {
 	return c.opened(ctx, true)
 }
 
-// opened returns the store, nil if there is none and make is false.
+// opened returns the store. It returns nil if the store does not exist and make is false.
 func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +156,7 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 	}
 	config := store.Config{Path: c.config.DB, Role: c.config.Role, Wait: c.config.Wait, Clock: c.config.Clock}
 	if c.config.Role == store.Server {
-		config.MaxReaders, config.MinReaders = c.settings.work.DB.most(), c.settings.work.DB.kept()
+		config.MaxReaders, config.MinReaders = c.settings.work.DB.maxOpen(), c.settings.work.DB.minOpen()
 	}
 	if info, err := os.Stat(c.config.DB); !make && (err != nil || info.Size() == 0) {
 		if errors.Is(err, os.ErrNotExist) || err == nil {
@@ -181,11 +179,11 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 	return s, err
 }
 
-// tried does something with a part of cairn over the store. While there is no store, it
-// is first tried over nothing, and the store is made if that succeeds: so do may be called
-// twice, and what is refused makes no store. open opens the part; there is false where it
-// is over nothing. Errors: those of open and do.
-func tried[P any](open func(make bool) (part P, there bool, err error), do func(P) error) error {
+// tryThenCreate calls do with a part of cairn. If there is no store, it first calls do with
+// a part without a store, and creates the store only if that succeeds. So do may be called
+// twice, and a rejected command does not create a store. open opens the part; there is
+// false if the part has no store. Errors: those of open and do.
+func tryThenCreate[P any](open func(make bool) (part P, there bool, err error), do func(P) error) error {
 	part, there, err := open(false)
 	if err == nil && !there {
 		if err = do(part); err == nil {
@@ -198,36 +196,37 @@ func tried[P any](open func(make bool) (part P, there bool, err error), do func(
 	return do(part)
 }
 
-// over is the observations part over a store, or over nothing (nil).
-func (c *Cairn) over(s *store.Store) *observation.Service { return observation.New(s, c.journal) }
+// observationsOver returns the observations part for a store, which may be nil.
+func (c *Cairn) observationsOver(s *store.Store) *observation.Service {
+	return observation.New(s, c.observationConfig)
+}
 
-// Observations is the observations part over the store, or over nothing while there
-// is no store.
+// Observations returns the observations part. Without a store it finds nothing.
 func (c *Cairn) Observations(ctx context.Context) (*observation.Service, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	return c.over(s), nil
+	return c.observationsOver(s), nil
 }
 
-// writing is the observations part over a store that is made if it is missing.
-func (c *Cairn) writing(ctx context.Context) (*observation.Service, error) {
+// writableObservations returns the observations part. A missing store is created.
+func (c *Cairn) writableObservations(ctx context.Context) (*observation.Service, error) {
 	s, err := c.opened(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	return c.over(s), nil
+	return c.observationsOver(s), nil
 }
 
-// Encrypted reports whether the store is encrypted; a missing one is not.
+// Encrypted reports whether the store is encrypted. A missing store is not.
 func (c *Cairn) Encrypted(ctx context.Context) (bool, error) {
 	s, err := c.opened(ctx, false)
 	return s != nil && s.Encrypted(), err
 }
 
-// Path is the database file.
+// Path returns the path of the database file.
 func (c *Cairn) Path() string { return c.config.DB }
 
-// Cwd is the working directory that "here" means, "" if there is none.
+// Cwd returns the working directory, "" if there is none.
 func (c *Cairn) Cwd() string { return c.config.Cwd }

@@ -10,28 +10,29 @@ import (
 	"cairn/internal/store"
 )
 
-// Export writes projects into w; see copies.Export. Errors: those, and NotFound with
-// store.CodeMissing without a store.
+// Export writes projects to w; see copies.Export. Errors: those of copies.Export, and
+// NotFound with store.CodeMissing without a store.
 func (c *Cairn) Export(ctx context.Context, w io.Writer, a copies.ExportArgs) (copies.ExportReport, error) {
-	s, err := c.present(ctx)
+	s, err := c.existingStore(ctx)
 	if err != nil {
 		return copies.ExportReport{}, err
 	}
-	return copies.Export(ctx, s, c.place, w, a)
+	return copies.Export(ctx, s, c.location, w, a)
 }
 
-// ExportTo writes projects into a file; see copies.ExportTo. Errors: those, and NotFound
-// with store.CodeMissing without a store.
+// ExportTo writes projects to a file; see copies.ExportTo. Errors: those of
+// copies.ExportTo, and NotFound with store.CodeMissing without a store.
 func (c *Cairn) ExportTo(ctx context.Context, path string, a copies.ExportArgs) (copies.ExportReport, error) {
-	s, err := c.present(ctx)
+	s, err := c.existingStore(ctx)
 	if err != nil {
 		return copies.ExportReport{}, err
 	}
-	return copies.ExportTo(ctx, s, c.place, path, a)
+	return copies.ExportTo(ctx, s, c.location, path, a)
 }
 
-// present is the store. Errors: NotFound with store.CodeMissing without one.
-func (c *Cairn) present(ctx context.Context) (*store.Store, error) {
+// existingStore returns the store. Errors: NotFound with store.CodeMissing if it does not
+// exist.
+func (c *Cairn) existingStore(ctx context.Context) (*store.Store, error) {
 	s, err := c.opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
@@ -39,17 +40,17 @@ func (c *Cairn) present(ctx context.Context) (*store.Store, error) {
 	return s, err
 }
 
-// Backup makes a backup; see copies.Keeper.Backup. Errors: those, and NotFound with
-// store.CodeMissing without a store.
+// Backup creates a backup; see copies.Keeper.Backup. Errors: those of Keeper.Backup, and
+// NotFound with store.CodeMissing without a store.
 func (c *Cairn) Backup(ctx context.Context, a copies.BackupArgs) (copies.BackupReport, error) {
-	s, err := c.present(ctx)
+	s, err := c.existingStore(ctx)
 	if err != nil {
 		return copies.BackupReport{}, err
 	}
 	return c.Backups().Backup(ctx, s, c.key, a)
 }
 
-// Backups are the backups of this store.
+// Backups returns the backups of this store.
 func (c *Cairn) Backups() copies.Keeper {
 	k := copies.Keeper{DB: c.config.DB, Dir: c.config.Dir, Wait: c.config.Wait, Clock: c.config.Clock, Key: func() ([]byte, error) {
 		key, err := c.LoadKey()
@@ -61,15 +62,15 @@ func (c *Cairn) Backups() copies.Keeper {
 	return k
 }
 
-// RestoreBackup puts a backup in the place of the present data; see copies.Keeper.Restore.
-// It works with broken settings, as a salvage does.
+// RestoreBackup replaces the present data by a backup; see copies.Keeper.Restore. It works
+// with invalid settings, as a salvage does.
 func RestoreBackup(ctx context.Context, config Config, a copies.RestoreArgs) (copies.Restored, error) {
-	c, _ := openAnyway(withDB(config))
+	c, _ := openDespiteSettings(withDB(config))
 	return c.Backups().Restore(ctx, a)
 }
 
-// FinishRestore completes a restore that was killed; see copies.Keeper.FinishRestore. It
-// opens the store only if there is one to complete.
+// FinishRestore completes an interrupted restore; see copies.Keeper.FinishRestore. It opens
+// the store only if there is a restore to complete.
 func (c *Cairn) FinishRestore(ctx context.Context) error {
 	coming, err := c.Backups().RestoresUnderWay()
 	if err != nil || len(coming) == 0 {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// withCPULimit ends ctx once this process has used limit of CPU time since the
-// call, at the latest after most by the clock. A process that the system does not let
-// run has not worked: counted by the clock, a guard under load would say nothing. Where
-// nothing tells the CPU time, the clock stands in for it.
+// withCPULimit ends ctx when this process has used limit of CPU time since the call, but
+// after at most most by the clock. CPU time does not count the time in which the system
+// does not schedule the process: with clock time a guard under load would find nothing.
+// On systems without CPU times the clock is used instead.
 func withCPULimit(ctx context.Context, limit, most time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, most)
-	began := processorTime()
+	began := cpuTime()
 	go func() {
-		for left := limit; left > 0; left = limit - (processorTime() - began) {
+		for left := limit; left > 0; left = limit - (cpuTime() - began) {
 			t := time.NewTimer(max(left, limit/8))
 			select {
 			case <-t.C:

@@ -4,5 +4,5 @@ package cairn
 
 import "time"
 
-// processorTime is not told here.
+// cpuTime returns the clock: this system does not report CPU times.
 func processorTime() time.Duration { return time.Duration(time.Now().UnixNano()) }

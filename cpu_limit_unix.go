@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// processorTime is the user and system time that this process has used.
-func processorTime() time.Duration {
+// cpuTime returns the user and system time of this process.
+func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return time.Duration(time.Now().UnixNano())

@@ -8,17 +8,17 @@ import (
 	"cairn/internal/store"
 )
 
-// DeviceStatus says as which device incarnation the store goes on.
+// DeviceStatus describes the device incarnation of the store.
 type DeviceStatus struct {
 	Device       string              `json:"id"`             // "" without a store
-	Incarnations []store.Incarnation `json:"incarnations"`   // never nil: those after the first one, oldest first
-	Note         string              `json:"note,omitempty"` // for people: what happened last; "" if that is longer ago than 30 days
+	Incarnations []store.Incarnation `json:"incarnations"`   // the incarnations after the first one, oldest first; never nil
+	Note         string              `json:"note,omitempty"` // for people: the latest change of incarnation; "" if it is older than 30 days
 }
 
-// noteTime is how long the commands show that the store has become a new incarnation.
+// noteTime is how long commands show that the store has a new incarnation.
 const noteTime = 30 * 24 * time.Hour
 
-// Device returns the device incarnation of the store. It creates no store.
+// Device returns the device incarnation of the store. It does not create a store.
 func (c *Cairn) Device(ctx context.Context) (DeviceStatus, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
@@ -48,21 +48,21 @@ func noteOf(i store.Incarnation) string {
 	at := i.At.Format(time.RFC3339)
 	switch i.Reason {
 	case store.ReasonMoved:
-		return fmt.Sprintf("this store was copied or moved from %s to %s; since %s it goes on as a new device incarnation, and the original goes on as it was",
+		return fmt.Sprintf("this store was copied or moved from %s to %s; since %s it is a new device incarnation, and the original keeps its own",
 			i.FromPath, i.Path, at)
 	case store.ReasonBehind:
 		since := "that the store does not have"
 		if !i.LastCommon.IsZero() {
 			since = "after " + i.LastCommon.Format(time.RFC3339) + " " + since
 		}
-		return fmt.Sprintf("the hub knew changes of this device %s: it was restored from an older backup, or a copy of it is in use; since %s it goes on as a new device incarnation, "+
-			"and %s that it had written came back from the hub", since, at, countedItems(i.Returned))
+		return fmt.Sprintf("the hub knew changes of this device %s: the store was restored from an older backup, or a copy of it is in use; since %s it is a new device incarnation, "+
+			"and %s of its own were fetched from the hub", since, at, countedItems(i.Returned))
 	case store.ReasonRestored:
-		return fmt.Sprintf("this store was restored with `cairn restore`; since %s it goes on as a new device incarnation", at)
+		return fmt.Sprintf("this store was restored with `cairn restore`; since %s it is a new device incarnation", at)
 	case store.ReasonSalvaged:
-		return fmt.Sprintf("this store was salvaged, and the end of its change log may be lost; since %s it goes on as a new device incarnation", at)
+		return fmt.Sprintf("this store was salvaged, and the end of its change log may be lost; since %s it is a new device incarnation", at)
 	}
-	return fmt.Sprintf("since %s this store goes on as a new device incarnation (%s)", at, i.Reason)
+	return fmt.Sprintf("since %s this store is a new device incarnation (%s)", at, i.Reason)
 }
 
 func countedItems(n int64) string {

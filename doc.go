@@ -3,35 +3,37 @@
 //
 // # Why: hook
 //
-// Nothing works at program start. A hook never starts a checkpoint, unless it is the
-// last to close the store; servers do, every half minute. Exit code 2 is a veto, so
-// record has it for one case only. What a session is told is noted in a transaction of
-// its own, after sweep and text: to do all that under the event's lock would save 2 % of
-// the instructions, and so neither help nor ledger can cost an event.
+// Nothing runs at program start. A hook never starts a checkpoint, except as the last
+// process that closes the store; servers do it every half minute. Exit code 2 is a veto,
+// so record uses it in one case only. The injected text is recorded in a separate
+// transaction, after the sweep and the text itself. One transaction for everything would
+// save only 2 % of the instructions. Separate ones ensure that an error of the help or the
+// ledger cannot lose an event.
 //
 // # Why: guards of edits
 //
-// An entry that only the guard needs has a matcher for the tools that edit, where its
-// harness has matchers. Cursor takes silence before a tool for a refusal, so it is
-// answered always, also with CAIRN_DISABLE. A bond by a call that a hook saw needs the
-// token of a protected agent: anybody can make up a payload.
+// A hook entry that only the guard needs has a matcher for editing tools, if its harness
+// supports matchers. Cursor treats missing output before a tool as a refusal, so cairn
+// always prints an answer, also with CAIRN_DISABLE. Binding a session by an observed call
+// requires the token of a protected agent, because any program can forge a payload.
 //
 // # Why: backup
 //
-// A member of a backup depends on what it says alone: the store's copy is vacuumed, and
-// a repository's bundle is packed again by one thread, without old deltas. A restore
-// swaps the store by a salvage's rename, the one moment that counts; the note restored
-// in it says which unpacked archive is to follow, and whoever uses the archive completes
-// that.
+// The bytes of a backup's member depend only on its content: the copy of the store is
+// vacuumed, and the bundle of a repository is packed again by one thread, without old
+// deltas. A restore replaces the store with the rename of a salvage, which is its atomic
+// step. The note restored in the new store names the unpacked archive that still has to be
+// moved. The next use of the archive completes this.
 //
 // # Why: health
 //
-// Waits and loads are counted where they happen, in fixed arrays of atomics
-// (store.Histogram, store.UsageGauge), which the archive uses too; what they come to is
-// derived when somebody asks. /metrics has the histogram of all waits, quantiles and
-// levels those of the last minutes, or one bad hour would show for days. The depth of
-// the archive's queue is read from the log, looked at once a second while there is work.
-// A store's check at the start holds it up for two seconds at most: then a server
-// serves, and ends if the check finds damage. It reads on a connection of its own, for a
-// used one has pages in its cache as they were.
+// Wait times and load are counted at the source, in fixed arrays of atomics
+// (store.Histogram, store.UsageGauge), also in the archive. Quantiles and levels are
+// computed on request. /metrics has the histogram of all waits. Quantiles and levels cover
+// only the last minutes, because otherwise one bad hour would show for days. The depth of
+// the archive's queue is read from the change log, once a second while there is work.
+//
+// The check of the store delays the start of a server for two seconds at most. Then the
+// server starts, and ends if the check finds damage. The check uses a separate connection,
+// because a used one may have old pages in its cache.
 package cairn

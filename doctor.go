@@ -14,18 +14,18 @@ import (
 	"cairn/internal/tomlfile"
 )
 
-// Diagnose looks at the store and at the harnesses; see doctor.Diagnose. It works where
-// the settings are broken or the store is damaged.
+// Diagnose checks the store and the harnesses; see doctor.Diagnose. It also works with
+// invalid settings and with a damaged store.
 func Diagnose(ctx context.Context, config Config, a doctor.Args) (doctor.Diagnosis, error) {
 	config = withDB(config)
-	c, err := openAnyway(config)
+	c, err := openDespiteSettings(config)
 	of := doctor.Subject{
 		DB: config.DB, Dir: config.Dir, Wait: config.Wait, Clock: config.Clock,
 		Settings: err,
 		Unknown: func() ([]tomlfile.UnknownKey, error) {
 			return tomlfile.Unknown(filepath.Join(config.Dir, "config.toml"), &userFile{})
 		},
-		Key:      c.examinedKey,
+		Key:      c.keyForDoctor,
 		Restores: c.Backups().RestoresUnderWay,
 		Hooks: func(ctx context.Context, root string) (string, []githook.HookStatus, error) {
 			return c.Guard().Hooks(ctx, root)
@@ -49,16 +49,16 @@ func Diagnose(ctx context.Context, config Config, a doctor.Args) (doctor.Diagnos
 	return doctor.Diagnose(ctx, of, a)
 }
 
-// examinedKey is the key as doctor looks at it.
-func (c *Cairn) examinedKey() (doctor.Key, error) {
+// keyForDoctor returns the state of the key for doctor.
+func (c *Cairn) keyForDoctor() (doctor.Key, error) {
 	k, key, err := c.keyState()
 	return doctor.Key{Bytes: key, Why: k.Why, Place: k.Place, Wide: k.Wide}, err
 }
 
 func errorText(err error) string { return fault.As(err).Message }
 
-// openAnyway is Open, with the settings that could be read after an error.
-func openAnyway(config Config) (*Cairn, error) {
+// openDespiteSettings is Open, but continues with the readable settings after an error.
+func openDespiteSettings(config Config) (*Cairn, error) {
 	c, err := Open(config)
 	if c == nil {
 		c = &Cairn{config: config}

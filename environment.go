@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// ConfigOf is the configuration that an environment asks for: data directory, key, agent
-// and settings. db names the database file, "" for that of CAIRN_DB. Errors: those of
-// DataDir.
+// ConfigOf returns the configuration in an environment: data directory, key, agent and
+// settings. db is the database file, "" for CAIRN_DB. Errors: those of DataDir.
 func ConfigOf(getenv func(string) string, db string) (Config, error) {
 	home := HomeOf(getenv)
 	dir, err := DataDir(getenv("CAIRN_HOME"), home)
@@ -23,7 +22,7 @@ func ConfigOf(getenv func(string) string, db string) (Config, error) {
 	}, nil
 }
 
-// HomeOf is the home directory in an environment, "" if it names none.
+// HomeOf returns the home directory in an environment, "" if it names none.
 func HomeOf(getenv func(string) string) string {
 	if h := getenv("USERPROFILE"); h != "" && os.PathSeparator == '\\' {
 		return h

@@ -136,7 +136,7 @@ func (h home) head() (seq int64) {
 // event records what a hook would.
 func (h home) event(e observation.Event) observation.Recorded {
 	h.t.Helper()
-	j, err := h.writing(context.Background())
+	j, err := h.writableObservations(context.Background())
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func (h home) book() *record.Service {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return record.New(s, record.Config{Filter: h.journal.Filter})
+	return record.New(s, record.Config{Filter: h.observationConfig.Filter})
 }
 
 var sessionNames = []string{"s1", "s2", "s3"}

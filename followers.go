@@ -9,8 +9,8 @@ import (
 	"cairn/internal/store"
 )
 
-// Followers tells of all that follows the change log; see followers.Service.Account. It
-// is empty without a store.
+// Followers returns the state of the change log's followers; see
+// followers.Service.Account. It is empty without a store.
 func (c *Cairn) Followers(ctx context.Context) (followers.Account, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
@@ -28,12 +28,12 @@ func (c *Cairn) SetAside(ctx context.Context) ([]followers.Aside, error) {
 	return c.followers(s, memory.New(s, memory.Config{})).Aside(ctx)
 }
 
-// Retry has followers try again; see followers.Service.Retry. Errors: those, and NotFound
-// with store.CodeMissing without a store.
+// Retry makes followers try again; see followers.Service.Retry. Errors: those of
+// Service.Retry, and NotFound with store.CodeMissing without a store.
 func (c *Cairn) Retry(ctx context.Context, follower string) (out followers.Retried, err error) {
 	s, err := c.opened(ctx, false)
 	if err == nil && s == nil {
-		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet, so nothing follows it")
+		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet, so it has no followers")
 	}
 	if err != nil {
 		return out, err
@@ -46,9 +46,9 @@ func (c *Cairn) Retry(ctx context.Context, follower string) (out followers.Retri
 }
 
 func (c *Cairn) followers(s *store.Store, b *memory.Service) followers.Service {
-	out := followers.Service{Store: s, Memories: b, Sends: func(userID string) bool { return c.Replication().Running()[userID] != nil }}
-	if !c.isUnarchived(s) {
-		out.Archive = c.archivist(s, nil)
+	out := followers.Service{Store: s, Memories: b}
+	if !c.skipsArchive(s) {
+		out.Archive = c.archiver(s, nil)
 	}
 	return out
 }

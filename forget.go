@@ -13,21 +13,21 @@ import (
 	"cairn/internal/store"
 )
 
-// retentionSettings say how long what is kept.
+// retentionSettings are the retention times.
 type retentionSettings struct {
 	Days       map[string]any `toml:"days"`        // type → days, or "never"
 	OutputDays any            `toml:"output_days"` // of outputs: days, or "never"
 }
 
-// retention merges the settings over the defaults. An unknown type and anything
-// but a whole number of days from 1 on or "never" is an error that names them.
+// retention applies the settings to the defaults. An unknown type is an error, and so is a
+// value other than "never" or a whole number of days, at least 1. The error names the key.
 func (r retentionSettings) retention() (observation.Retention, error) {
 	out := observation.DefaultRetention()
 	for _, name := range slices.Sorted(maps.Keys(r.Days)) {
 		days, whole := r.Days[name].(int64)
 		switch {
 		case !observation.IsType(name):
-			return nil, keyError{"retention.days." + name, "is no type of rows"}
+			return nil, keyError{"retention.days." + name, "is not a type of rows"}
 		case r.Days[name] == "never":
 			delete(out, name)
 		case !whole || days < 1 || days > maxRetentionDays:
@@ -39,7 +39,7 @@ func (r retentionSettings) retention() (observation.Retention, error) {
 	return out, nil
 }
 
-// outputDays returns after how many days outputs expire, 0 for never.
+// outputDays returns the number of days after which outputs expire, 0 for never.
 func (r retentionSettings) outputDays() (int, error) {
 	switch days, whole := r.OutputDays.(int64); {
 	case r.OutputDays == nil:
@@ -56,14 +56,14 @@ func (r retentionSettings) outputDays() (int, error) {
 // maxRetentionDays is a thousand years.
 const maxRetentionDays = 365_000
 
-// What a hook may sweep at the start of a session (observations §11.1).
+// Limits of a hook's sweep at the start of a session (observations §11.1).
 const (
 	hookSweepRows = 500
 	hookSweepTime = 10 * time.Millisecond
 )
 
-// Purge forgets rows permanently; see observation.Service.Purge. Without a store
-// there is nothing to purge: NotFound, store.CodeMissing.
+// Purge deletes rows permanently; see observation.Service.Purge. Errors: those of
+// Service.Purge, and NotFound with store.CodeMissing without a store.
 func (c *Cairn) Purge(ctx context.Context, a observation.PurgeArgs) (observation.PurgeResult, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil {
@@ -74,34 +74,34 @@ func (c *Cairn) Purge(ctx context.Context, a observation.PurgeArgs) (observation
 	}
 	a.Cwd = c.config.Cwd
 	if a.Confirm {
-		if _, err := c.finishForgetting(ctx, s); err != nil { // what a purge of mail left when it was killed
+		if _, err := c.finishForgetting(ctx, s); err != nil { // completes an interrupted purge of mail
 			return observation.PurgeResult{}, err
 		}
 	}
-	return c.over(s).Purge(ctx, a)
+	return c.observationsOver(s).Purge(ctx, a)
 }
 
-// Swept is what a sweep did, or would do.
-type Swept struct {
+// SweepResult is the result of a sweep or of its dry run.
+type SweepResult struct {
 	observation.SweepResult
-	Rescan *observation.Rescanned `json:"rescan,omitempty"` // if it was asked for
+	Rescan *observation.Rescanned `json:"rescan,omitempty"` // if it was requested
 }
 
-// SweepArgs say how to sweep.
+// SweepArgs are the options of a sweep.
 type SweepArgs struct {
 	DryRun bool // only count
-	Rescan bool // also apply the present rules of redaction to what is stored
+	Rescan bool // also apply the current redaction rules to stored data
 
-	// Progress, if set, is told how many rows of how many were handled; total is 0
-	// where it is not known.
+	// Progress, if set, is called with the number of processed rows and the total, which is
+	// 0 if unknown.
 	Progress func(done, total int)
 }
 
-// Sweep forgets what has expired and what is too much, and completes what an
-// earlier purge or rescan left on the disk. Without a store it does nothing.
-// Errors are those of observation.Service.Sweep, MakeRoom, Rescan and
-// FinishForgetting; Swept reports what was done until then.
-func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) {
+// Sweep deletes expired rows and rows beyond the size limit, and completes an interrupted
+// purge or rescan. Without a store it does nothing. Errors: those of Sweep,
+// EnforceSizeLimit, Rescan and FinishForgetting of observation.Service. After an error the
+// result reports what was done until then.
+func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done SweepResult, err error) {
 	j, err := c.Observations(ctx)
 	if err != nil {
 		return done, err
@@ -142,32 +142,33 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) 
 	return done, err
 }
 
-// makeRoom keeps a store that a server has open within its bound.
-func (c *Cairn) makeRoom(ctx context.Context, s *store.Store) error {
-	_, err := c.over(s).MakeRoom(ctx, observation.SweepArgs{})
+// enforceSizeLimit keeps a server's store within its size limit.
+func (c *Cairn) enforceSizeLimit(ctx context.Context, s *store.Store) error {
+	_, err := c.observationsOver(s).MakeRoom(ctx, observation.SweepArgs{})
 	return err
 }
 
-// fillChecksums computes some checksums of rows that an older cairn wrote.
+// fillChecksums computes the checksums of some rows that an older cairn wrote.
 func (c *Cairn) fillChecksums(ctx context.Context, s *store.Store) error {
 	const atOnce = 20_000
-	_, err := c.over(s).FillChecksums(ctx, atOnce)
+	_, err := c.observationsOver(s).FillChecksums(ctx, atOnce)
 	return err
 }
 
-// indexTurns brings some of the index of turns up to date.
+// indexTurns updates a part of the index of turns.
 func (c *Cairn) indexTurns(ctx context.Context, s *store.Store) error {
-	_, err := c.over(s).IndexTurns(ctx, turnsAtOnce)
+	_, err := c.observationsOver(s).IndexTurns(ctx, turnBatch)
 	return err
 }
 
-// turnsAtOnce is how many rows are read at once for the index of turns: two seconds' work.
-const turnsAtOnce = 20_000
+// turnBatch is the number of rows that are read at once for the index of turns. They take
+// about two seconds.
+const turnBatch = 20_000
 
-// IndexTurns indexes up to 20,000 rows that Recall and Find do not find by their turns yet:
-// those of an older cairn, since a hook indexes its own session only. Servers and sweeps do
-// this by themselves; it is for a command before it searches. A store that cannot be
-// written stays as it is: then the search looks at the newest of these rows.
+// IndexTurns adds up to 20,000 rows to the index of turns, which Recall and Find use. These
+// are rows of an older cairn, because a hook indexes only its own session. Servers and
+// sweeps do this automatically; commands call it before a search. If the store is not
+// writable, nothing changes, and the search scans the newest of these rows.
 func (c *Cairn) IndexTurns(ctx context.Context) {
 	if s, err := c.opened(ctx, false); err == nil && s != nil {
 		_ = c.indexTurns(ctx, s)

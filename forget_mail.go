@@ -13,22 +13,22 @@ import (
 	"cairn/internal/store"
 )
 
-// PurgedMail is what a purge of mail took away, or would.
-type PurgedMail struct {
+// MailPurgeResult is the result of a purge of mail or of its dry run.
+type MailPurgeResult struct {
 	mail.PurgeResult
-	Backups  int            `json:"backups"`  // copies of the store
-	Behind   []store.LaggingFollower `json:"behind"`   // followers that do not know of it yet
-	Archives []string       `json:"archives"` // folders whose Git history keeps the files until it is rewritten
+	Backups  int                     `json:"backups"`  // deleted copies of the store
+	Behind   []store.LaggingFollower `json:"behind"`   // followers that have not processed it yet
+	Archives []string                `json:"archives"` // folders whose Git history contains the files until it is rewritten
 }
 
-// PurgeMail purges messages, see mail.Service.Purge, takes what they left off the
-// disk, as Purge does, and brings the archives that there are up to date, so that
-// their tips hold tombstones in place of the files. Place is that of the call.
+// PurgeMail purges messages; see mail.Service.Purge. It clears their bytes from the disk,
+// as Purge does. It also updates the existing archives, so that their latest commits
+// contain tombstones instead of the files. PurgeMail sets the location of the call.
 //
-// Errors: those of mail's Purge, NotFound with store.CodeMissing; those of clearing
-// the disk and of the archives, after which PurgedMail reports what is gone.
-func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done PurgedMail, err error) {
-	done = PurgedMail{PurgeResult: mail.PurgeResult{Projects: []string{}}, Behind: []store.LaggingFollower{}, Archives: []string{}}
+// Errors: those of mail's Purge, and NotFound with store.CodeMissing. After errors of
+// clearing the disk and of the archives, the result reports what was deleted.
+func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done MailPurgeResult, err error) {
+	done = MailPurgeResult{PurgeResult: mail.PurgeResult{Projects: []string{}}, Behind: []store.LaggingFollower{}, Archives: []string{}}
 	s, err := c.opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
@@ -37,22 +37,22 @@ func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done PurgedMai
 		return done, err
 	}
 	a.Note = observation.NoteForgetting
-	done.PurgeResult, err = c.mailService(s).Purge(ctx, mail.Caller{Owner: true, Place: c.place}, a)
+	done.PurgeResult, err = c.mailService(s).Purge(ctx, mail.Caller{Owner: true, Place: c.location}, a)
 	if err != nil || !a.Confirm || done.Messages == 0 {
 		return done, err
 	}
 	done.Backups, err = c.finishForgetting(ctx, s)
-	if !c.isUnarchived(s) {
-		err = errors.Join(err, c.buryFiles(ctx, &done))
+	if !c.skipsArchive(s) {
+		err = errors.Join(err, c.archiveTombstones(ctx, &done))
 	}
 	behind, berr := s.LaggingFollowers(ctx, done.Seq, done.Projects...)
 	done.Behind = append(done.Behind, behind...)
 	return done, errors.Join(err, berr)
 }
 
-// buryFiles brings the archives of the projects of a purge up to date; one that there
-// is not holds nothing.
-func (c *Cairn) buryFiles(ctx context.Context, done *PurgedMail) error {
+// archiveTombstones updates the archives of the projects of a purge. A project without an
+// archive is skipped.
+func (c *Cairn) archiveTombstones(ctx context.Context, done *MailPurgeResult) error {
 	statuses, err := c.ArchiveStatus(ctx, ArchiveArgs{})
 	for _, status := range statuses {
 		if !slices.Contains(done.Projects, status.Project) {
@@ -66,17 +66,17 @@ func (c *Cairn) buryFiles(ctx context.Context, done *PurgedMail) error {
 		synced, serr := c.SyncArchive(ctx, ArchiveArgs{Project: status.Project})
 		for _, why := range synced.Failed {
 			serr = errors.Join(serr, fault.Newf(fault.Unavailable, "archive_behind", "the archive %s still has the files: %s", folder, why).
-				WithHint("`cairn archive sync` takes them away"))
+				WithHint("`cairn archive sync` deletes them"))
 		}
 		err = errors.Join(err, serr)
 	}
 	return err
 }
 
-// finishForgetting takes what was forgotten off the disk: the words of mail, and what
-// observation.Service.FinishForgetting does.
+// finishForgetting clears deleted data from the disk: the search words of mail, and the
+// data of observation.Service.FinishForgetting.
 func (c *Cairn) finishForgetting(ctx context.Context, s *store.Store) (backups int, err error) {
-	j := c.over(s)
+	j := c.observationsOver(s)
 	pending, err := j.IsForgetting(ctx)
 	if err != nil || !pending {
 		return 0, err

@@ -17,17 +17,17 @@ import (
 	"cairn/internal/store"
 )
 
-// mailService returns the mail part over a store, or over nothing (nil).
+// mailService returns the mail part for a store, which may be nil.
 func (c *Cairn) mailService(s *store.Store) *mail.Service {
-	config := c.settings.work.officeConfig()
-	config.Filter, config.DataFolder = c.journal.Filter, c.config.Dir
+	config := c.settings.work.mailConfig()
+	config.Filter, config.DataFolder = c.observationConfig.Filter, c.config.Dir
 	config.Commits, config.Archive = c.commits, mailArchive()
 	config.DiskLevel = func() mail.DiskLevel {
 		level, _ := c.settings.work.Disk.space().Level(c.config.DB, c.ArchiveDir())
 		return mail.DiskLevel(level)
 	}
 	config.Edits = func(ctx context.Context, project string, since time.Time) (all []mail.Touch, err error) {
-		files, err := c.over(s).Touched(ctx, project, since)
+		files, err := c.observationsOver(s).Touched(ctx, project, since)
 		for _, f := range files {
 			all = append(all, mail.Touch{Path: f.Path, At: time.Unix(f.At, 0)})
 		}
@@ -36,7 +36,7 @@ func (c *Cairn) mailService(s *store.Store) *mail.Service {
 	return mail.New(s, config)
 }
 
-// mailArchive is the archive as the mail part asks it.
+// mailArchive returns the archive functions that the mail part needs.
 func mailArchive() mail.Archive {
 	return mail.Archive{
 		CommitOf: func(ctx context.Context, tx *store.Tx, project, seq int64) (*mail.Commit, error) {
@@ -57,8 +57,8 @@ func mailArchive() mail.Archive {
 	}
 }
 
-// commits lists what commits changed lately in the repository at a folder; nothing
-// where there is none, or no git.
+// commits lists the files that recent commits changed in the repository at a folder. The
+// list is empty without a repository or without git.
 func (c *Cairn) commits(ctx context.Context, root string, since time.Time) (all []mail.Touch, err error) {
 	place, err := project.Locate(root, c.config.Home)
 	if err != nil || place.Root == "" || place.Gone {
@@ -78,28 +78,28 @@ func (c *Cairn) commits(ctx context.Context, root string, since time.Time) (all 
 	return all, err
 }
 
-// Guard is the guard of commits and pushes, for the working directory.
+// Guard returns the guard of commits and pushes for the working directory.
 func (c *Cairn) Guard() *guard.Service {
 	return &guard.Service{
 		Mail: func(ctx context.Context) (*mail.Service, bool, error) {
 			s, err := c.opened(ctx, false)
 			return c.mailService(s), s != nil, err
 		},
-		Sessions: c.processSessions, Place: c.place, Cwd: c.config.Cwd, Home: c.config.Home,
+		Sessions: c.processSessions, Place: c.location, Cwd: c.config.Cwd, Home: c.config.Home,
 	}
 }
 
-// GuardSettings are guard.mode, "" if it is not set, and guard.strict.
+// GuardSettings returns guard.mode, "" if it is not set, and guard.strict.
 func (c *Cairn) GuardSettings() (mode string, strict bool) {
 	return value(c.settings.work.Guard.Mode), value(c.settings.work.Guard.Strict)
 }
 
 // guardEdits checks the edits that an event announces against the reservations of other
-// agents (mail §8). For a harness that is warned after the tool, it checks the edits that were
-// made. The decision is zero for other events and if there is no conflict. It changes nothing.
-// Its limit of time does not include opening the store.
+// agents (mail §8). For a harness that can only be warned after the tool, it checks the
+// completed edits. The decision is zero for other events and without a conflict. It
+// changes nothing. Its time limit does not include opening the store.
 func (c *Cairn) guardEdits(ctx context.Context, e *observation.Event) harness.GuardDecision {
-	paths := edited(e)
+	paths := editedFiles(e)
 	mode := c.settings.work.Guard.mode()
 	if e.Source != "PreToolUse" && !harness.WarnsAfter(*e) || len(paths) == 0 || mode == guard.Off {
 		return harness.GuardDecision{}
@@ -110,31 +110,31 @@ func (c *Cairn) guardEdits(ctx context.Context, e *observation.Event) harness.Gu
 		if !value(c.settings.work.Guard.Strict) {
 			return harness.GuardDecision{}
 		}
-		return harness.GuardDecision{Decision: harness.Ask, Reason: "cairn could not check whether others have reserved these files; guard.strict is set."}
+		return harness.GuardDecision{Decision: harness.Ask, Reason: "cairn could not check whether other agents have reserved these files; guard.strict is set."}
 	case len(found.Obstacles) == 0:
 		return harness.GuardDecision{}
 	}
-	v := harness.GuardDecision{Decision: harness.Ask, Reason: mail.GuardText(found.Obstacles, c.place, found.Names...)}
+	v := harness.GuardDecision{Decision: harness.Ask, Reason: mail.GuardText(found.Obstacles, c.location, found.Names...)}
 	if mode == guard.Block {
 		v.Decision = harness.Deny
 	}
 	return v
 }
 
-// reservationConflicts returns the reservations of other agents that cover given files.
+// reservationConflicts returns the reservations of other agents that cover the paths.
 func (c *Cairn) reservationConflicts(ctx context.Context, e *observation.Event, paths []string) (mail.Guarded, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
 		return mail.Guarded{}, err
 	}
 	limit := c.settings.work.Guard.time(len(paths))
-	limited, stop := withCPULimit(ctx, limit, limit+guardPatience)
+	limited, stop := withCPULimit(ctx, limit, limit+guardWallLimit)
 	defer stop()
-	return c.mailService(s).Guard(limited, mail.GuardArgs{Session: e.Session, Agent: c.config.Agent, Place: c.place, Paths: paths})
+	return c.mailService(s).Guard(limited, mail.GuardArgs{Session: e.Session, Agent: c.config.Agent, Place: c.location, Paths: paths})
 }
 
-// edited are the files that an event's calls change.
-func edited(e *observation.Event) (paths []string) {
+// editedFiles returns the files that an event's calls change.
+func editedFiles(e *observation.Event) (paths []string) {
 	for i := range e.Calls {
 		if call := &e.Calls[i]; (call.Action == observation.Edit || call.Action == observation.Write) && call.Path != "" {
 			paths = append(paths, call.Path)
@@ -173,8 +173,8 @@ func (c *Cairn) runMail(ctx context.Context, e *observation.Event, q project.Pro
 	})
 }
 
-// beginSession lets a session take over the agents of its lineage, and releases the
-// reservations that no session has taken over.
+// beginSession gives a session the agents of its lineage, and releases the reservations
+// that no session has taken over.
 func (c *Cairn) beginSession(ctx context.Context, o *mail.Service, e *observation.Event) error {
 	if err := o.BeginSession(ctx, e.Session, c.config.Agent != ""); err != nil {
 		return err
@@ -183,21 +183,21 @@ func (c *Cairn) beginSession(ctx context.Context, o *mail.Service, e *observatio
 	return err
 }
 
-// bind binds a session to the agent of CAIRN_AGENT or, after a call of mail's own
-// tools that it made, to that of the call.
+// bind binds a session to the agent of CAIRN_AGENT. After a call of a mail tool it binds
+// the session to the agent of the call.
 func (c *Cairn) bind(ctx context.Context, o *mail.Service, e *observation.Event, q project.Project) error {
 	if e.Source != "PostToolUse" {
 		if c.config.Agent == "" {
 			return nil
 		}
-		return o.Bind(ctx, mail.Caller{Place: c.place}, q, mail.Binding{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment})
+		return o.Bind(ctx, mail.Caller{Place: c.location}, q, mail.Binding{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment})
 	}
 	if e.Kind != observation.Touch || len(e.Calls) != 1 || e.Calls[0].Failed || e.Calls[0].Result == "" {
 		return nil
 	}
 	call := &e.Calls[0]
 	return o.BindObservedCall(ctx, q, mail.ObservedCall{
-		Session: e.Session, Place: c.place, Tool: call.Method, Result: call.Result,
+		Session: e.Session, Place: c.location, Tool: call.Method, Result: call.Result,
 		Argument: func(name string) string {
 			i := slices.IndexFunc(call.Args, func(a observation.Arg) bool { return a.Name == name })
 			if i < 0 {
@@ -208,24 +208,24 @@ func (c *Cairn) bind(ctx context.Context, o *mail.Service, e *observation.Event,
 	})
 }
 
-// lease reserves what an edit is about to change, where the user has asked for it
-// and nobody else has reserved it.
+// lease reserves the files of an announced edit, if the setting is on and no other agent
+// has reserved them.
 func (c *Cairn) lease(ctx context.Context, o *mail.Service, e *observation.Event, v harness.GuardDecision) error {
-	paths := edited(e)
+	paths := editedFiles(e)
 	if !value(c.settings.work.Guard.AutoReserve) || v.Decision != "" || len(paths) == 0 {
 		return nil
 	}
 	for i, p := range paths {
-		paths[i] = filepath.Clean(c.place.Absolute(p))
+		paths[i] = filepath.Clean(c.location.Absolute(p))
 	}
 	_, err := o.Lease(ctx, mail.LeaseArgs{
-		Session: e.Session, Program: programOf(e.Harness), Model: e.Model, Agent: c.config.Agent, Place: c.place, Paths: paths,
+		Session: e.Session, Program: programOf(e.Harness), Model: e.Model, Agent: c.config.Agent, Place: c.location, Paths: paths,
 		TTL: c.settings.work.Guard.lease(),
 	})
 	return err
 }
 
-// programOf is what an agent of a harness says that it runs in.
+// programOf returns the program name of agents of a harness.
 func programOf(name string) string {
 	if h, ok := harness.Of(name); ok {
 		return h.Program

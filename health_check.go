@@ -12,17 +12,17 @@ import (
 	"cairn/internal/store"
 )
 
-// HealthCheck is what health_check answers (mail §10.5): how busy this process is, its
-// store and its archive. Whether memories can be used is MemoryHealth. Counters and
-// latencies are those of this process since it began, but the waits for a connection
-// those of the last five to ten minutes.
+// HealthCheck is the result of health_check (mail §10.5): the load of this process, its
+// store and its archive. MemoryHealth tells whether memories can be used. Counters and
+// latencies cover the lifetime of this process. Waits for a connection cover the last five
+// to ten minutes.
 type HealthCheck struct {
 	Status      string      `json:"status"`       // ok; degraded at red, or if the disk is full or the store damaged
-	Level       HealthLevel `json:"health_level"` // by pool and queues
+	Level       HealthLevel `json:"health_level"` // of pool and queues
 	Environment string      `json:"environment"`  // system and processor
-	Host        *string     `json:"http_host"`    // null unless it answers over HTTP
+	Host        *string     `json:"http_host"`    // null unless it serves HTTP
 	Port        *int        `json:"http_port"`
-	Database    string      `json:"database_url"` // the file's name alone
+	Database    string      `json:"database_url"` // only the name of the file
 
 	Pool   PoolHealth `json:"pool_utilization"`
 	Queues struct {
@@ -31,16 +31,16 @@ type HealthCheck struct {
 	} `json:"queues"`
 	Disk struct {
 		Level       archive.Level `json:"level"`
-		StorageFree *int64        `json:"storage_free_mb"` // of the archive's volume; null where the system does not tell
+		StorageFree *int64        `json:"storage_free_mb"` // on the archive's volume; null if unknown
 		DBFree      *int64        `json:"db_free_mb"`
 	} `json:"disk"`
 	Integrity struct {
-		LastCheck mail.Time `json:"last_check_ts"` // null before the first check has ended
-		OK        *bool     `json:"ok"`            // what it found
+		LastCheck mail.Time `json:"last_check_ts"` // null before the end of the first check
+		OK        *bool     `json:"ok"`            // the result of that check
 	} `json:"integrity"`
 	Metrics HealthMetrics `json:"metrics"`
 
-	Device string `json:"device_note,omitempty"` // why the store goes on as a new device incarnation, for 30 days
+	Device string `json:"device_note,omitempty"` // why the store is a new device incarnation, shown for 30 days
 }
 
 // HealthLevel is green, yellow or red.
@@ -53,8 +53,8 @@ const (
 	Red    HealthLevel = "red"
 )
 
-// PoolHealth is how the store's connections are used: Total is how many there may be,
-// those that read and the one that writes, and Idle are those that nobody uses.
+// PoolHealth is the use of the store's connections. Total is the maximum number, readers
+// and the writer together. Idle is the number of unused connections.
 type PoolHealth struct {
 	Active      int64   `json:"active"`
 	Idle        int64   `json:"idle"`
@@ -66,10 +66,10 @@ type PoolHealth struct {
 	P95         float64 `json:"acquire_p95_ms"`
 	P99         float64 `json:"acquire_p99_ms"`
 	High        int64   `json:"over_80_for_s"`
-	Warning     bool    `json:"warning"` // it is why the level is not green
+	Warning     bool    `json:"warning"` // true if it is the reason for a level other than green
 }
 
-// FileQueueHealth is how the changes do that are to become files.
+// FileQueueHealth is the state of the queue of changes that wait to be written to files.
 type FileQueueHealth struct {
 	Depth        int64   `json:"depth"`
 	Capacity     int64   `json:"capacity"`
@@ -86,7 +86,7 @@ type FileQueueHealth struct {
 	Warning      bool    `json:"warning"`
 }
 
-// CommitQueueHealth is how the batches do that are to be committed.
+// CommitQueueHealth is the state of the queue of batches that wait for a commit.
 type CommitQueueHealth struct {
 	Pending       int64   `json:"pending_requests"`
 	Capacity      int64   `json:"soft_cap"`
@@ -103,7 +103,7 @@ type CommitQueueHealth struct {
 	Warning       bool    `json:"warning"`
 }
 
-// HealthMetrics are the six numbers of mail §10.5.
+// HealthMetrics are the six metrics of mail §10.5.
 type HealthMetrics struct {
 	Depth         int64   `json:"wbq_depth"`
 	WriteErrors   int64   `json:"wbq_errors_total"`
@@ -120,8 +120,8 @@ type Latency struct {
 	P99 float64 `json:"p99"`
 }
 
-// limits are where a level is no longer green, and where it is red; above says that
-// the limits themselves still are not.
+// limits are the values from which a level is yellow and red. With above set, the values
+// themselves do not count, only greater ones.
 type limits struct {
 	yellow, red float64
 	above       bool
@@ -138,8 +138,8 @@ func (l limits) level(v float64) HealthLevel {
 	return Green
 }
 
-// worse is the worst of some levels.
-func worse(levels ...HealthLevel) HealthLevel {
+// worstLevel returns the worst of the levels.
+func worstLevel(levels ...HealthLevel) HealthLevel {
 	out := Green
 	for _, l := range levels {
 		if l == Red || out == Green {
@@ -149,17 +149,17 @@ func worse(levels ...HealthLevel) HealthLevel {
 	return out
 }
 
-// When pool and queues are no longer green (mail §10.5).
+// The limits of pool and queues (mail §10.5).
 func poolLimits() limits    { return limits{yellow: 70, red: 90} }              // percent
 func queueLimits() limits   { return limits{yellow: 50, red: 80} }              // percent
 func highLimits() limits    { return limits{yellow: 30, red: 300} }             // seconds over 80 %
 func acquireLimits() limits { return limits{yellow: 10, red: 50, above: true} } // milliseconds, p95
 
-// fewWaits are so few that their p95 is a matter of chance, as it is right after a
+// minWaits is the number of waits below which their p95 is random, as directly after a
 // start.
-const fewWaits = 100
+const minWaits = 100
 
-// HealthCheck reports how this process does. Without a store all numbers are 0.
+// HealthCheck returns the health of this process. Without a store all numbers are 0.
 //
 // Errors: those of store.Read, and of a store that cannot be opened.
 func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
@@ -168,7 +168,7 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 	if err != nil {
 		return h, err
 	}
-	at, m := c.stateOfServer(), g.Archive
+	at, m := c.readServerState(), g.Archive
 	h.Host, h.Port = at.host, at.port
 	h.Pool = poolHealth(g.Pool, g.Recent)
 	files, filesLevel := queueHealth(m.Files)
@@ -179,12 +179,12 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 		commits.Depth, commits.Capacity, commits.Utilization, commits.Peak, commits.Entered, commits.Left, m.CommitErrors, m.SyncFallbacks,
 		commits.P50, commits.P95, commits.P99, commits.High, commits.Warning,
 	}
-	poolLevel := worse(poolLimits().level(h.Pool.Utilization), highLimits().level(float64(h.Pool.High)))
-	if g.Recent.Count >= fewWaits {
-		poolLevel = worse(poolLevel, acquireLimits().level(h.Pool.P95))
+	poolLevel := worstLevel(poolLimits().level(h.Pool.Utilization), highLimits().level(float64(h.Pool.High)))
+	if g.Recent.Count >= minWaits {
+		poolLevel = worstLevel(poolLevel, acquireLimits().level(h.Pool.P95))
 	}
 	h.Pool.Warning = poolLevel != Green
-	h.Level = worse(poolLevel, filesLevel, commitsLevel)
+	h.Level = worstLevel(poolLevel, filesLevel, commitsLevel)
 	space := c.settings.work.Disk.space()
 	h.Disk.Level, _ = space.Level(c.config.DB, c.ArchiveDir())
 	h.Disk.StorageFree, h.Disk.DBFree = freeMiB(space, c.ArchiveDir()), freeMiB(space, c.config.DB)
@@ -197,22 +197,22 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 		h.Status = "degraded"
 	}
 	if h.Level == Red {
-		return h, nil // a read would have to wait
+		return h, nil // a read would wait
 	}
 	device, err := c.Device(ctx)
 	h.Device = device.Note
 	return h, err
 }
 
-// Gauges are the numbers of the archive and of the connections to the store. Without
-// a store, and before the archive is followed, they are zero but for capacities.
+// Gauges are the metrics of the archive and of the store's connections. Without a store,
+// and before FollowArchive runs, all are zero except the capacities.
 type Gauges struct {
 	Archive archive.Metrics
 	Pool    store.Pool
 	Recent  store.Distribution // waits for a connection in the last five to ten minutes
 }
 
-// Latency is how long callers waited for a connection lately.
+// Latency returns the recent waits for a connection.
 func (g *Gauges) Latency() Latency {
 	us := func(share float64) float64 {
 		return rounded(float64(g.Recent.Quantile(share)) / float64(time.Microsecond))
@@ -220,7 +220,7 @@ func (g *Gauges) Latency() Latency {
 	return Latency{us(.5), us(.95), us(.99)}
 }
 
-// Gauges reads them.
+// Gauges reads the gauges.
 //
 // Errors: those of store.Read, and of a store that cannot be opened.
 func (c *Cairn) Gauges(ctx context.Context) (g Gauges, err error) {
@@ -228,10 +228,10 @@ func (c *Cairn) Gauges(ctx context.Context) (g Gauges, err error) {
 	if err != nil {
 		return g, err
 	}
-	g.Pool.Capacity = int64(c.settings.work.DB.most()) + 1
+	g.Pool.Capacity = int64(c.settings.work.DB.maxOpen()) + 1
 	if s != nil {
 		g.Pool = s.Pool()
-		g.Recent = g.Pool.Acquired.Since(c.stateOfServer().waits[0])
+		g.Recent = g.Pool.Acquired.Since(c.readServerState().waits[0])
 	}
 	g.Archive, err = c.ArchiveMetrics(ctx)
 	return g, err
@@ -245,7 +245,7 @@ func poolHealth(p store.Pool, waits store.Distribution) PoolHealth {
 }
 
 func queueHealth(q archive.Queue) (FileQueueHealth, HealthLevel) {
-	level := worse(queueLimits().level(q.Percent()), highLimits().level(q.High.Seconds()))
+	level := worstLevel(queueLimits().level(q.Percent()), highLimits().level(q.High.Seconds()))
 	return FileQueueHealth{
 		Depth: q.Now, Capacity: q.Capacity, Utilization: rounded(q.Percent()), Peak: q.Peak, Entered: q.Entered, Left: q.Left,
 		P50: milliseconds(&q.Latency, .5), P95: milliseconds(&q.Latency, .95), P99: milliseconds(&q.Latency, .99),
@@ -257,10 +257,10 @@ func milliseconds(d *store.Distribution, share float64) float64 {
 	return rounded(float64(d.Quantile(share)) / float64(time.Millisecond))
 }
 
-// rounded has three decimals.
+// rounded returns v with three decimals.
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// freeMiB is what is free on the volume of a path, nil where the system does not tell.
+// freeMiB returns the free space on the volume of a path, nil if it is unknown.
 func freeMiB(space archive.Space, path string) *int64 {
 	if _, free := space.Level(path); free >= 0 {
 		return new(free >> 20)

@@ -14,25 +14,24 @@ import (
 	"cairn/internal/store"
 )
 
-// rootCommitTime is how long all questions to git for root commits may take.
+// rootCommitTime limits all calls of git for root commits together.
 const rootCommitTime = 2 * time.Second
 
-// identify brings the projects of a store to what a process that is not a hook can find
-// out: those of an older cairn get their keys, and a checkout without a remote gets the
-// key of its root commit. What fails is tried again by the next process; the store can
-// be used meanwhile.
+// identify updates the keys of a store's projects. Hooks do not call it. Projects of an
+// older cairn get their keys, and a checkout without a remote gets the key of its root
+// commit. The next process retries a failure; the store can be used meanwhile.
 func (c *Cairn) identify(ctx context.Context, s *store.Store) {
 	for _, step := range [...]func(context.Context, *store.Store) error{c.rekeyProjects, c.findRootCommits} {
 		if err := step(ctx, s); err != nil && ctx.Err() == nil {
-			slog.Warn("the projects of the store could not be brought up to date", "error", err)
+			slog.Warn("the projects of the store could not be updated", "error", err)
 		}
 	}
 }
 
-// rekeyProjects migrates a store in which projects were known by name: clones of one
-// remote are merged into the oldest of them, after a backup of the database, and keep
-// their ids as aliases. Those that cannot be merged stay, and doctor names them. A
-// killed migration goes on with the next process.
+// rekeyProjects migrates a store in which projects were identified by name. After a backup
+// of the database, clones of one remote are merged into the oldest of them and keep their
+// ids as aliases. Projects that cannot be merged stay, and doctor lists them. The next
+// process continues an interrupted migration.
 func (c *Cairn) rekeyProjects(ctx context.Context, s *store.Store) error {
 	var plan []project.KeyedProject
 	needed := false
@@ -93,8 +92,8 @@ func (c *Cairn) mergeClones(ctx context.Context, s *store.Store, plan []project.
 	return nil
 }
 
-// copyBefore copies the database into the folder of backups before something that cannot
-// be undone, and returns the copy's path.
+// copyBefore copies the database to the folder of backups before a change that cannot be
+// undone. It returns the path of the copy.
 func (c *Cairn) copyBefore(ctx context.Context, s *store.Store, what string) (string, error) {
 	folder := c.Backups().Folder()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -104,10 +103,10 @@ func (c *Cairn) copyBefore(ctx context.Context, s *store.Store, what string) (st
 	return path, s.CopyTo(ctx, path)
 }
 
-// findRootCommits asks git for the first commit of checkouts that have no remote: a
-// server of all that the store knows, a command of that in which it runs.
+// findRootCommits reads the first commit of checkouts without a remote from git. A server
+// reads that of all checkouts, a command that of its own checkout.
 func (c *Cairn) findRootCommits(ctx context.Context, s *store.Store) error {
-	if c.config.Role != store.Server && (c.place.Identity == "" || c.place.Remote != "") {
+	if c.config.Role != store.Server && (c.location.Identity == "" || c.location.Remote != "") {
 		return nil
 	}
 	var unknown []project.Checkout
@@ -121,7 +120,7 @@ func (c *Cairn) findRootCommits(ctx context.Context, s *store.Store) error {
 	asked, cancel := context.WithTimeout(ctx, rootCommitTime)
 	defer cancel()
 	for _, checkout := range unknown {
-		if c.config.Role != store.Server && checkout.Identity != c.place.Identity {
+		if c.config.Role != store.Server && checkout.Identity != c.location.Identity {
 			continue
 		}
 		git, err := gitread.Open(checkout.Root)
@@ -133,7 +132,7 @@ func (c *Cairn) findRootCommits(ctx context.Context, s *store.Store) error {
 			return nil
 		}
 		if err != nil || commit == "" {
-			continue // empty, or not readable for git
+			continue // empty, or git cannot read it
 		}
 		if err := c.setRoot(ctx, s, checkout, commit); err != nil {
 			return err
@@ -142,8 +141,8 @@ func (c *Cairn) findRootCommits(ctx context.Context, s *store.Store) error {
 	return nil
 }
 
-// setRoot stores the root commit of a checkout, and merges its project with the one that
-// is a copy of the same history.
+// setRoot stores the root commit of a checkout, and merges its project with a project of
+// the same history.
 func (c *Cairn) setRoot(ctx context.Context, s *store.Store, checkout project.Checkout, commit string) error {
 	err := s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 		from, into, err := project.SetRoot(ctx, tx, checkout.Identity, commit)

@@ -22,27 +22,27 @@ import (
 	"cairn/internal/store"
 )
 
-// ImportArgs say what to import.
+// ImportArgs are the options of an import.
 type ImportArgs struct {
 	Paths   []string  // files and folders
-	Since   time.Time // only events from then on; zero for all
+	Since   time.Time // only events since this time; zero for all
 	Project string    // only this project's events; "" for all
-	DryRun  bool      // count in a copy of the store, change nothing
+	DryRun  bool      // only count, in a copy of the store
 
-	IncludePurged bool // store also what was purged
-	Merge         bool // take records of another history over, beside those that are here
+	IncludePurged bool // also store what was purged
+	Merge         bool // also import diverged records, next to the existing ones
 
-	// Progress, if set, is told after each file how many of all are done.
+	// Progress, if set, is called after each file with the number of processed files.
 	Progress func(done, files int)
 
-	// LineProgress, if set, is told how many lines of how many of a cairn export are done.
+	// LineProgress, if set, is called with the number of processed lines of a cairn export.
 	LineProgress func(done, lines int)
 }
 
-// ImportReport is what an import did.
+// ImportReport is the result of an import.
 type ImportReport struct {
 	Files     int   `json:"files"`     // read
-	Unchanged int   `json:"unchanged"` // not read again
+	Unchanged int   `json:"unchanged"` // skipped, because they have not changed
 	Lines     int   `json:"lines"`
 	Bytes     int64 `json:"bytes"`
 	observation.Imported
@@ -59,13 +59,12 @@ type UnreadableFile struct {
 	Error string `json:"error"`
 }
 
-// Import reads transcripts into the store, oldest first. It adds nothing that is
-// stored already, so that repeating it is safe, also after a kill: what was
-// committed stays, the rest is read again. A file that cannot be read is
-// reported and the others are imported anyway (observations §12).
+// Import reads transcripts into the store, oldest first. It is idempotent and safe to
+// retry after an interruption: committed rows stay, and the rest is read again. An
+// unreadable file is reported, and the other files are imported (observations §12).
 //
-// Files among the paths that `cairn export` made come first; see copies.Importer. They are
-// taken whole: Since and Project with one are Invalid.
+// Files of `cairn export` among the paths are imported first; see copies.Importer. They are
+// imported completely, so Since and Project are Invalid with them.
 func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) {
 	began := time.Now()
 	r := ImportReport{
@@ -74,7 +73,7 @@ func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) 
 	}
 	exports, others := splitExports(a.Paths)
 	if len(exports) > 0 && (!a.Since.IsZero() || a.Project != "") {
-		return r, fault.New(fault.Invalid, "invalid_argument", "a cairn export is imported whole, without --since and --project")
+		return r, fault.New(fault.Invalid, "invalid_argument", "--since and --project cannot be combined with a cairn export, which is imported completely")
 	}
 	files, err := r.files(ctx, others)
 	if err != nil {
@@ -92,16 +91,16 @@ func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) 
 		r.Restored = append(r.Restored, imported)
 	}
 	if len(others) > 0 {
-		err = r.importAll(ctx, c.over(s), files, a)
+		err = r.importAll(ctx, c.observationsOver(s), files, a)
 	}
 	if err == nil && !a.DryRun {
-		_, err = c.over(s).IndexTurns(ctx, math.MaxInt)
+		_, err = c.observationsOver(s).IndexTurns(ctx, math.MaxInt)
 	}
 	r.Seconds = time.Since(began).Seconds()
 	return r, errors.Join(err, done())
 }
 
-// splitExports parts the files that are cairn's own exports from all other paths.
+// splitExports separates files of `cairn export` from all other paths.
 func splitExports(paths []string) (exports, others []string) {
 	for _, p := range paths {
 		if copies.IsExport(p) {
@@ -115,12 +114,12 @@ func splitExports(paths []string) (exports, others []string) {
 
 func (c *Cairn) exportImporter(s *store.Store, a ImportArgs) copies.Importer {
 	return copies.Importer{
-		Store: s, Observations: c.over(s), Memories: memory.New(s, c.settings.work.bookConfig(c.journal.Filter)), Filter: c.journal.Filter, Archive: mailArchive(),
+		Store: s, Observations: c.observationsOver(s), Memories: memory.New(s, c.settings.work.memoryConfig(c.observationConfig.Filter)), Filter: c.observationConfig.Filter, Archive: mailArchive(),
 		IncludePurged: a.IncludePurged, Merge: a.Merge, Progress: a.LineProgress,
 	}
 }
 
-// importStore is the store to import into: for a dry run a copy, which done
+// importStore returns the store to import into. For a dry run it is a copy, which done
 // deletes.
 func (c *Cairn) importStore(ctx context.Context, dryRun bool) (s *store.Store, done func() error, err error) {
 	if !dryRun {
@@ -145,9 +144,8 @@ func (c *Cairn) importStore(ctx context.Context, dryRun bool) (s *store.Store, d
 	return s, func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
 }
 
-// files are the transcripts below the paths, of each path those of the oldest
-// session first. A path that does not exist is an unreadable file. When ctx ends,
-// ctx.Err() is the error.
+// files returns the transcripts below the paths, for each path the oldest session first. A
+// missing path counts as an unreadable file. If ctx ends, it returns ctx.Err().
 func (r *ImportReport) files(ctx context.Context, paths []string) ([]string, error) {
 	var out []string
 	for _, p := range paths {
@@ -174,12 +172,11 @@ func (r *ImportReport) unreadable(path string, err error) {
 	r.Unreadable = append(r.Unreadable, UnreadableFile{path, err.Error()})
 }
 
-// readAhead is how many transcripts are decoded and redacted ahead of the one
-// that is being stored.
+// readAhead is the number of transcripts that are decoded and redacted in advance.
 const readAhead = 4
 
-// importAll decodes several files at once and stores them one after the other,
-// so that the first source of a row is the same at every import.
+// importAll decodes several files concurrently. It stores them in order, so that the first
+// source of a row is the same in every import.
 func (r *ImportReport) importAll(ctx context.Context, j *observation.Service, files []string, a ImportArgs) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -187,11 +184,11 @@ func (r *ImportReport) importAll(ctx context.Context, j *observation.Service, fi
 	if err != nil {
 		return err
 	}
-	readings := make(chan *reading, readAhead)
+	readings := make(chan *transcriptReader, readAhead)
 	go func() {
 		defer close(readings)
 		for _, path := range files {
-			f := &reading{path: path, roots: roots, whole: a.IncludePurged, events: make(chan observation.Prepared, 256)}
+			f := &transcriptReader{path: path, roots: roots, whole: a.IncludePurged, events: make(chan observation.Prepared, 256)}
 			select {
 			case readings <- f:
 				go f.run(ctx, j)
@@ -214,11 +211,11 @@ func (r *ImportReport) importAll(ctx context.Context, j *observation.Service, fi
 	return ctx.Err()
 }
 
-// reading is one transcript on its way from the file to the store.
-type reading struct {
+// transcriptReader reads one transcript and prepares its events for the store.
+type transcriptReader struct {
 	path   string
-	roots  []string // of known projects
-	whole  bool     // also what an earlier import has read
+	roots  []string // root folders of known projects
+	whole  bool     // also read the part that an earlier import has read
 	events chan observation.Prepared
 
 	// Set before events is closed.
@@ -228,12 +225,12 @@ type reading struct {
 	err       error
 }
 
-func (f *reading) run(ctx context.Context, j *observation.Service) {
+func (f *transcriptReader) run(ctx context.Context, j *observation.Service) {
 	defer close(f.events)
 	f.err = f.read(ctx, j)
 }
 
-func (f *reading) read(ctx context.Context, j *observation.Service) error {
+func (f *transcriptReader) read(ctx context.Context, j *observation.Service) error {
 	file, err := regular.Open(f.path)
 	if err != nil {
 		return err
@@ -281,8 +278,8 @@ func (f *reading) read(ctx context.Context, j *observation.Service) error {
 	return err
 }
 
-// store takes one transcript's events into the store.
-func (r *ImportReport) store(ctx context.Context, importer *observation.Importer, f *reading) error {
+// store stores the events of one transcript.
+func (r *ImportReport) store(ctx context.Context, importer *observation.Importer, f *transcriptReader) error {
 	for p := range f.events {
 		if err := importer.Add(ctx, p); err != nil {
 			return fmt.Errorf("%s: %w", filepath.Base(f.path), err)
@@ -318,7 +315,7 @@ func (r *ImportReport) store(ctx context.Context, importer *observation.Importer
 	return nil
 }
 
-// Types are the row types that an import added, most frequent first.
+// Types returns the types of the added rows, most frequent first.
 func (r *ImportReport) Types() []string {
 	return slices.SortedFunc(maps.Keys(r.ByType), func(a, b string) int {
 		if n := r.ByType[b] - r.ByType[a]; n != 0 {

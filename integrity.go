@@ -14,22 +14,22 @@ import (
 
 // serverState is the state of this process as a server.
 type serverState struct {
-	host *string // where it listens, nil if it does not
+	host *string // the address of the listener, nil if there is none
 	port *int
 
-	checked time.Time // when the store was last looked through, zero before
-	damage  error     // what was found then
-	damages int64     // how often damage was met by stores that are closed, or could not be opened
+	checked time.Time // time of the last check of the store, zero before it
+	damage  error     // the result of that check
+	damages int64     // damage found in stores that are closed or could not be opened
 
-	waits   [2]store.Distribution // for connections, until five to ten minutes ago, and until five ago at most
-	rotated time.Time             // when the second was taken
+	waits   [2]store.Distribution // waits for connections until five to ten minutes ago, and until at most five minutes ago
+	rotated time.Time             // time of the second distribution
 }
 
-// recentFor is for how long at least a wait for a connection is a recent one; for
-// twice as long at most.
+// recentFor is the minimum time for which a wait for a connection counts as recent. The
+// maximum is twice as long.
 const recentFor = 5 * time.Minute
 
-// rotate forgets waits that are no longer recent.
+// rotate removes waits that are no longer recent.
 func (c *Cairn) rotate(s *store.Store) {
 	now, all := time.Now(), s.Pool().Acquired
 	c.mu.Lock()
@@ -39,30 +39,30 @@ func (c *Cairn) rotate(s *store.Store) {
 	}
 }
 
-func (c *Cairn) stateOfServer() serverState {
+func (c *Cairn) readServerState() serverState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.serverState
 }
 
-// Listening notes where this process answers over HTTP, for HealthCheck.
+// Listening sets the HTTP address of this process for HealthCheck.
 func (c *Cairn) Listening(host string, port int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.serverState.host, c.serverState.port = &host, &port
 }
 
-// How servers look after the soundness of the store (mail §10.6).
+// Times of the integrity checks of servers (mail §10.6).
 const (
 	checkEvery = 24 * time.Hour
-	startLimit = 2 * time.Second // for which a start waits for the check of a large store
+	startLimit = 2 * time.Second // maximum wait of a start for the check of a large store
 )
 
-// CheckIntegrity looks through the pages of the store (PRAGMA quick_check) and notes
-// what it found. Without a store there is nothing to find; one that cannot be opened
-// for another reason than damage was not looked through, which is no error here.
+// CheckIntegrity checks the pages of the store (PRAGMA quick_check) and notes the result.
+// A missing store is not an error. A store that cannot be opened for a reason other than
+// damage is not checked, which is not an error either.
 //
-// Errors: store.CodeCorrupt (Internal), whose hint names what repairs.
+// Errors: store.CodeCorrupt (Internal), whose hint names the repair commands.
 func (c *Cairn) CheckIntegrity(ctx context.Context) error {
 	s, err := c.opened(ctx, false)
 	if err == nil && s == nil {
@@ -89,15 +89,15 @@ func (c *Cairn) CheckIntegrity(ctx context.Context) error {
 	return err
 }
 
-// addDamage counts damage that no open store counts itself.
+// addDamage counts damage outside an open store, which counts its own.
 func (c *Cairn) addDamage(damages int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.serverState.damages += damages
 }
 
-// IntegrityErrors is how often this process has met damage of the store: whoever read
-// or wrote, and each finding of CheckIntegrity (memories §14). It opens nothing.
+// IntegrityErrors returns how often this process has found damage of the store: in reads,
+// writes and CheckIntegrity (memories §14). It does not open the store.
 func (c *Cairn) IntegrityErrors() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,18 +113,18 @@ func damaged(what string, err error) error {
 		WithHint("`cairn doctor --salvage`, `cairn restore` or `cairn reconcile --reindex` repairs it; serve --auto-restore restores the newest intact backup")
 }
 
-// IntegrityMonitor looks after the soundness of the store while a server runs.
+// IntegrityMonitor checks the store while a server runs.
 type IntegrityMonitor struct {
 	cairn *Cairn
-	first chan error // how the check at the start ended
+	first chan error // result of the check at the start
 }
 
-// StartIntegrityMonitor checks the store as a server starts, and waits for the result for two seconds
-// at most: the check of a large store goes on while it serves already. Attend must
-// follow.
+// StartIntegrityMonitor starts the check of the store at the start of a server. It waits
+// for the result for two seconds at most: the check of a large store continues while the
+// server already serves. The caller must then call IntegrityMonitor.Run.
 //
 // Errors: those of CheckIntegrity.
-func (c *Cairn) Begin(ctx context.Context) (*IntegrityMonitor, error) {
+func (c *Cairn) StartIntegrityMonitor(ctx context.Context) (*IntegrityMonitor, error) {
 	w := &IntegrityMonitor{cairn: c, first: make(chan error, 1)}
 	go func() { w.first <- c.CheckIntegrity(ctx) }()
 	t := time.NewTimer(startLimit)
@@ -138,11 +138,11 @@ func (c *Cairn) Begin(ctx context.Context) (*IntegrityMonitor, error) {
 	return w, nil
 }
 
-// Attend goes on with the check that StartIntegrityMonitor began, and repeats it every 24 hours until
-// ctx ends; then it returns nil.
+// Run waits for the check of StartIntegrityMonitor and repeats it every 24 hours until ctx
+// ends; then it returns nil.
 //
-// Errors: those of CheckIntegrity, on which a server ends.
-func (w *IntegrityMonitor) Attend(ctx context.Context) error {
+// Errors: those of CheckIntegrity. The server must then end.
+func (w *IntegrityMonitor) Run(ctx context.Context) error {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	err := <-w.first
@@ -160,11 +160,11 @@ func (w *IntegrityMonitor) Attend(ctx context.Context) error {
 	return err
 }
 
-// RestoreNewest puts the newest sound backup of the folder of backups in the place of
-// the store (see RestoreBackup); what was there is moved away, whatever changes it had
-// after the backup. Backups that are not sound are told to log and passed over.
+// RestoreNewest replaces the store by the newest intact backup in the folder of backups
+// (see RestoreBackup). The present store is renamed, even if it has changes after the
+// backup. Damaged backups are logged and skipped.
 //
-// Errors: store.CodeCorrupt (Internal) without a sound backup; those of RestoreBackup.
+// Errors: store.CodeCorrupt (Internal) without an intact backup; those of RestoreBackup.
 func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress func(what string)) (copies.Restored, error) {
 	if err := c.reopen(); err != nil {
 		return copies.Restored{}, err
@@ -182,9 +182,9 @@ func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress fu
 		case err != nil:
 			log.Warn("a backup could not be verified", "file", b.File, "error", err)
 		case !v.OK:
-			log.Warn("a backup is not sound", "file", b.File, "problem", v.Problem)
+			log.Warn("a backup is damaged", "file", b.File, "problem", v.Problem)
 		case !v.Content:
-			log.Warn("a backup is encrypted, and there is no key that fits", "file", b.File)
+			log.Warn("a backup is encrypted, and no key matches", "file", b.File)
 		default:
 			return c.Backups().Restore(ctx, copies.RestoreArgs{File: b.File, Force: true, Progress: progress})
 		}
@@ -193,7 +193,7 @@ func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress fu
 		WithHint("`cairn doctor --salvage` or `cairn reconcile --reindex` may repair it")
 }
 
-// reopen closes the store, which the next use opens again.
+// reopen closes the store. The next use opens it again.
 func (c *Cairn) reopen() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

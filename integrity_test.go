@@ -38,17 +38,17 @@ func TestAServerIsToldOfDamageWithinADay(t *testing.T) {
 		if err := s.Checkpoint(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		w, err := c.Begin(t.Context())
+		w, err := c.StartIntegrityMonitor(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if at := c.stateOfServer(); at.checked.IsZero() || at.damage != nil || c.IntegrityErrors() != 0 {
+		if at := c.readServerState(); at.checked.IsZero() || at.damage != nil || c.IntegrityErrors() != 0 {
 			t.Errorf("at the start: %+v, %d", at, c.IntegrityErrors())
 		}
 		ended := make(chan error, 1)
-		go func() { ended <- w.Attend(t.Context()) }()
+		go func() { ended <- w.Run(t.Context()) }()
 		time.Sleep(25 * time.Hour) // of the bubble's time
-		if at := c.stateOfServer(); time.Since(at.checked) > 2*time.Hour {
+		if at := c.readServerState(); time.Since(at.checked) > 2*time.Hour {
 			t.Errorf("after a day it was last checked %v ago", time.Since(at.checked))
 		}
 		damageEveryPage(t, c.Path())
@@ -108,15 +108,15 @@ func TestALongCheckDoesNotHoldUpAStart(t *testing.T) {
 		}()
 		synctest.Wait()
 		began := time.Now()
-		w, err := c.Begin(t.Context())
-		if took := time.Since(began); err != nil || took != startLimit || !c.stateOfServer().checked.IsZero() {
+		w, err := c.StartIntegrityMonitor(t.Context())
+		if took := time.Since(began); err != nil || took != startLimit || !c.readServerState().checked.IsZero() {
 			t.Errorf("it began after %v: %v", took, err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { ended <- w.Attend(ctx) }()
+		go func() { ended <- w.Run(ctx) }()
 		close(release)
 		time.Sleep(time.Second) // of the bubble's time
-		if c.stateOfServer().checked.IsZero() {
+		if c.readServerState().checked.IsZero() {
 			t.Error("the check was given up")
 		}
 		cancel()
@@ -136,7 +136,7 @@ func TestLongWaitsMakeTheLevelRedUntilTheyAreOld(t *testing.T) {
 		c, s := servingWithOneReader(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		tended := make(chan error)
-		go func() { tended <- c.Tend(ctx) }()
+		go func() { tended <- c.Maintain(ctx) }()
 		time.Sleep(time.Hour) // of the bubble's time
 		health := func() HealthCheck {
 			h, err := c.HealthCheck(t.Context())
@@ -149,7 +149,7 @@ func TestLongWaitsMakeTheLevelRedUntilTheyAreOld(t *testing.T) {
 			t.Errorf("at first: %+v", h.Pool)
 		}
 		release, read := make(chan struct{}), make(chan error)
-		const callers = 2 * fewWaits
+		const callers = 2 * minWaits
 		for range callers {
 			go func() {
 				read <- s.Read(t.Context(), func(context.Context, *store.Tx) error { <-release; return nil })
@@ -200,7 +200,7 @@ func TestLevelsOfHealthAreThoseOfTheContract(t *testing.T) {
 			t.Errorf("%v is %s, not %s", c.v, got, c.want)
 		}
 	}
-	if worse() != Green || worse(Green, Yellow) != Yellow || worse(Yellow, Red, Green) != Red || worse(Red, Yellow) != Red {
+	if worstLevel() != Green || worstLevel(Green, Yellow) != Yellow || worstLevel(Yellow, Red, Green) != Red || worstLevel(Red, Yellow) != Red {
 		t.Error("the worst is not the worst")
 	}
 	q := archive.Queue{Usage: store.Usage{Now: 4096, Capacity: 8192, High: time.Minute}}

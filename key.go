@@ -20,20 +20,20 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// Key is a store's key and where it came from.
+// Key is a store's key with its source.
 type Key struct {
 	Bytes []byte // store.KeySize of them
 	Place string // CAIRN_KEY, or the path of a file
 }
 
-// LoadKey finds the key: CAIRN_KEY, else the file that store.key_file names, else
-// key in the data directory, which is made readable by its owner alone if it is
-// not (observations §11.4). A place that is named and holds no key is an error;
-// the next is not tried. A relative store.key_file is relative to the data
+// LoadKey finds the key: CAIRN_KEY, else the file of store.key_file, else the file key in
+// the data directory. It removes the rights of other users on that file (observations
+// §11.4). If CAIRN_KEY or store.key_file is set without a valid key, it returns an error
+// and does not try the next place. A relative store.key_file is relative to the data
 // directory; ~/ is the home directory.
 //
-// Errors: store.CodeKey (Unavailable), naming the place, or all three if there is
-// no key in any. No error contains anything of a key.
+// Errors: store.CodeKey (Unavailable), naming the place, or all three if none has a key.
+// An error never contains a part of a key.
 func (c *Cairn) LoadKey() (Key, error) {
 	if c.config.Key != "" {
 		return keyFrom("CAIRN_KEY", c.config.Key)
@@ -55,7 +55,7 @@ func (c *Cairn) LoadKey() (Key, error) {
 
 func (c *Cairn) ownKeyFile() string { return filepath.Join(c.config.Dir, "key") }
 
-// keyFile is the path that the settings name.
+// keyFile returns the path of store.key_file.
 func (c *Cairn) keyFile() string {
 	path := c.settings.keyFile
 	switch {
@@ -67,7 +67,7 @@ func (c *Cairn) keyFile() string {
 	return path
 }
 
-// longestKey is more than any text of a key has.
+// longestKey is more than the length of any key's text.
 const longestKey = 4096
 
 func readKey(path string) (k Key, err error) {
@@ -87,20 +87,20 @@ func keyFrom(place, text string) (Key, error) {
 	key, ok := parseKey(text)
 	if !ok {
 		return Key{}, fault.Newf(fault.Unavailable, store.CodeKey,
-			"%s holds no key: it must be %d hex digits or the base64 of %d bytes", place, 2*store.KeySize, store.KeySize)
+			"%s does not contain a valid key: it must be %d hex digits or the base64 of %d bytes", place, 2*store.KeySize, store.KeySize)
 	}
 	return Key{Bytes: key, Place: place}, nil
 }
 
-// parseKey reads a key: hex digits, or base64 in either alphabet with or without
-// padding, white space around it.
+// parseKey parses a key: hex digits, or base64 in either alphabet, with or without padding.
+// It ignores surrounding white space.
 func parseKey(text string) (key []byte, ok bool) {
 	text = strings.TrimSpace(text)
 	if key, err := hex.DecodeString(text); err == nil && len(key) == store.KeySize {
 		return key, true
 	}
 	text = strings.TrimRight(text, "=")
-	if strings.ContainsAny(text, "\r\n") { // which base64 would skip
+	if strings.ContainsAny(text, "\r\n") { // base64 would skip these
 		return nil, false
 	}
 	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -111,8 +111,8 @@ func parseKey(text string) (key []byte, ok bool) {
 	return nil, false
 }
 
-// tighten takes the rights on a key file away from everybody but its owner.
-// Windows has none to take: there the data directory protects it.
+// tighten removes all rights on a key file except the owner's. On Windows there are no
+// such rights; there the data directory protects the file.
 func tighten(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
@@ -125,9 +125,8 @@ func tighten(path string) error {
 	return nil
 }
 
-// openWithKey opens the store with its key because opening it without one failed.
-// That of a store copied without its key check looks like damage, until a key
-// opens it.
+// openWithKey opens the store with its key, after opening it without a key has failed. A
+// store that was copied without its key check looks damaged until a key opens it.
 func (c *Cairn) openWithKey(ctx context.Context, config *store.Config, failed error) (*store.Store, error) {
 	damaged := fault.HasCode(failed, store.CodeCorrupt)
 	if !damaged {
@@ -135,7 +134,7 @@ func (c *Cairn) openWithKey(ctx context.Context, config *store.Config, failed er
 		if err != nil {
 			return nil, err
 		}
-		if !encrypted { // what was interrupted has been undone
+		if !encrypted { // the interrupted encryption has been undone
 			return c.openStore(ctx, *config)
 		}
 	}
@@ -153,34 +152,32 @@ func (c *Cairn) openWithKey(ctx context.Context, config *store.Config, failed er
 	return nil, err
 }
 
-// What can be said about a store and its key.
+// The states of a store and its key.
 const (
 	KeyPlain    = "plain"    // the store is not encrypted, or there is none
-	KeyFits     = "fits"     // it is encrypted and the key opens it
-	KeyMissing  = "missing"  // it is encrypted and there is no key
-	KeyUnusable = "unusable" // the place that comes first holds no key or cannot be read
-	KeyWrong    = "wrong"    // the key is another store's
+	KeyFits     = "fits"     // the store is encrypted and the key opens it
+	KeyMissing  = "missing"  // the store is encrypted and there is no key
+	KeyUnusable = "unusable" // the first configured place has no valid key or cannot be read
+	KeyWrong    = "wrong"    // the key belongs to another store
 )
 
-// KeyState is what doctor says about a store and its key.
+// KeyState is the state of a store and its key, for doctor.
 type KeyState struct {
 	State string `json:"state"` // one of the Key constants
-	Place string `json:"place"` // where the key was found, or where it cannot be read; "" if nowhere
-	Wide  bool   `json:"wide"`  // the key's file can be read by others than its owner
+	Place string `json:"place"` // where the key was found or could not be read; "" if nowhere
+	Wide  bool   `json:"wide"`  // other users than the owner can read the key's file
 	Why   string `json:"why"`   // one sentence unless the state is plain or fits
 }
 
-// KeyState looks at the store and its key without opening the store or changing
-// anything. An encryption under way counts as its outcome so far. The store must
-// not be open in this process.
-//
-// Errors are those of reading the store's files.
+// KeyState checks the store and its key without opening the store or changing anything. An
+// unfinished encryption counts as far as it has come. The store must not be open in this
+// process. Errors: those of reading the store's files.
 func (c *Cairn) KeyState() (KeyState, error) {
 	k, _, err := c.keyState()
 	return k, err
 }
 
-// keyState is KeyState with the key, which is nil unless the state is KeyFits.
+// keyState returns KeyState and the key, which is nil unless the state is KeyFits.
 func (c *Cairn) keyState() (k KeyState, key []byte, err error) {
 	k = KeyState{State: KeyPlain}
 	encrypted, err := store.LooksEncrypted(c.config.DB)
@@ -214,8 +211,8 @@ func (c *Cairn) keyState() (k KeyState, key []byte, err error) {
 	return k, nil, nil
 }
 
-// keyPlace is where the key is, or is said to be, without looking at it; "" for
-// nowhere. wide says that others can read it.
+// keyPlace returns the configured place of the key without reading it; "" if there is
+// none. wide is set if other users can read it.
 func (c *Cairn) keyPlace() (place string, wide bool) {
 	if c.config.Key != "" {
 		return "CAIRN_KEY", false
@@ -231,7 +228,7 @@ func (c *Cairn) keyPlace() (place string, wide bool) {
 	return place, err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
-// findKey is the key of a place that KeyState found.
+// findKey returns the key at a place that KeyState found.
 func (c *Cairn) findKey(place string) (Key, error) {
 	if place == "CAIRN_KEY" {
 		return keyFrom(place, c.config.Key)
@@ -239,26 +236,26 @@ func (c *Cairn) findKey(place string) (Key, error) {
 	return readKey(place)
 }
 
-// Encryption is what Encrypt did.
+// Encryption is the result of Encrypt.
 type Encryption struct {
 	Store   string `json:"store"`
-	Already bool   `json:"already"`  // it was encrypted before; nothing was done
-	Key     string `json:"key"`      // where the key is, "" if there is none though the store is encrypted
-	KeyMade bool   `json:"key_made"` // Encrypt made it
+	Already bool   `json:"already"`  // the store was already encrypted; nothing was done
+	Key     string `json:"key"`      // where the key is; "" if the store is encrypted and its key is missing
+	KeyMade bool   `json:"key_made"` // Encrypt created it
 	store.EncryptReport
 }
 
-// Encrypt encrypts the store (observations §11.4) with the key that LoadKey finds;
-// without one it makes the file key in the data directory first. c must not have
-// opened the store. On an encrypted store it does nothing.
+// Encrypt encrypts the store (observations §11.4) with the key of LoadKey. Without a key it
+// first creates the file key in the data directory. c must not have opened the store. It is
+// idempotent: an encrypted store does not change.
 //
-// Errors: those of store.Encrypt, and store.CodeKey for a key that cannot be used.
+// Errors: those of store.Encrypt, and store.CodeKey for an invalid key.
 func (c *Cairn) Encrypt(ctx context.Context) (e Encryption, err error) {
 	e = Encryption{Store: c.config.DB, EncryptReport: store.EncryptReport{Destroyed: []string{}, Left: []string{}}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.store != nil {
-		return e, fault.New(fault.Internal, "internal", "a defect in cairn: the store is open while it is to be encrypted")
+		return e, fault.New(fault.Internal, "internal", "a bug in cairn: the store is open during its encryption")
 	}
 	encrypted, err := store.Encrypted(ctx, c.config.DB, c.config.Wait)
 	if err != nil {
@@ -273,9 +270,9 @@ func (c *Cairn) Encrypt(ctx context.Context) (e Encryption, err error) {
 	}
 	if info, err := os.Stat(c.config.DB); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return e, fault.New(fault.NotFound, store.CodeMissing, "there is no store to encrypt").
-			WithHint("it is made by the first recorded event, or by `cairn import`")
+			WithHint("the first recorded event or `cairn import` creates it")
 	}
-	key, made, err := c.keyToEncryptWith()
+	key, made, err := c.encryptionKey()
 	if err != nil {
 		return e, err
 	}
@@ -289,23 +286,23 @@ func (c *Cairn) Encrypt(ctx context.Context) (e Encryption, err error) {
 	return e, nil
 }
 
-// keyToEncryptWith is the key there is, or a new one in the data directory.
-func (c *Cairn) keyToEncryptWith() (k Key, made bool, err error) {
+// encryptionKey returns the existing key, or creates one in the data directory.
+func (c *Cairn) encryptionKey() (k Key, made bool, err error) {
 	if c.config.Key != "" || c.settings.keyFile != "" {
 		k, err = c.LoadKey()
 		return k, false, err
 	}
 	path := c.ownKeyFile()
-	if made, err = makeKey(path); err != nil {
-		return Key{}, false, fault.Wrap(err, fault.Unavailable, store.CodeKey, "the key file "+path+" cannot be made").
+	if made, err = createKey(path); err != nil {
+		return Key{}, false, fault.Wrap(err, fault.Unavailable, store.CodeKey, "the key file "+path+" cannot be created").
 			WithHint("check the rights of the data directory")
 	}
 	k, err = c.LoadKey()
 	return k, made, err
 }
 
-// makeKey makes a key file unless there is one, wholly or not at all.
-func makeKey(path string) (made bool, err error) {
+// createKey creates a key file atomically, unless it exists.
+func createKey(path string) (made bool, err error) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}

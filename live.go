@@ -11,16 +11,15 @@ import (
 	"cairn/internal/store"
 )
 
-// livePoll is how soon a live view sees what other processes wrote.
+// livePoll is the interval at which a live view reads the writes of other processes.
 const livePoll = 250 * time.Millisecond
 
-// Live calls seen with the changes of this and all other processes, from now on
-// and in order, until ctx ends; then it returns nil. It waits for a store that
-// is not there yet and then begins with its first change. An error of seen ends
-// it. Failures to read are reported under the name.
+// Live calls seen with the new changes of all processes, in order, until ctx ends; then it
+// returns nil. If there is no store, it waits for one and starts with its first change. It
+// ends with an error of seen. Failed reads are logged under the name.
 func (c *Cairn) Live(ctx context.Context, name string, seen func([]store.Change) error) error {
 	s, waited, err := c.awaitStore(ctx)
-	if ctx.Err() != nil { // whatever its end has made fail
+	if ctx.Err() != nil { // errors after the end of ctx do not matter
 		return nil
 	}
 	if err != nil {
@@ -47,26 +46,22 @@ func (c *Cairn) Live(ctx context.Context, name string, seen func([]store.Change)
 	return err
 }
 
-// awaitStore waits until there is a store and reports whether it had to; the store
-// is nil if ctx ends first.
+// awaitStore waits until there is a store, and reports whether it had to wait. The store is
+// nil if ctx ends first.
 func (c *Cairn) awaitStore(ctx context.Context) (s *store.Store, waited bool, err error) {
 	for ; ; waited = true {
 		s, err = c.opened(ctx, false)
 		if s != nil || err != nil {
 			return s, waited, err
 		}
-		t := time.NewTimer(time.Second)
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if !store.Pause(ctx, time.Second, nil) {
 			return nil, waited, nil
-		case <-t.C:
 		}
 	}
 }
 
-// Watch calls seen with every observation that is added from now on, of one
-// project or of all (""), until ctx ends; then it returns nil.
+// Watch calls seen with every new observation of a project, or of all projects (""), until
+// ctx ends; then it returns nil.
 func (c *Cairn) Watch(ctx context.Context, project string, seen func(observation.Observation) error) error {
 	return c.Live(ctx, "watch", func(changes []store.Change) error {
 		j, err := c.Observations(ctx)
@@ -92,14 +87,14 @@ func (c *Cairn) Watch(ctx context.Context, project string, seen func(observation
 	})
 }
 
-// tendEvery is how often a server looks after the store's files.
-const tendEvery = 30 * time.Second
+// maintainInterval is the interval of a server's maintenance.
+const maintainInterval = 30 * time.Second
 
-// Tend keeps the write-ahead log short and the store within its bound, which hooks
-// never do, and closes connections that nobody needs, until ctx ends; then it
-// returns nil. A failed attempt is repeated at the next turn.
-func (c *Cairn) Tend(ctx context.Context) error {
-	tick := time.NewTicker(tendEvery)
+// Maintain does the maintenance that hooks never do, until ctx ends; then it returns nil.
+// It keeps the write-ahead log short, keeps the store within its size limit and closes
+// unused connections. After a failure it tries again at the next interval.
+func (c *Cairn) Maintain(ctx context.Context) error {
+	tick := time.NewTicker(maintainInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -110,10 +105,10 @@ func (c *Cairn) Tend(ctx context.Context) error {
 		s, err := c.opened(ctx, false)
 		if err == nil && s != nil {
 			c.rotate(s)
-			err = errors.Join(s.Checkpoint(ctx), s.CloseIdle(ctx), c.makeRoom(ctx, s), c.fillChecksums(ctx, s), c.indexTurns(ctx, s))
+			err = errors.Join(s.Checkpoint(ctx), s.CloseIdle(ctx), c.enforceSizeLimit(ctx, s), c.fillChecksums(ctx, s), c.indexTurns(ctx, s))
 		}
 		if err != nil && ctx.Err() == nil {
-			slog.Warn("the store's files could not be tended", "error", err)
+			slog.Warn("the maintenance of the store failed", "error", err)
 		}
 	}
 }

@@ -12,50 +12,48 @@ import (
 	"cairn/internal/project"
 )
 
-// Mail is how agents that work side by side know of each other (mail §1), for
-// callers of this process.
+// Mail provides the mail between agents (mail §1) for callers in this process.
 type Mail struct{ cairn *Cairn }
 
-// Mail is the mail over the store.
+// Mail returns the mail of the store.
 func (c *Cairn) Mail() Mail { return Mail{c} }
 
-// Cairn is the cairn whose mail it is, for what guards do beside the store.
+// Cairn returns the cairn of this mail, for the parts of guards outside the store.
 func (m Mail) Cairn() *Cairn { return m.cairn }
 
-// Read calls ask once with the service, which is one over nothing while there is no
-// store, and with who calls: see Write. It makes no store.
+// Read calls ask once with the service and the completed caller: see Write. Without a
+// store the service finds nothing. It does not create a store.
 //
 // Errors: those of ask; those of mail.Fault for a store that cannot be opened, and
 // RESOURCE_BUSY when mail.call_timeout has passed.
 func (m Mail) Read(ctx context.Context, c mail.Caller, ask func(context.Context, *mail.Service, mail.Caller) error) error {
-	return m.within(ctx, func(ctx context.Context) error {
+	return m.withTimeout(ctx, func(ctx context.Context) error {
 		o, _, err := m.mailService(ctx, false)
 		if err != nil {
 			return err
 		}
-		return ask(ctx, o, m.completed(c))
+		return ask(ctx, o, m.completeCaller(c))
 	})
 }
 
-// Write calls do with the service over the store. While there is no store do is
-// first tried over nothing, and the store is made if that succeeds: so do may be
-// called twice, and what is refused makes no store.
+// Write calls do with the service. If there is no store, do first runs without one, and
+// the store is created if that succeeds. So do may be called twice, and a rejected call
+// does not create a store.
 //
-// Of a Caller only what the caller said need be set; the working directory and the
-// processes above this one are added here. An empty list of Ancestors says that
-// the caller is none of them and elsewhere: of the place then only the home is
-// added.
+// A Caller needs only the caller's own arguments. Write adds the working directory and the
+// ancestors of this process. An empty list of Ancestors means that the caller is a remote
+// client: then only the home directory is added.
 //
 // Errors: those of Read.
 func (m Mail) Write(ctx context.Context, c mail.Caller, do func(context.Context, *mail.Service, mail.Caller) error) error {
-	return m.within(ctx, func(ctx context.Context) error {
-		c := m.completed(c)
-		return tried(func(make bool) (*mail.Service, bool, error) { return m.mailService(ctx, make) },
+	return m.withTimeout(ctx, func(ctx context.Context) error {
+		c := m.completeCaller(c)
+		return tryThenCreate(func(make bool) (*mail.Service, bool, error) { return m.mailService(ctx, make) },
 			func(o *mail.Service) error { return do(ctx, o, c) })
 	})
 }
 
-// mailService opens the mail; there is false where it is over nothing.
+// mailService opens the mail; there is false if there is no store.
 func (m Mail) mailService(ctx context.Context, make bool) (o *mail.Service, there bool, err error) {
 	s, err := m.cairn.opened(ctx, make)
 	if err != nil {
@@ -64,13 +62,13 @@ func (m Mail) mailService(ctx context.Context, make bool) (o *mail.Service, ther
 	return m.cairn.mailService(s), s != nil, nil
 }
 
-func (m Mail) completed(c mail.Caller) mail.Caller {
+func (m Mail) completeCaller(c mail.Caller) mail.Caller {
 	elsewhere := c.Ancestors != nil && len(c.Ancestors) == 0
 	if c.Ancestors == nil {
 		c.Ancestors = project.Ancestors()
 	}
 	if c.Place == (project.Location{}) {
-		c.Place = m.cairn.place // the zero one without a working directory
+		c.Place = m.cairn.location // zero without a working directory
 		if elsewhere || c.Place == (project.Location{}) {
 			c.Place = project.Location{Home: m.cairn.config.Home}
 		}
@@ -78,17 +76,16 @@ func (m Mail) completed(c mail.Caller) mail.Caller {
 	return c
 }
 
-// Profile is mcp.profile of the settings.
+// Profile returns mcp.profile of the settings.
 func (c *Cairn) Profile() string { return cmp.Or(value(c.settings.work.MCP.Profile), Profiles()[0]) }
 
-// defaultSweep is how often expired reservations are marked (mail §12).
+// defaultSweep is the interval at which expired reservations are marked (mail §12).
 const defaultSweep = time.Minute
 
-// Sweep marks the reservations that have expired, now and then, as servers do (mail
-// §7), until ctx ends; then it returns nil. A failed attempt is repeated at the next
-// turn.
+// Sweep marks expired reservations at regular intervals, as servers do (mail §7), until ctx
+// ends; then it returns nil. After a failure it tries again at the next interval.
 func (m Mail) Sweep(ctx context.Context) error {
-	tick := time.NewTicker(cmp.Or(lasting(m.cairn.settings.work.Reservations.Sweep), defaultSweep))
+	tick := time.NewTicker(cmp.Or(secondsOf(m.cairn.settings.work.Reservations.Sweep), defaultSweep))
 	defer tick.Stop()
 	for {
 		select {
@@ -106,11 +103,11 @@ func (m Mail) Sweep(ctx context.Context) error {
 	}
 }
 
-// errTooLong ends a call that has waited for too long.
+// errTooLong ends a call that exceeds its time limit.
 var errTooLong = errors.New("the call took too long")
 
-// within runs one call within the time that it may take.
-func (m Mail) within(ctx context.Context, call func(context.Context) error) error {
+// withTimeout runs one call with its time limit.
+func (m Mail) withTimeout(ctx context.Context, call func(context.Context) error) error {
 	limited, cancel := context.WithTimeoutCause(ctx, m.cairn.settings.work.callTimeout(), errTooLong)
 	defer cancel()
 	err := call(limited)
@@ -118,7 +115,7 @@ func (m Mail) within(ctx context.Context, call func(context.Context) error) erro
 		return err
 	}
 	busy := fault.Wrap(err, fault.Unavailable, mail.CodeBusy, "Resource is temporarily busy.").
-		WithHint("call again in a moment; nothing was stored")
+		WithHint("retry in a moment; nothing was stored")
 	busy.Details = map[string]any{"recoverable": true}
 	return busy
 }

@@ -27,7 +27,7 @@ func (h home) mailService() *mail.Service {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return mail.New(s, mail.Config{Filter: h.journal.Filter})
+	return mail.New(s, mail.Config{Filter: h.observationConfig.Filter})
 }
 
 // mailStep does one thing to the mail; that it may be refused is part of it.
@@ -318,7 +318,7 @@ func TestHostileLinesOfMailAreRefusedBeforeAnythingIsStored(t *testing.T) {
 		"a pattern with ..":     {edit(mail.KindReservation, `"path_pattern":"src/**"`, `"path_pattern":"../**"`), "path_pattern"},
 		"a half release":        {edit(mail.KindReservation, `"release_kind":null`, `"release_kind":"owner"`), "times"},
 		"behind forgotten":      {append(slices.Clone(lines), `{"kind":"forgotten"}`, lines[at(mail.KindAgent)]), "number"},
-		"mail before records":   {append([]string{lines[0], lines[at(mail.KindProject)]}, lines[1:]...), "where lines of its kind belong"},
+		"mail before records":   {append([]string{lines[0], lines[at(mail.KindProject)]}, lines[1:]...), "must not be at this position"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,62 +13,63 @@ import (
 	"cairn/internal/store"
 )
 
-// Memories are what agents decided to keep (memories §1), for callers of this process.
+// Memories provides the memories (memories §1) for callers in this process.
 type Memories struct{ cairn *Cairn }
 
-// Memories are the memories over the store.
+// Memories returns the memories of the store.
 func (c *Cairn) Memories() Memories { return Memories{c} }
 
-// Read calls ask with the service, which is one over nothing while there is no store, and
-// with who calls: of a Caller only what the caller said need be set, the working
-// directory is added here. It makes no store.
+// Read calls ask with the service and the completed caller. A Caller needs only the
+// caller's own arguments; Read adds the working directory. Without a store the service
+// finds nothing. Read does not create a store.
 //
 // Errors: those of ask, and those of opening the store.
 func (m Memories) Read(ctx context.Context, c memory.Caller, ask func(context.Context, *memory.Service, memory.Caller) error) error {
-	b, _, err := m.book(ctx, false)
+	b, _, err := m.service(ctx, false)
 	if err != nil {
 		return err
 	}
-	return ask(ctx, b, m.completed(c))
+	return ask(ctx, b, m.completeCaller(c))
 }
 
-// Write calls do with the service over the store. While there is no store do is first
-// tried over nothing, and the store is made if that succeeds: so do may be called
-// twice, and what is refused makes no store. Errors: those of Read.
+// Write calls do with the service. If there is no store, do first runs without one, and
+// the store is created if that succeeds. So do may be called twice, and a rejected call
+// does not create a store. Errors: those of Read.
 func (m Memories) Write(ctx context.Context, c memory.Caller, do func(context.Context, *memory.Service, memory.Caller) error) error {
-	return tried(func(make bool) (*memory.Service, bool, error) { return m.book(ctx, make) },
-		func(b *memory.Service) error { return do(ctx, b, m.completed(c)) })
+	return tryThenCreate(func(make bool) (*memory.Service, bool, error) { return m.service(ctx, make) },
+		func(b *memory.Service) error { return do(ctx, b, m.completeCaller(c)) })
 }
 
-// book opens the memories; there is false where they are over nothing.
-func (m Memories) book(ctx context.Context, make bool) (b *memory.Service, there bool, err error) {
+// service opens the memories; there is false if there is no store.
+func (m Memories) service(ctx context.Context, make bool) (b *memory.Service, there bool, err error) {
 	c := m.cairn
 	s, err := c.opened(ctx, make)
 	if err != nil {
-		return nil, false, unopened(err)
+		return nil, false, memoryStoreFault(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.book == nil || s == nil {
-		config := c.settings.work.bookConfig(c.journal.Filter)
+	if c.memories == nil || s == nil {
+		config := c.settings.work.memoryConfig(c.observationConfig.Filter)
 		if s != nil {
-			config.Wanted = func(ctx context.Context, user, stream string) { c.Replication().wanted(ctx, s, user, stream) }
-			config.Through = func(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
-				return c.Replication().through(ctx, user, q)
+			config.OnFirstRead = func(ctx context.Context, user, stream string) { c.Replication().pullFirstRead(ctx, s, user, stream) }
+			config.ReadThrough = func(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
+				return c.Replication().readThrough(ctx, user, q)
 			}
-			config.Waiting = func(ctx context.Context, user string) { c.Replication().ask(ctx, s, user) }
+			config.PollHub = func(ctx context.Context, user string) { c.Replication().sendPending(ctx, s, user) }
 		}
 		b = memory.New(s, config)
 		if s == nil {
 			return b, false, nil
 		}
-		c.book = b
+		c.memories = b
 	}
-	return c.book, true, nil
+	return c.memories, true, nil
 }
 
-// unopened is the error of a store that cannot be opened, with a code of memories §9.
-func unopened(err error) error {
+// memoryStoreFault returns the error of a store that cannot be opened, with a code of
+// memories §9.
+func memoryStoreFault(err error) error {
 	f := fault.As(err)
 	code := store.CodeReadOnly
 	switch f.Code {
@@ -83,28 +84,28 @@ func unopened(err error) error {
 	return fault.Wrap(err, fault.Unavailable, code, "the store cannot be opened: "+f.Message).WithHint(f.Hint)
 }
 
-func (m Memories) completed(c memory.Caller) memory.Caller {
+func (m Memories) completeCaller(c memory.Caller) memory.Caller {
 	if c.Place == (project.Location{}) {
-		c.Place = m.cairn.place
+		c.Place = m.cairn.location
 	}
 	return c
 }
 
-// How servers look after memories (memories §10.7, §13.3).
+// Intervals of the maintenance of memories (memories §10.7, §13.3).
 const (
 	purgeEvery    = time.Hour
 	optimizeEvery = 24 * time.Hour
 )
 
-// Tend purges what the hub holds too and retention no longer keeps here, merges the
-// search index now and then, and keeps vectors where there is an embedder, until ctx
-// ends; then it returns nil. It waits for a store that is not there yet; a failed
-// attempt is repeated at the next turn.
-func (m Memories) Tend(ctx context.Context, log *slog.Logger) error {
+// Maintain runs the maintenance of memories until ctx ends; then it returns nil. It purges
+// expired data that the hub has, merges the search index, and computes vectors if there is
+// an embedder. It waits for a store that does not exist yet. After a failure it tries again
+// at the next interval.
+func (m Memories) Maintain(ctx context.Context, log *slog.Logger) error {
 	if _, _, err := m.cairn.awaitStore(ctx); err != nil || ctx.Err() != nil {
 		return nil
 	}
-	b, there, err := m.book(ctx, false)
+	b, there, err := m.service(ctx, false)
 	if err != nil || !there {
 		return nil
 	}
@@ -112,7 +113,7 @@ func (m Memories) Tend(ctx context.Context, log *slog.Logger) error {
 	defer group.Wait()
 	group.Go(func() {
 		if err := b.Embed(ctx); err != nil && ctx.Err() == nil {
-			log.Warn("entries are not embedded any more", "error", err)
+			log.Warn("the embedding of entries has stopped", "error", err)
 		}
 	})
 	purge, optimize := time.NewTicker(purgeEvery), time.NewTicker(optimizeEvery)
@@ -128,7 +129,7 @@ func (m Memories) Tend(ctx context.Context, log *slog.Logger) error {
 			err = b.OptimizeIndex(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Warn("memories could not be tended; trying again", "error", err)
+			log.Warn("the maintenance of memories failed; trying again", "error", err)
 		}
 	}
 }

@@ -13,8 +13,8 @@ const (
 	Unhealthy = "unhealthy" // the store cannot be opened
 )
 
-// MemoryHealth says whether the memories can be used (memories §3, health). How busy this
-// process is, and its store, is another matter: HealthCheck.
+// MemoryHealth tells whether the memories can be used (memories §3, health). For the load
+// of the process and its store see HealthCheck.
 type MemoryHealth struct {
 	Status      string            `json:"status"`          // Healthy or Unhealthy
 	Cause       string            `json:"cause,omitempty"` // the code of the error that makes it unhealthy
@@ -24,9 +24,9 @@ type MemoryHealth struct {
 	Replication ReplicationHealth `json:"replication"`
 }
 
-// Health looks at the store and, with probe, asks the hub, for three seconds at most. A
-// store that is not there yet is healthy. A hub that does not answer leaves the device
-// healthy: it works offline, and Replication says so.
+// Health checks the store and, with probe, the hub for three seconds at most. A missing
+// store is healthy. With an unreachable hub the device is healthy too: it works offline,
+// and Replication shows it.
 func (m Memories) Health(ctx context.Context, version string, probe bool) MemoryHealth {
 	h := MemoryHealth{Status: Healthy, Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Version: version}
 	var err error

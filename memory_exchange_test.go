@@ -10,6 +10,7 @@ import (
 	"cairn/internal/exchange"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 
 	"pgregory.net/rapid"
 )
@@ -45,7 +46,7 @@ func (x *history) memoryStep() {
 			}
 			_, _, err = b.AddEntry(ctx, c, a)
 		case 3, 4:
-			_, _, err = b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: m, SessionID: memory.NewID(), Markdown: "# now\n" + x.words()})
+			_, _, err = b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: m, SessionID: rules.NewID(), Markdown: "# now\n" + x.words()})
 		case 5:
 			text := x.words()
 			_, _, err = b.PatchEntry(ctx, c, m, entry.EntryID, memory.Patch{Summary: &text})

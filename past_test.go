@@ -12,6 +12,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mail"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/record"
 )
 
@@ -105,7 +106,7 @@ func (p *past) step() {
 		})
 	case 14, 15, 16:
 		p.fine(p.Memories().Write(p.t.Context(), p.rememberer(), func(ctx context.Context, b *memory.Service, c memory.Caller) error {
-			_, _, err := b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: memory.DefaultMemory, SessionID: memory.NewID(), Markdown: fmt.Sprint("state ", p.IntN(1000))})
+			_, _, err := b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: memory.DefaultMemory, SessionID: rules.NewID(), Markdown: fmt.Sprint("state ", p.IntN(1000))})
 			return err
 		}))
 	case 17:

@@ -14,19 +14,19 @@ import (
 	"cairn/internal/store"
 )
 
-// Here is the id of the project that the working directory, or name if given,
-// means. "" means no project: a filesystem root, or no working directory. A
-// project that has no row yet keeps the id that it would get, or its name.
+// Here returns the id of the project name, or of the working directory's project if name is
+// "". It returns "" for a filesystem root and without a working directory. For a project
+// without a row it returns the id that the project would get, or its name.
 func (c *Cairn) Here(ctx context.Context, name string) (string, error) {
-	id, find := c.place.Slug, func(ctx context.Context, tx *store.Tx) (project.Project, bool, error) {
-		return project.Current(ctx, tx, c.place)
+	id, find := c.location.Slug, func(ctx context.Context, tx *store.Tx) (project.Project, bool, error) {
+		return project.Current(ctx, tx, c.location)
 	}
 	switch {
 	case name != "":
 		id, find = name, func(ctx context.Context, tx *store.Tx) (project.Project, bool, error) {
 			return project.Find(ctx, tx, name)
 		}
-	case c.config.Cwd == "" || filepath.Dir(c.place.Cwd) == c.place.Cwd:
+	case c.config.Cwd == "" || filepath.Dir(c.location.Cwd) == c.location.Cwd:
 		return "", nil
 	}
 	s, err := c.opened(ctx, false)
@@ -43,9 +43,9 @@ func (c *Cairn) Here(ctx context.Context, name string) (string, error) {
 	return id, err
 }
 
-// CurrentSession is the session whose agent started this process, directly or
-// through others; "" if there is none (records §1), and if the agent's process has
-// several open sessions.
+// CurrentSession returns the session whose agent started this process, directly or through
+// other processes. It returns "" if there is none (records §1), or if the agent's process
+// has several open sessions.
 func (c *Cairn) CurrentSession(ctx context.Context) (id string, err error) {
 	ids, err := c.processSessions(ctx)
 	if err != nil || len(ids) != 1 {
@@ -54,9 +54,9 @@ func (c *Cairn) CurrentSession(ctx context.Context) (id string, err error) {
 	return ids[0], nil
 }
 
-// AskingSession returns the id of the open session whose agent started this process; ""
-// if there is none, if it has ended, and if the agent's process has several.
-func (c *Cairn) AskingSession(ctx context.Context) (id string, err error) {
+// CallerSession returns the open session whose agent started this process. It returns ""
+// if there is none, if it has ended, or if the agent's process has several.
+func (c *Cairn) CallerSession(ctx context.Context) (id string, err error) {
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
 		return "", err
@@ -71,7 +71,7 @@ func (c *Cairn) AskingSession(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// processSessions are the ids of the sessions of the agent that started this process, see
+// processSessions returns the sessions of the agent that started this process; see
 // project.ProcessSessions.
 func (c *Cairn) processSessions(ctx context.Context) (ids []string, err error) {
 	s, err := c.opened(ctx, false)
@@ -88,8 +88,8 @@ func (c *Cairn) processSessions(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// Context is what a session of a project would be told now: of the named one,
-// or of the working directory's. An unknown name is NotFound.
+// Context returns the context that a session would get now, in the named project or in the
+// working directory's. An unknown name is NotFound.
 func (c *Cairn) Context(ctx context.Context, name, source string) (observation.Context, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
@@ -99,7 +99,7 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (observation.C
 	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		var ok bool
 		if name == "" {
-			p, ok, err = project.Current(ctx, tx, c.place)
+			p, ok, err = project.Current(ctx, tx, c.location)
 		} else {
 			p, ok, err = project.Find(ctx, tx, name)
 		}
@@ -112,21 +112,21 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (observation.C
 		return observation.Context{}, err
 	}
 	if p.ID == "" {
-		p.ID = c.place.Slug // other projects' rows may still have something to say
+		p.ID = c.location.Slug // rows of other projects may still be in the context
 	}
 	branch := ""
 	if name == "" {
-		branch = c.place.Branch()
+		branch = c.location.Branch()
 	}
 	open, err := c.openRecords(ctx, s, p.ID)
 	if err != nil {
 		return observation.Context{}, err
 	}
-	return c.over(s).Context(ctx, p, source, branch, open)
+	return c.observationsOver(s).Context(ctx, p, source, branch, open)
 }
 
-// Ledger sums up what the sessions of the named project, or of all (""), were told
-// in the last days and used; see observation.Service.Ledger.
+// Ledger summarises which context the sessions of a project, or of all (""), got and used
+// in the last days; see observation.Service.Ledger.
 func (c *Cairn) Ledger(ctx context.Context, name string, days int) (observation.Ledger, error) {
 	j, err := c.Observations(ctx)
 	if err != nil {
@@ -139,9 +139,9 @@ func (c *Cairn) Ledger(ctx context.Context, name string, days int) (observation.
 func (c *Cairn) Mark(ctx context.Context, a observation.MarkArgs) (int64, error) {
 	a.Cwd = c.config.Cwd
 	j, err := c.Observations(ctx)
-	if err == nil && !j.Exists() { // one that is refused makes no store
+	if err == nil && !j.Exists() { // a rejected mark does not create a store
 		if _, err = j.Mark(ctx, a); err == nil {
-			j, err = c.writing(ctx)
+			j, err = c.writableObservations(ctx)
 		}
 	}
 	if err != nil {
@@ -161,10 +161,10 @@ func (c *Cairn) Pin(ctx context.Context, a observation.PinArgs) (int64, error) {
 		return 0, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
 	a.Cwd = c.config.Cwd
-	return c.over(s).Pin(ctx, a)
+	return c.observationsOver(s).Pin(ctx, a)
 }
 
-// Projects lists the projects, the one seen last first; none without a store.
+// Projects lists the projects, last used first. It is empty without a store.
 func (c *Cairn) Projects(ctx context.Context) (list []project.Summary, err error) {
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
@@ -177,15 +177,15 @@ func (c *Cairn) Projects(ctx context.Context) (list []project.Summary, err error
 	return list, err
 }
 
-// AddAlias makes alias mean the project id (observations §2).
+// AddAlias adds alias as a name of the project id (observations §2).
 func (c *Cairn) AddAlias(ctx context.Context, alias, id string) error {
 	return c.changeKnown(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return project.AddAlias(ctx, tx, alias, id)
 	})
 }
 
-// changeKnown changes something about projects that are there; without a store
-// there are none, and fn says so.
+// changeKnown runs fn, which changes existing projects. Without a store there are none, and
+// fn returns its error.
 func (c *Cairn) changeKnown(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	s, err := c.opened(ctx, false)
 	switch {
@@ -197,17 +197,18 @@ func (c *Cairn) changeKnown(ctx context.Context, fn func(ctx context.Context, tx
 	return s.Write(ctx, store.Full, fn)
 }
 
-// Merge moves everything of one project to another, which also answers to its
-// name and receives its repository's events from then on (observations §2).
+// Merge moves everything of one project to another. The other project gets its name as an
+// alias, and the new events of its repository (observations §2).
 func (c *Cairn) Merge(ctx context.Context, from, into string) error {
 	return c.changeKnown(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return project.Merge(ctx, tx, from, into, moveRows)
 	})
 }
 
-// LinkCheckout moves the checkout that holds a path into another project, with the
-// sessions that began there; see project.Link. Where its own project has nothing else,
-// all of that moves, unless both have records or mail that cannot be joined: these stay.
+// LinkCheckout moves the checkout that contains a path to another project, with the
+// sessions that started there; see project.Link. If its own project has no other checkout,
+// all of its data moves. Records and mail stay if both projects have some that cannot be
+// merged.
 func (c *Cairn) LinkCheckout(ctx context.Context, path, into string) (project.Decision, error) {
 	d, err := c.decide(ctx, path, func(ctx context.Context, tx *store.Tx, at project.Location, sessions []int64) (project.Decision, error) {
 		return project.Link(ctx, tx, at, into, sessions, observation.MoveSessions, moveRows)
@@ -220,15 +221,15 @@ func (c *Cairn) LinkCheckout(ctx context.Context, path, into string) (project.De
 	})
 }
 
-// SplitCheckout makes the checkout that holds a path a project of its own, with the
-// sessions that began there; see project.Split. Records, mail and memories stay.
+// SplitCheckout moves the checkout that contains a path to a new project, with the sessions
+// that started there; see project.Split. Records, mail and memories stay.
 func (c *Cairn) SplitCheckout(ctx context.Context, path, id string) (project.Decision, error) {
 	return c.decide(ctx, path, func(ctx context.Context, tx *store.Tx, at project.Location, sessions []int64) (project.Decision, error) {
 		return project.Split(ctx, tx, at, id, sessions, observation.MoveSessions)
 	})
 }
 
-// decide runs what a person decided about the checkout that holds a path.
+// decide runs the user's decision about the checkout that contains a path.
 func (c *Cairn) decide(ctx context.Context, path string, fn func(context.Context, *store.Tx, project.Location, []int64) (project.Decision, error)) (d project.Decision, err error) {
 	at, err := project.Locate(filepath.Join(c.config.Cwd, path), c.config.Home)
 	if filepath.IsAbs(path) {
@@ -248,7 +249,7 @@ func (c *Cairn) decide(ctx context.Context, path string, fn func(context.Context
 	return d, err
 }
 
-// moveRows moves what the parts have of a project that is merged into another.
+// moveRows moves the rows of all parts when a project is merged into another.
 func moveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
 	if err := record.MoveRows(ctx, tx, from, into); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"cairn/internal/record"
 )
 
-// Recall answers a question about past work; see recall.Service.Ask. Near "" is the
-// project of the working directory. It makes no store.
+// Recall answers a question about past work; see recall.Service.Ask. Near "" means the
+// project of the working directory. It does not create a store.
 func (c *Cairn) Recall(ctx context.Context, a recall.Args) (recall.Answer, error) {
 	near, err := c.Here(ctx, cmp.Or(a.Project, a.Near))
 	if err != nil {
@@ -21,10 +21,10 @@ func (c *Cairn) Recall(ctx context.Context, a recall.Args) (recall.Answer, error
 		return recall.Answer{}, err
 	}
 	a.Near = near
-	r := recall.Service{Observations: c.over(s), Place: c.place}
+	r := recall.Service{Observations: c.observationsOver(s), Place: c.location}
 	if s != nil {
-		// Memories of its own: these pull nothing from a hub.
-		r.Memories = memory.New(s, c.settings.work.bookConfig(c.journal.Filter))
+		// Separate memories, which fetch nothing from a hub.
+		r.Memories = memory.New(s, c.settings.work.memoryConfig(c.observationConfig.Filter))
 		defer func() { _ = r.Memories.Stop(ctx) }()
 		r.Records, r.Mail = record.New(s, c.recordConfig()), c.mailService(s)
 	}

@@ -9,11 +9,11 @@ import (
 	"cairn/internal/project"
 )
 
-// Recorded is the result of a hook's event.
-type Recorded struct {
+// RecordResult is the result of a hook's event.
+type RecordResult struct {
 	observation.Recorded
-	Context string                // text for the session, "" for none
-	Guard   harness.GuardDecision // on the edits that the event announces, also if the event could not be stored
+	Context string                // text for the session, may be ""
+	Guard   harness.GuardDecision // decision about the announced edits, also if the event could not be stored
 	Warning error                 // why a step after storing the event failed
 }
 
@@ -25,27 +25,27 @@ type Recorded struct {
 // with assist help for a prompt or a tool call, and notices of mail (mail §9). The ledger
 // keeps what was injected. An error after the event is stored is a Warning.
 // c must have been opened with the event's working directory.
-func (c *Cairn) Record(ctx context.Context, e observation.Event, process project.Process, assist bool) (Recorded, error) {
+func (c *Cairn) Record(ctx context.Context, e observation.Event, process project.Process, assist bool) (RecordResult, error) {
 	if e.Kind == observation.Ignored {
-		return Recorded{}, nil
+		return RecordResult{}, nil
 	}
-	r := Recorded{Guard: c.guardEdits(ctx, &e)}
+	r := RecordResult{Guard: c.guardEdits(ctx, &e)}
 	if c.settings.excludes(e.Cwd) {
 		return r, nil
 	}
-	j, err := c.writing(ctx)
+	j, err := c.writableObservations(ctx)
 	if err != nil {
 		return r, err
 	}
 	if e.KeepsBranch() {
-		e.Branch = c.place.Branch()
+		e.Branch = c.location.Branch()
 	}
 	if e.Transcript != "" {
 		if err := correctOutcomes(ctx, j, e); err != nil {
 			r.Warning = fmt.Errorf("the outcomes of the turn's calls were not read: %w", err)
 		}
 	}
-	done, err := j.Record(ctx, e, c.place, process)
+	done, err := j.Record(ctx, e, c.location, process)
 	r.Recorded = done
 	if err != nil {
 		return r, err
@@ -93,7 +93,7 @@ func correctOutcomes(ctx context.Context, j *observation.Service, e observation.
 
 // addContext adds to r the text for the session of a stored event, and enters it in the
 // ledger. With starts the text is the session's context, with assist it is help.
-func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *Recorded, e observation.Event, starts, assist bool) (err error) {
+func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *RecordResult, e observation.Event, starts, assist bool) (err error) {
 	done := r.Recorded
 	var told observation.Context
 	switch {
@@ -102,7 +102,7 @@ func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *Recor
 		if e.Kind == observation.SessionStart {
 			source = e.Text
 		}
-		// What cannot be swept now is swept at another start.
+		// The start of another session sweeps what cannot be swept now.
 		_, _ = j.Sweep(ctx, observation.SweepArgs{Limit: hookSweepRows, Budget: hookSweepTime})
 		open, oerr := c.openRecords(ctx, c.store, done.Project.ID)
 		if oerr != nil {
@@ -116,7 +116,7 @@ func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *Recor
 			Project: done.Project, Session: e.Session, Source: source, Branch: e.Branch,
 		}, you, open)
 	case assist && harness.TakesHelp(e):
-		told, err = j.Assist(ctx, e, c.place, done)
+		told, err = j.Assist(ctx, e, c.location, done)
 	}
 	if err != nil {
 		return fmt.Errorf("the context is not available: %w", err)
@@ -131,7 +131,7 @@ func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *Recor
 // you returns the section of the session's agents in its context.
 func (c *Cairn) you(ctx context.Context, session string) (observation.Section, error) {
 	section := observation.Section{Title: "You", First: true}
-	if c.journal.Limits.Off {
+	if c.observationConfig.Limits.Off {
 		return section, nil
 	}
 	all, err := c.mailService(c.store).Acting(ctx, session)

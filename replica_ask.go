@@ -16,10 +16,10 @@ import (
 	"cairn/internal/store"
 )
 
-// member is the service and a local user in it. Errors: CodeNotJoined for one that is not
-// there, and those of opening the store.
-func (r Replication) member(ctx context.Context, user string) (b *memory.Service, u memory.User, err error) {
-	if b, _, err = r.cairn.Memories().book(ctx, false); err != nil {
+// joinedUser returns the service and a local user. Errors: CodeNotJoined for an unknown
+// user, and those of opening the store.
+func (r Replication) joinedUser(ctx context.Context, user string) (b *memory.Service, u memory.User, err error) {
+	if b, _, err = r.cairn.Memories().service(ctx, false); err != nil {
 		return nil, u, err
 	}
 	users, err := b.Users(ctx)
@@ -34,22 +34,22 @@ func (r Replication) member(ctx context.Context, user string) (b *memory.Service
 	return nil, u, fault.New(fault.Conflict, CodeNotJoined, "no hub was joined")
 }
 
-// wantedTime is how long the first read of a memory may wait for its rows.
-const wantedTime = 2 * time.Second
+// firstReadTimeout limits how long the first read of a memory waits for its rows.
+const firstReadTimeout = 2 * time.Second
 
-// wanted subscribes a memory that is read for the first time, and pulls it as far as
-// that goes quickly. What fails is left to the replicator.
-func (r Replication) wanted(ctx context.Context, s *store.Store, user, stream string) {
-	ctx, cancel := context.WithTimeout(ctx, wantedTime)
+// pullFirstRead subscribes to a memory at its first read, and pulls its rows within
+// firstReadTimeout. After a failure the replicator does the rest.
+func (r Replication) pullFirstRead(ctx context.Context, s *store.Store, user, stream string) {
+	ctx, cancel := context.WithTimeout(ctx, firstReadTimeout)
 	defer cancel()
 	if err := r.subscribe(ctx, s, user, stream); err != nil {
 		slog.Debug("a memory could not be pulled at its first read", "error", err)
 	}
 }
 
-// subscribe subscribes a memory and pulls it once.
+// subscribe subscribes to a memory and pulls it once.
 func (r Replication) subscribe(ctx context.Context, s *store.Store, user, stream string) error {
-	b, u, err := r.member(ctx, user)
+	b, u, err := r.joinedUser(ctx, user)
 	if err != nil {
 		return err
 	}
@@ -66,13 +66,13 @@ func (r Replication) subscribe(ctx context.Context, s *store.Store, user, stream
 	return one.PullStream(ctx, stream)
 }
 
-// ask sends what a user has to send until ctx ends, in a process that does not
-// replicate; if another one does, nothing is left to do here.
-func (r Replication) ask(ctx context.Context, s *store.Store, user string) {
+// sendPending sends the waiting changes of a user until ctx ends, in a process without a
+// replicator. If another process replicates, it does nothing.
+func (r Replication) sendPending(ctx context.Context, s *store.Store, user string) {
 	if r.Running()[user] != nil {
 		return
 	}
-	b, u, err := r.member(ctx, user)
+	b, u, err := r.joinedUser(ctx, user)
 	var one *replica.Replicator
 	if err == nil {
 		one, err = r.replicator(ctx, s, b, u, nil, nil)
@@ -85,27 +85,27 @@ func (r Replication) ask(ctx context.Context, s *store.Store, user string) {
 	}
 }
 
-// throughTime is how long a list may wait for what was purged here.
-const throughTime = 5 * time.Second
+// readThroughTimeout limits how long a list waits for entries that were purged here.
+const readThroughTimeout = 5 * time.Second
 
-// through reads entries at a user's hub that were purged here. Errors:
+// readThrough reads entries that were purged here from the user's hub. Errors:
 // memory.CodeNotFound, memory.CodeHubUnavailable.
-func (r Replication) through(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, throughTime)
+func (r Replication) readThrough(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, readThroughTimeout)
 	defer cancel()
 	entries, err := r.entries(ctx, user, q)
 	if no, ok := errors.AsType[*replica.Refused](err); ok && no.Status == http.StatusNotFound && no.Reason.Code == memory.CodeNotFound {
-		return nil, fault.New(fault.NotFound, memory.CodeNotFound, "entry not found").WithHint("list_entries shows what there is")
+		return nil, fault.New(fault.NotFound, memory.CodeNotFound, "entry not found").WithHint("list_entries shows the existing entries")
 	}
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, memory.CodeHubUnavailable, "the entry may be at the hub, which cannot be asked").WithHint("try again when the hub is reachable")
+		return nil, fault.Wrap(err, fault.Unavailable, memory.CodeHubUnavailable, "the entry may be at the hub, which cannot be reached").WithHint("try again when the hub is reachable")
 	}
 	return entries, nil
 }
 
-// entries asks a user's hub for entries. Errors: those of the hub, and CodeNotJoined.
+// entries reads entries from a user's hub. Errors: those of the hub, and CodeNotJoined.
 func (r Replication) entries(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
-	_, u, err := r.member(ctx, user)
+	_, u, err := r.joinedUser(ctx, user)
 	if err != nil {
 		return nil, err
 	}

@@ -16,38 +16,38 @@ import (
 )
 
 const (
-	// lookEvery is how soon a server sees that a hub was joined or left.
-	lookEvery = time.Second
+	// pollInterval is how soon a server notices that a hub was joined or left.
+	pollInterval = time.Second
 
-	// lookAnyway is how soon it sees the first join where the system does not tell
-	// that the store was written to.
-	lookAnyway = 30 * time.Second
+	// fallbackInterval is how soon it notices the first join if the system does not report
+	// writes to the store.
+	fallbackInterval = 30 * time.Second
 
-	// againAfter is how soon a replicator whose store failed is begun again.
-	againAfter = 10 * time.Second
+	// restartDelay is the delay before a replicator restarts after a failure of its store.
+	restartDelay = 10 * time.Second
 )
 
-// Run replicates the memories of all users that have joined a hub, also of those that
-// join meanwhile, in this process or another, until ctx ends; then it returns nil. It
-// waits for a store that is not there yet. While nobody has joined it holds nothing and
-// reads the store only after somebody has written to it.
+// Run replicates the memories of all users who have joined a hub until ctx ends; then it
+// returns nil. It includes users who join later, in this or another process. It waits for a
+// store that does not exist yet. While no user has joined, it holds no resources and reads
+// the store only after a write to it.
 func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 	s, _, err := r.cairn.awaitStore(ctx)
 	if err != nil || ctx.Err() != nil {
 		return nil
 	}
-	b, _, err := r.cairn.Memories().book(ctx, false)
+	b, _, err := r.cairn.Memories().service(ctx, false)
 	if err != nil {
 		log.Warn("memories are not replicated", "error", err)
 		return nil
 	}
-	run := replicating{Replication: r, store: s, book: b, log: log, running: map[memory.Membership]context.CancelFunc{}, left: make(chan struct{}, 1)}
-	defer run.end()
+	run := replicatorPool{Replication: r, store: s, book: b, log: log, running: map[memory.Membership]context.CancelFunc{}, left: make(chan struct{}, 1)}
+	defer run.stop()
 	trouble := errorReporter{log: log, what: "the users of memories cannot be replicated; trying again"}
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		err := run.look(ctx)
+		err := run.update(ctx)
 		if ctx.Err() == nil {
 			trouble.report(err)
 		}
@@ -60,26 +60,26 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-// replicating is one Run. Its methods are called by one goroutine.
-type replicating struct {
+// replicatorPool is the state of one Run. Only one goroutine calls its methods.
+type replicatorPool struct {
 	Replication
 	store *store.Store
 	book  *memory.Service
 	log   *slog.Logger
 
-	lanes   *replica.Lanes // nil until the first user has joined
+	leases  *store.Leases // nil until the first user has joined
 	running map[memory.Membership]context.CancelFunc
 	group   sync.WaitGroup
-	left    chan struct{} // a replicator has found that its user has left the hub
+	left    chan struct{} // signals that a replicator's user has left the hub
 
-	written time.Time // when the store had been written to, as of the last look
+	written time.Time // time of the store's last write, as of the last update
 	looked  time.Time
 }
 
-// look begins what is to run and stops what is not.
-func (r *replicating) look(ctx context.Context) error {
+// update starts and stops replicators after changes of the store.
+func (r *replicatorPool) update(ctx context.Context) error {
 	written := lastWrite(r.store.Path())
-	if len(r.running) == 0 && written.Equal(r.written) && time.Since(r.looked) < lookAnyway {
+	if len(r.running) == 0 && written.Equal(r.written) && time.Since(r.looked) < fallbackInterval {
 		return nil
 	}
 	users, err := r.book.Users(ctx)
@@ -88,7 +88,7 @@ func (r *replicating) look(ctx context.Context) error {
 	}
 	users = slices.DeleteFunc(users, func(u memory.User) bool { return u.HubURL == "" })
 	if len(users) > 0 {
-		if err := r.begin(ctx); err != nil {
+		if err := r.createLeases(ctx); err != nil {
 			return err
 		}
 	}
@@ -97,8 +97,8 @@ func (r *replicating) look(ctx context.Context) error {
 	return nil
 }
 
-// lastWrite is when the store at a path was last written to; the zero time if the
-// system does not tell.
+// lastWrite returns the time of the last write to the store at a path; zero if it is
+// unknown.
 func lastWrite(path string) time.Time {
 	info, err := os.Stat(path + "-wal")
 	if err != nil {
@@ -107,31 +107,32 @@ func lastWrite(path string) time.Time {
 	return info.ModTime()
 }
 
-// begin makes the lanes that the replicators of this process share, if there are none.
-func (r *replicating) begin(ctx context.Context) error {
-	if r.lanes != nil {
+// createLeases creates the leases that the replicators of this process share, unless they
+// exist.
+func (r *replicatorPool) createLeases(ctx context.Context) error {
+	if r.leases != nil {
 		return nil
 	}
-	replica.RemoveStaleLocks(r.store.Path())
-	lanes, err := replica.NewLanes(r.store, r.book, lasting(r.cairn.settings.work.Hub.LeaseS), r.log)
+	r.store.RemoveStaleLocks()
+	leases, err := replica.NewLeases(r.store, secondsOf(r.cairn.settings.work.Hub.LeaseS), r.log)
 	if err != nil {
 		return err
 	}
-	r.lanes = lanes
-	r.group.Go(func() { lanes.Keep(ctx) })
+	r.leases = leases
+	r.group.Go(func() { leases.Keep(ctx) })
 	return nil
 }
 
-// end waits for what runs, whose context has ended, and gives the leases back.
-func (r *replicating) end() {
+// stop waits for the replicators, whose context has ended, and releases their leases.
+func (r *replicatorPool) stop() {
 	r.group.Wait()
-	if r.lanes != nil {
-		r.lanes.Close()
+	if r.leases != nil {
+		r.leases.Close()
 	}
 }
 
-// match starts what is to run and stops what is not.
-func (r *replicating) match(ctx context.Context, joined []memory.User) {
+// match starts the replicators of joined users and stops all others.
+func (r *replicatorPool) match(ctx context.Context, joined []memory.User) {
 	wanted := map[memory.Membership]bool{}
 	for _, u := range joined {
 		if wanted[u.Membership()] = true; r.running[u.Membership()] != nil {
@@ -140,10 +141,10 @@ func (r *replicating) match(ctx context.Context, joined []memory.User) {
 		}
 		one, cancel := context.WithCancel(ctx)
 		r.running[u.Membership()] = cancel
-		lanes := r.lanes
+		leases := r.leases
 		r.group.Go(func() {
 			defer cancel()
-			r.runOne(one, u, lanes)
+			r.runOne(one, u, leases)
 		})
 	}
 	for u, cancel := range r.running {
@@ -154,7 +155,7 @@ func (r *replicating) match(ctx context.Context, joined []memory.User) {
 	}
 }
 
-// renew gives a replicator whose token the hub refuses the one of now.
+// renew gives the current token to a replicator whose token the hub rejects.
 func (r Replication) renew(ctx context.Context, u memory.User) {
 	one := r.Running()[u.UserID]
 	if one == nil {
@@ -168,18 +169,18 @@ func (r Replication) renew(ctx context.Context, u memory.User) {
 	}
 }
 
-// runOne runs a user's replicator, again after a failure. One that cannot be made, as
-// without its token, is looked for as soon as that may have changed.
-func (r *replicating) runOne(ctx context.Context, u memory.User, lanes *replica.Lanes) {
+// runOne runs a user's replicator and restarts it after a failure. If it cannot be created,
+// for instance without a token, runOne tries again as soon as that may have changed.
+func (r *replicatorPool) runOne(ctx context.Context, u memory.User, leases *store.Leases) {
 	trouble := errorReporter{log: r.log, what: "memories are not replicated; trying again"}
 	for ctx.Err() == nil {
-		wait := lookEvery
-		one, err := r.replicator(ctx, r.store, r.book, u, lanes, r.log)
+		wait := pollInterval
+		one, err := r.replicator(ctx, r.store, r.book, u, leases, r.log)
 		if err == nil {
 			r.note(u.UserID, one)
 			err = one.Run(ctx)
 			r.forget(u.UserID, one)
-			wait = againAfter
+			wait = restartDelay
 		} else if fault.HasCode(err, memory.StopUnauthorized) && err.Error() != trouble.last {
 			if serr := r.book.SetStop(ctx, u.Membership(), memory.StopUnauthorized, fault.As(err).Message); serr != nil {
 				r.log.Debug("the store does not show why memories are not replicated", "error", serr)
@@ -195,23 +196,18 @@ func (r *replicating) runOne(ctx context.Context, u memory.User, lanes *replica.
 		if ctx.Err() == nil {
 			trouble.report(err)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		store.Pause(ctx, wait, nil)
 	}
 }
 
-// errorReporter logs an error that lasts once, and again after it has changed or was gone.
+// errorReporter logs a lasting error once, and again after it has changed or ended.
 type errorReporter struct {
 	log  *slog.Logger
 	what string
 	last string // the error that was logged, "" after a success
 }
 
-// report takes the result of one attempt: its error, nil for a success.
+// report notes the result of one attempt: its error, or nil for success.
 func (c *errorReporter) report(err error) {
 	text := ""
 	if err != nil {
@@ -223,7 +219,7 @@ func (c *errorReporter) report(err error) {
 	c.last = text
 }
 
-// note remembers which replicator runs for a user in this process.
+// note stores the replicator that runs for a user in this process.
 func (r Replication) note(user string, one *replica.Replicator) {
 	c := r.cairn
 	c.mu.Lock()
@@ -234,7 +230,7 @@ func (r Replication) note(user string, one *replica.Replicator) {
 	c.replicators[user] = one
 }
 
-// forget notes that a replicator has ended, if no later one runs for the user.
+// forget removes a replicator that has ended, unless a later one runs for the user.
 func (r Replication) forget(user string, one *replica.Replicator) {
 	c := r.cairn
 	c.mu.Lock()
@@ -244,8 +240,7 @@ func (r Replication) forget(user string, one *replica.Replicator) {
 	}
 }
 
-// Running are the replicators of this process, by local user; nil before there were
-// any.
+// Running returns the replicators of this process by local user; nil before the first one.
 func (r Replication) Running() map[string]*replica.Replicator {
 	c := r.cairn
 	c.mu.Lock()

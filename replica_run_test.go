@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestReplicationHoldsNothingUntilAUserHasJoined(t *testing.T) {
 	t.Parallel()
 	c, s := servingWithOneReader(t)
-	b, _, err := c.Memories().book(t.Context(), false)
+	b, _, err := c.Memories().service(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,10 +36,10 @@ func TestReplicationHoldsNothingUntilAUserHasJoined(t *testing.T) {
 		return found
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	run := replicating{Replication: c.Replication(), store: s, book: b, log: slog.New(slog.DiscardHandler), running: map[memory.Membership]context.CancelFunc{}}
+	run := replicatorPool{Replication: c.Replication(), store: s, book: b, log: slog.New(slog.DiscardHandler), running: map[memory.Membership]context.CancelFunc{}}
 	look := func() {
 		t.Helper()
-		if err := run.look(ctx); err != nil {
+		if err := run.update(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,7 +59,7 @@ func TestReplicationHoldsNothingUntilAUserHasJoined(t *testing.T) {
 	err = other.Memories().Write(t.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Service, who memory.Caller) error {
 		u, err := b.Whoami(ctx, who)
 		if err == nil {
-			err = b.Join(ctx, u.UserID, "http://127.0.0.1:1", memory.NewID(), true)
+			err = b.Join(ctx, u.UserID, "http://127.0.0.1:1", rules.NewID(), true)
 		}
 		return err
 	})
@@ -70,7 +71,7 @@ func TestReplicationHoldsNothingUntilAUserHasJoined(t *testing.T) {
 		t.Errorf("after one joined: %v, %d run", found, len(run.running))
 	}
 	cancel()
-	run.end()
+	run.stop()
 	if found := files(); len(found) != 0 {
 		t.Errorf("after the end: %v", found)
 	}
@@ -90,8 +91,8 @@ func TestAReplicatorWithoutATokenSaysSoOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said bytes.Buffer
-		run := replicating{Replication: c.Replication(), book: memory.New(nil, memory.Config{}), log: slog.New(slog.NewTextHandler(&said, nil))}
-		u := memory.User{UserID: memory.NewID(), HubURL: "http://127.0.0.1:1"}
+		run := replicatorPool{Replication: c.Replication(), book: memory.New(nil, memory.Config{}), log: slog.New(slog.NewTextHandler(&said, nil))}
+		u := memory.User{UserID: rules.NewID(), HubURL: "http://127.0.0.1:1"}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
@@ -105,7 +106,7 @@ func TestAReplicatorWithoutATokenSaysSoOnce(t *testing.T) {
 		time.Sleep(time.Hour)
 		cancel()
 		<-ended
-		gone, all := strings.Count(said.String(), "the token of the hub is gone"), strings.Count(said.String(), "\n")
+		gone, all := strings.Count(said.String(), "the token of the hub is missing"), strings.Count(said.String(), "\n")
 		if gone != 1 || all != 2 {
 			t.Errorf("%d sentences, %d that the token is gone:\n%.1000s", all, gone, said.String())
 		}

@@ -9,29 +9,29 @@ import (
 	"cairn/internal/replica"
 )
 
-// ReplicationStatus is how it stands with one user's hub.
+// ReplicationStatus is the state of the replication with one user's hub.
 type ReplicationStatus struct {
 	UserID  string `json:"userId"`
 	HubURL  string `json:"hub"`            // "" without one
 	State   string `json:"state"`          // none, paused, running, unreachable, unauthorized, hub_too_old, hub_restored, read_only, disk_full
-	Why     string `json:"why,omitempty"`  // the reason for any state but none, paused and running
-	Hint    string `json:"hint,omitempty"` // what a person does about it
+	Why     string `json:"why,omitempty"`  // the reason for any state except none, paused and running
+	Hint    string `json:"hint,omitempty"` // what the user can do about it
 	HubUser string `json:"hubUserId,omitempty"`
 	memory.Backlog
 	Failures []memory.Failed  `json:"failures"` // never nil
-	Waiting  []memory.Waiting `json:"waiting"`  // never nil: streams that wait after a failed attempt, or stand still
+	Waiting  []memory.Waiting `json:"waiting"`  // streams that wait after a failed attempt, or have stopped; never nil
 
 	Device DeviceStatus `json:"device"` // the device incarnation under which this store sends
 
-	Conflicts []memory.ContextConflict `json:"conflicts,omitempty"` // contexts that lost against another device's and that nobody has merged
+	Conflicts []memory.ContextConflict `json:"conflicts,omitempty"` // contexts that lost a conflict with another device and are not merged
 }
 
 // StateNone is the state of a user without a hub.
 const StateNone = "none"
 
-// Status says how it stands with the hub of the caller. With probe the hub is asked,
-// for three seconds at most, else the answer is what this process knows and the store
-// says. It makes no store.
+// Status returns the state of the replication with the caller's hub. With probe it asks the
+// hub, for three seconds at most. Otherwise it uses what this process and the store know.
+// It does not create a store.
 func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (out ReplicationStatus, err error) {
 	out = ReplicationStatus{State: StateNone, Failures: []memory.Failed{}, Waiting: []memory.Waiting{}}
 	if out.Device, err = r.cairn.Device(ctx); err != nil {
@@ -65,16 +65,15 @@ func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (o
 	return out, err
 }
 
-// ReplicationHealth is what anyone may know of the replication.
+// ReplicationHealth is the public part of the replication's state.
 type ReplicationHealth struct {
-	State   string `json:"state"` // as of ReplicationStatus; with several users the first that is not running
+	State   string `json:"state"` // as in ReplicationStatus; with several users the first that is not running
 	Pending int    `json:"pending"`
 	Failed  int    `json:"failed"`
 }
 
-// Health says in short how it stands with the hubs of all users, and which the first of
-// them is. With probe it asks the hubs, for three seconds each at most. It makes neither
-// a store nor a user.
+// Health returns the first hub and a summary of the replication of all users. With probe it
+// asks the hubs, for three seconds each at most. It creates neither a store nor a user.
 func (r Replication) Health(ctx context.Context, probe bool) (hub string, out ReplicationHealth, err error) {
 	out.State = StateNone
 	err = r.cairn.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
@@ -107,7 +106,7 @@ func (r Replication) Health(ctx context.Context, probe bool) (hub string, out Re
 	return hub, out, err
 }
 
-// state finds out whether a user's hub takes what is sent.
+// state determines whether a user's hub accepts changes.
 func (r Replication) state(ctx context.Context, b *memory.Service, u memory.User, probe bool, out *ReplicationStatus) error {
 	paused, err := b.Paused(ctx)
 	if err != nil {
@@ -117,7 +116,7 @@ func (r Replication) state(ctx context.Context, b *memory.Service, u memory.User
 		out.State = replica.StatePaused
 		return nil
 	}
-	asked := true // the hub, just now or by a replicator that runs
+	asked := true // the hub was asked, just now or by a running replicator
 	if one := r.Running()[u.UserID]; one != nil {
 		out.State, out.Why = one.State()
 	} else if client, err := r.client(u); err != nil {
@@ -128,7 +127,7 @@ func (r Replication) state(ctx context.Context, b *memory.Service, u memory.User
 		out.State, out.Why = replica.New(replica.Config{Book: b, User: u.UserID, Generation: u.Generation, Client: client}).Probe(ctx)
 		client.Close()
 	}
-	if s := u.Stop; keepsOn(s.Code, out.State, asked) {
+	if s := u.Stop; stopPersists(s.Code, out.State, asked) {
 		out.State, out.Why = s.Code, s.Why
 	}
 	if out.State != replica.StateRunning && out.State != replica.StateUnreachable {
@@ -137,10 +136,10 @@ func (r Replication) state(ctx context.Context, b *memory.Service, u memory.User
 	return nil
 }
 
-// keepsOn reports whether a stop that the store names still holds, beside the state that
-// was found: asking the hub does not show whether it can store anything, and nothing
-// at all if it was not reached.
-func keepsOn(stop, state string, asked bool) bool {
+// stopPersists reports whether a stop in the store still applies, given the determined
+// state. A request to the hub does not show whether the hub can store data. If the hub was
+// not reached, the request shows nothing.
+func stopPersists(stop, state string, asked bool) bool {
 	switch {
 	case stop == "" || state != replica.StateRunning && state != replica.StateUnreachable:
 		return false

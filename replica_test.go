@@ -14,6 +14,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/hub"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 )
 
@@ -222,7 +223,7 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	if err != nil || one.RawEntry != "e10" || one.CreationTime != old.CreationTime {
 		t.Errorf("get: %+v %v", one, err)
 	}
-	_, err = get(memory.NewID())
+	_, err = get(rules.NewID())
 	want("one that is nowhere", fault.As(err).Code, memory.CodeNotFound)
 
 	away()

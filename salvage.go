@@ -8,13 +8,13 @@ import (
 	"cairn/internal/store"
 )
 
-// Salvage replaces a damaged store by what can still be read of it; see
-// repair.Salvage, whose errors it returns. It works with broken settings too, of
-// which only the place of the key matters: without them store.key_file is not known.
-// An encrypted store without a key that fits is store.CodeKey (Unavailable).
+// Salvage replaces a damaged store by a new one with everything that is still readable; see
+// repair.Salvage, whose errors it returns. It also works with invalid settings; then
+// store.key_file is unknown. An encrypted store without a matching key is store.CodeKey
+// (Unavailable).
 func Salvage(ctx context.Context, c Config, progress func(what string)) (store.Salvaged, error) {
 	c = withDB(c)
-	k, _ := openAnyway(c)
+	k, _ := openDespiteSettings(c)
 	state, key, err := k.keyState()
 	if err != nil {
 		return store.Salvaged{}, err

@@ -13,7 +13,7 @@ import (
 
 // httpSettings are the keys of http (memories §14, mail §12).
 type httpSettings struct {
-	RatePerMinute *int `toml:"rate_limit_per_minute"` // 0 for any rate
+	RatePerMinute *int `toml:"rate_limit_per_minute"` // 0 for no limit
 	HeaderS       *int `toml:"header_s"`
 	ReadS         *int `toml:"read_s"`
 	WriteS        *int `toml:"write_s"`
@@ -21,22 +21,22 @@ type httpSettings struct {
 	StopS         *int `toml:"stop_s"`
 }
 
-// dbSettings are the keys of db: how many connections a server reads with.
+// dbSettings are the keys of db: the number of a server's read connections.
 type dbSettings struct {
-	ReadersMin *int `toml:"readers_min"` // at the same time, unless callers wait for long; so many stay open
-	ReadersMax *int `toml:"readers_max"` // at the same time
+	ReadersMin *int `toml:"readers_min"` // minimum number that stays open
+	ReadersMax *int `toml:"readers_max"` // maximum number at the same time
 }
 
-// How many connections a server reads with (mail §11).
+// The number of a server's read connections (mail §11).
 const (
 	minReaders     = 25
 	defaultReaders = 100
-	maxReaders     = 1000 // that may be asked for
+	maxReaders     = 1000 // upper limit of the setting
 )
 
 func (s *dbSettings) check() *keyError {
-	if low, high := s.ReadersMin, s.ReadersMax; low != nil && *low > s.most() {
-		why := fmt.Sprintf("must be from 1 to %d", s.most())
+	if low, high := s.ReadersMin, s.ReadersMax; low != nil && *low > s.maxOpen() {
+		why := fmt.Sprintf("must be from 1 to %d", s.maxOpen())
 		if high != nil {
 			why += ", which is db.readers_max"
 		}
@@ -45,24 +45,23 @@ func (s *dbSettings) check() *keyError {
 	return nil
 }
 
-// most is how many connections may read at the same time.
-func (s *dbSettings) most() int {
+// maxOpen returns the maximum number of read connections.
+func (s *dbSettings) maxOpen() int {
 	if s.ReadersMax != nil {
 		return *s.ReadersMax
 	}
 	return defaultReaders
 }
 
-// kept is how many of them stay open while nobody reads.
-func (s *dbSettings) kept() int {
+// minOpen returns the number of read connections that stay open when idle.
+func (s *dbSettings) minOpen() int {
 	if s.ReadersMin != nil {
 		return *s.ReadersMin
 	}
-	return min(minReaders, s.most())
+	return min(minReaders, s.maxOpen())
 }
 
-// HTTP is how the settings want the HTTP server to be; a zero stands for the
-// server's own value.
+// HTTP contains the settings of the HTTP server. Zero means the server's default.
 type HTTP struct {
 	RatePerMinute                   int
 	Header, Read, Write, Idle, Stop time.Duration
@@ -84,7 +83,7 @@ func (c *Cairn) HTTP() HTTP {
 	return h
 }
 
-// Now is the time by the clock of the store.
+// Now returns the time of the store's clock.
 func (c *Cairn) Now() time.Time {
 	if c.config.Clock == nil {
 		return time.Now()
@@ -92,11 +91,11 @@ func (c *Cairn) Now() time.Time {
 	return c.config.Clock()
 }
 
-// Dir is the data directory.
+// Dir returns the data directory.
 func (c *Cairn) Dir() string { return c.config.Dir }
 
-// Schema reads the number of the store's schema, which shows that it can be read; 0
-// while there is no store.
+// Schema reads the version of the store's schema, which shows that the store is readable.
+// It returns 0 without a store.
 func (c *Cairn) Schema(ctx context.Context) (int, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
@@ -105,16 +104,16 @@ func (c *Cairn) Schema(ctx context.Context) (int, error) {
 	return s.Schema(ctx)
 }
 
-// StoreMetrics are numbers about the store. Without one all are zero.
+// StoreMetrics are metrics of the store. Without a store all are zero.
 type StoreMetrics struct {
 	Counts    observation.Stats
 	Bytes     map[store.FileRole]int64
 	Followers followers.Account
 }
 
-// StoreMetrics counts what the store holds and how far its followers are. It takes tens
+// StoreMetrics counts the content of the store and the lag of its followers. It takes tens
 // of milliseconds for a million rows.
-func (c *Cairn) Measures(ctx context.Context) (StoreMetrics, error) {
+func (c *Cairn) StoreMetrics(ctx context.Context) (StoreMetrics, error) {
 	m := StoreMetrics{Bytes: map[store.FileRole]int64{}}
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
@@ -125,7 +124,7 @@ func (c *Cairn) Measures(ctx context.Context) (StoreMetrics, error) {
 			m.Bytes[role] = info.Size()
 		}
 	}
-	if m.Counts, err = c.over(s).Stats(ctx); err != nil {
+	if m.Counts, err = c.observationsOver(s).Stats(ctx); err != nil {
 		return m, err
 	}
 	m.Followers, err = c.Followers(ctx)

@@ -16,12 +16,12 @@ import (
 	"cairn/internal/tomlfile"
 )
 
-// CodeSettings marks a settings file that cannot be used. Everything then
-// refuses to record, since the file may hold patterns or exclusions.
+// CodeSettings is the code of an error in the settings. Nothing is recorded then, because
+// the settings may contain redaction patterns or exclusions.
 const CodeSettings = tomlfile.Code
 
-// settings are the keys of config.toml that concern observations; of a
-// repository's .cairn.toml only what tightens them counts.
+// settings are the keys of config.toml for observations. A repository's .cairn.toml can
+// only make them stricter.
 type settings struct {
 	Filter struct {
 		Level         string   `toml:"level"`
@@ -39,25 +39,25 @@ type settings struct {
 	Context contextSettings `toml:"context"`
 	Assist  struct {
 		Off   bool `toml:"off"`
-		MaxMS *int `toml:"max_ms"` // of work upon one event; the user's file only
+		MaxMS *int `toml:"max_ms"` // CPU time per event; only in the user's file
 
-		MaxWallMS *int `toml:"max_wall_ms"` // by the clock; the user's file only
+		MaxWallMS *int `toml:"max_wall_ms"` // clock time per event; only in the user's file
 	} `toml:"assist"`
 	Retention   retentionSettings `toml:"retention"`
 	MaxDBSizeMB int64             `toml:"max_db_size_mb"`
 
-	keyFile string // the user's store.key_file, as it is written
+	keyFile string // the user's store.key_file, unchanged
 	records recordSettings
 	work    workSettings
 }
 
-// recordSettings are the keys of records; the user's file only.
+// recordSettings are the keys of records, only in the user's file.
 type recordSettings struct {
 	StaleAfter *int `toml:"stale_after"` // ticks
 	MaxDepth   *int `toml:"max_depth"`   // levels
 }
 
-// maxRecordDepth is how deep the tree of records may be allowed to grow.
+// maxRecordDepth is the upper limit of records.max_depth.
 const maxRecordDepth = 256
 
 func (s *recordSettings) validate(path string) error {
@@ -79,8 +79,8 @@ type contextSettings struct {
 	Off                  bool  `toml:"off"`
 }
 
-// userFile is config.toml: each part's keys stand under its name, those of all parts
-// under store. key_file may also stand at the top.
+// userFile is config.toml. The keys of a part are under its name, common keys are under
+// store. key_file may also be at the top.
 type userFile struct {
 	Observations settings            `toml:"observations"`
 	Records      recordSettings      `toml:"records"`
@@ -100,8 +100,8 @@ type userFile struct {
 	} `toml:"store"`
 }
 
-// readSettings reads the user's config.toml and tightens it by the .cairn.toml
-// at a repository's root, "" for none. Missing files mean defaults.
+// readSettings reads the user's config.toml, and the .cairn.toml at a repository's root
+// unless root is "". Missing files mean defaults.
 func readSettings(dataDir, root string) (settings, error) {
 	var user userFile
 	if err := tomlfile.Read(filepath.Join(dataDir, "config.toml"), &user); err != nil {
@@ -132,8 +132,8 @@ func readSettings(dataDir, root string) (settings, error) {
 	return s, s.validate(path)
 }
 
-// settingsFault is the error for a key of a settings file, "" for none in
-// particular; the file is read again for the key's line.
+// settingsFault returns the error for a key of a settings file; key may be "". It reads the
+// file again to find the line of the key.
 func settingsFault(err error, path, key, why string) error {
 	if line := tomlfile.LineOf(path, key); line > 0 {
 		why = fmt.Sprintf("line %d: %s", line, why)
@@ -141,13 +141,13 @@ func settingsFault(err error, path, key, why string) error {
 	return tomlfile.Fault(err, path, why)
 }
 
-// tighten takes over what a repository may ask for: more patterns, more
-// exclusions, a smaller context. Nothing in it loosens anything.
+// tighten applies the settings of a repository: more patterns, more exclusions, a smaller
+// context. A repository cannot weaken a setting.
 func (s *settings) tighten(repo settings) {
 	s.Filter.ExtraPatterns = append(s.Filter.ExtraPatterns, repo.Filter.ExtraPatterns...)
 	s.Capture.Exclude = append(s.Capture.Exclude, repo.Capture.Exclude...)
 	s.Capture.Off = s.Capture.Off || repo.Capture.Off
-	if repo.Capture.Output.IsValid() { // else validate refuses it
+	if repo.Capture.Output.IsValid() { // validate rejects other values
 		s.Capture.Output = s.Capture.Output.Stricter(repo.Capture.Output)
 	} else {
 		s.Capture.Output = repo.Capture.Output
@@ -173,9 +173,9 @@ func (s *settings) tighten(repo settings) {
 	s.Assist.Off = s.Assist.Off || repo.Assist.Off
 }
 
-// smaller is the user's limit as tightened by a repository's. Without one of the
-// user, the defaults are: usual, and in a session that recovers recovery, to which
-// a limit that is set is not raised.
+// smaller returns the smaller of the user's and the repository's limit. Without a user's
+// limit the default is usual, and recovery in a session that recovers. A configured limit
+// is never raised to recovery.
 func smaller(user, repo *int, usual, recovery int) *int {
 	switch {
 	case repo == nil:
@@ -191,7 +191,7 @@ func smaller(user, repo *int, usual, recovery int) *int {
 func (s *settings) validate(path string) error {
 	for _, glob := range s.Capture.Exclude {
 		if !doublestar.ValidatePattern(filepath.ToSlash(glob)) {
-			return settingsFault(doublestar.ErrBadPattern, path, "capture.exclude", fmt.Sprintf("capture.exclude: %q is no glob", glob))
+			return settingsFault(doublestar.ErrBadPattern, path, "capture.exclude", fmt.Sprintf("capture.exclude: %q is not a valid glob", glob))
 		}
 	}
 	if !s.Capture.Output.IsValid() {
@@ -222,13 +222,13 @@ func (s *settings) validate(path string) error {
 	return err
 }
 
-// keyError is what is wrong with a key of the settings.
+// keyError describes an invalid key of the settings.
 type keyError struct{ key, why string }
 
 func (e keyError) Error() string { return e.key + " " + e.why }
 
-// filterFault says in which file a filter stands that cannot be made because of
-// err: the user's, or else the one at a repository's root.
+// filterFault returns the error for an invalid redaction filter, with its file: the user's
+// settings, or those at a repository's root.
 func filterFault(err error, dataDir, root string) error {
 	key := "filter.extra_patterns"
 	if fault.HasCode(err, "invalid_level") {
@@ -254,8 +254,8 @@ func (s *settings) filter() (*redact.Filter, error) {
 	})
 }
 
-// excludes reports whether nothing may be recorded in a working directory. The
-// globs match the folder itself and everything below it.
+// excludes reports whether a working directory is excluded from recording. The globs match
+// the folder itself and everything below it.
 func (s *settings) excludes(cwd string) bool {
 	if s.Capture.Off {
 		return true
@@ -272,8 +272,8 @@ func (s *settings) excludes(cwd string) bool {
 	return false
 }
 
-// journalConfig is what the observations part needs of the settings.
-func (s *settings) journalConfig(home string) (observation.Config, error) {
+// observationConfig returns the settings of the observations part.
+func (s *settings) observationConfig(home string) (observation.Config, error) {
 	filter, err := s.filter()
 	if err != nil {
 		return observation.Config{}, err
@@ -302,7 +302,7 @@ func (s *settings) journalConfig(home string) (observation.Config, error) {
 		wall = time.Duration(*ms) * time.Millisecond
 	}
 	return observation.Config{
-		Filter: filter, Home: home, DedupWindow: window, AssistTime: help, AssistWall: wall, Worked: processorTime,
+		Filter: filter, Home: home, DedupWindow: window, AssistTime: help, AssistWall: wall, Worked: cpuTime,
 		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20, Output: s.Capture.Output, OutputDays: outputDays, Unnamed: harness.UnnamedHarnesses(),
 		Limits: observation.Limits{
 			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,

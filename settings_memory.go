@@ -9,8 +9,8 @@ import (
 	"cairn/internal/redact"
 )
 
-// memorySettings are the keys of memory (memories §14); the user's file only, over
-// which the environment goes. A nil field is the default's.
+// memorySettings are the keys of memory (memories §14), only in the user's file. The
+// environment overrides them. A nil field means the default.
 type memorySettings struct {
 	Shards          *int    `toml:"shards"`
 	QueueLen        *int    `toml:"queue_len"`
@@ -28,33 +28,33 @@ type memorySettings struct {
 	EmbedModel  *string  `toml:"embed_model"`
 }
 
-// hubSettings are the keys of hub (memories §14), of the device's side.
+// hubSettings are a device's keys of hub (memories §14).
 type hubSettings struct {
-	URL         *string `toml:"url"` // instead of the address by which it was joined
+	URL         *string `toml:"url"` // replaces the address that was used to join
 	Batch       *int    `toml:"batch"`
 	LeaseS      *int    `toml:"lease_s"`
 	TimeoutS    *int    `toml:"timeout_s"`
-	OnPermanent *string `toml:"on_permanent"` // what a refused change does to its memory's later ones: skip, halt
+	OnPermanent *string `toml:"on_permanent"` // after a refused change, later changes of its memory: skip, halt
 }
 
-// defaultHubTimeout is how long a call of the hub may take (memories §10.3).
+// defaultHubTimeout is the timeout of a call of the hub (memories §10.3).
 const defaultHubTimeout = 30 * time.Second
 
 func (s *workSettings) hubTimeout() time.Duration {
-	return cmp.Or(lasting(s.Hub.TimeoutS), defaultHubTimeout)
+	return cmp.Or(secondsOf(s.Hub.TimeoutS), defaultHubTimeout)
 }
 
-// checkMemory finds a number that is out of its range; nil if none is.
+// checkMemory returns the first number that is out of range, nil if there is none.
 func (s *workSettings) checkMemory() *keyError {
-	if err := s.bookConfig(nil).Settings.Check(); err != nil {
+	if err := s.memoryConfig(nil).Settings.Check(); err != nil {
 		key, why, _ := strings.Cut(err.Error(), " ")
 		return &keyError{key, why}
 	}
 	return nil
 }
 
-// bookConfig is what the part of memories needs of the settings.
-func (s *workSettings) bookConfig(filter *redact.Filter) memory.Config {
+// memoryConfig returns the settings of the memories part.
+func (s *workSettings) memoryConfig(filter *redact.Filter) memory.Config {
 	m, out := &s.Memory, memory.Config{Settings: memory.Defaults()}
 	if !isOff(m.Redact) {
 		out.Filter = filter

@@ -115,11 +115,11 @@ x = 1
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := user.journalConfig("")
+	want, err := user.observationConfig("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := both.journalConfig("")
+	got, err := both.observationConfig("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,8 @@ import (
 	"cairn/internal/replica"
 )
 
-// workSettings are the keys of those who work side by side and of servers (mail
-// §12); the user's file only, over which the environment goes. A nil field is the
-// default's.
+// workSettings are the keys of mail, reservations and servers (mail §12), only in the
+// user's file. The environment overrides them. A nil field means the default.
 type workSettings struct {
 	Mail         mailSettings        `toml:"mail"`
 	Reservations reservationSettings `toml:"reservations"`
@@ -61,21 +60,21 @@ type reservationSettings struct {
 
 type guardSettings struct {
 	Mode        *string `toml:"mode"`
-	Strict      *bool   `toml:"strict"`       // ask where reservations cannot be checked
-	AutoReserve *bool   `toml:"auto_reserve"` // an edit takes a lease
+	Strict      *bool   `toml:"strict"`       // ask if reservations cannot be checked
+	AutoReserve *bool   `toml:"auto_reserve"` // an edit reserves its file
 	Lease       *int    `toml:"lease_seconds"`
-	MaxMS       *int    `toml:"max_ms"` // of looking for reservations
+	MaxMS       *int    `toml:"max_ms"` // CPU time for checking reservations
 }
 
 type mcpSettings struct {
 	Profile *string `toml:"profile"`
 }
 
-// maxSetting bounds the numbers of workSettings that have no bound of their own:
-// half a gigabyte, or 17 years.
+// maxSetting limits the numbers of workSettings without a limit of their own: half a
+// gigabyte, or 17 years.
 const maxSetting = 1 << 29
 
-// bounds are the least and the largest value of a key that is a number.
+// bounds returns the minimum and maximum of a numeric key.
 func bounds(key string) (low, high int) {
 	section, name, _ := strings.Cut(key, ".")
 	switch {
@@ -107,11 +106,11 @@ func bounds(key string) (low, high int) {
 	return 1, maxSetting
 }
 
-// defaultCallTimeout is how long a call may wait (mail §12).
+// defaultCallTimeout is the default timeout of a call (mail §12).
 const defaultCallTimeout = 30 * time.Second
 
-// words are the keys that take one of some words.
-func (s *workSettings) words() []struct {
+// enumKeys returns the keys with a fixed set of values.
+func (s *workSettings) enumKeys() []struct {
 	key   string
 	value *string
 	among []string
@@ -129,16 +128,16 @@ func (s *workSettings) words() []struct {
 	}
 }
 
-// Profiles are the names of the surfaces that a server may offer, the default
-// first (mail §5, design §7).
+// Profiles returns the names of the tool profiles, the default first (mail §5, design §7).
 func Profiles() []string { return []string{"full", "core", "messaging", "minimal", "lean"} }
 
-// check finds what cannot be used; nil if all can. It gives words their usual form.
+// check returns the first invalid key, nil if all are valid. It normalises the values of
+// enumKeys.
 func (s *workSettings) check() *keyError {
-	if value(s.Guard.Mode) == "advisory" { // as guards of others call it
+	if value(s.Guard.Mode) == "advisory" { // the name in other guards
 		s.Guard.Mode = new(guard.Warn)
 	}
-	for _, w := range s.words() {
+	for _, w := range s.enumKeys() {
 		if w.value != nil && !slices.Contains(w.among, *w.value) {
 			last := len(w.among) - 1
 			return &keyError{w.key, "must be " + strings.Join(w.among[:last], ", ") + " or " + w.among[last]}
@@ -150,7 +149,7 @@ func (s *workSettings) check() *keyError {
 		}
 	}
 	wrong := s.checkMemory()
-	s.each(func(key string, field reflect.Value) {
+	s.forEachKey(func(key string, field reflect.Value) {
 		low, high := bounds(key)
 		if n, ok := field.Interface().(*int); ok && n != nil && !strings.HasPrefix(key, "memory.") && (*n < low || *n > high) && wrong == nil {
 			wrong = &keyError{key, fmt.Sprintf("must be from %d to %d", low, high)}
@@ -162,8 +161,8 @@ func (s *workSettings) check() *keyError {
 	return wrong
 }
 
-// each calls fn with every key and its field, in order.
-func (s *workSettings) each(fn func(key string, field reflect.Value)) {
+// forEachKey calls fn with every key and its field, in order.
+func (s *workSettings) forEachKey(fn func(key string, field reflect.Value)) {
 	all := reflect.ValueOf(s).Elem()
 	for i := range all.NumField() {
 		section, name := all.Field(i), all.Type().Field(i).Tag.Get("toml")
@@ -173,17 +172,16 @@ func (s *workSettings) each(fn func(key string, field reflect.Value)) {
 	}
 }
 
-// EnvName is the variable of the environment that goes over a key of config.toml
-// (mail §12).
+// EnvName returns the environment variable that overrides a key of config.toml (mail §12).
 func EnvName(key string) string { return "CAIRN_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_")) }
 
-// override takes over what the environment says of a key, "" for nothing.
+// override applies the environment variables. setting returns "" for an unset one.
 func (s *workSettings) override(setting func(key string) string) error {
 	if setting == nil {
 		return nil
 	}
 	var wrong *keyError
-	s.each(func(key string, field reflect.Value) {
+	s.forEachKey(func(key string, field reflect.Value) {
 		text := strings.TrimSpace(setting(key))
 		if text == "" || wrong != nil {
 			return
@@ -204,7 +202,7 @@ func (s *workSettings) override(setting func(key string) string) error {
 			}
 			field.Set(reflect.ValueOf(&f))
 		case *bool:
-			b, ok := truth(text)
+			b, ok := parseBool(text)
 			if !ok {
 				wrong = &keyError{key, "must be true or false"}
 			}
@@ -221,8 +219,8 @@ func (s *workSettings) override(setting func(key string) string) error {
 		WithHint("correct the variable or unset it")
 }
 
-// truth reads a boolean of the environment.
-func truth(text string) (b, ok bool) {
+// parseBool parses a boolean in the environment.
+func parseBool(text string) (b, ok bool) {
 	switch strings.ToLower(text) {
 	case "1", "true", "on", "yes":
 		return true, true
@@ -232,10 +230,10 @@ func truth(text string) (b, ok bool) {
 	return false, false
 }
 
-// lasting is a setting in seconds, 0 for the default's.
-func lasting(n *int) time.Duration { return time.Duration(value(n)) * time.Second }
+// secondsOf returns a setting in seconds, 0 for the default.
+func secondsOf(n *int) time.Duration { return time.Duration(value(n)) * time.Second }
 
-// value is a setting, the zero value for the default's.
+// value returns a setting, or the zero value for the default.
 func value[T any](v *T) (out T) {
 	if v != nil {
 		out = *v
@@ -243,26 +241,26 @@ func value[T any](v *T) (out T) {
 	return out
 }
 
-// isOff reports whether a setting that is on by default was turned off.
+// isOff reports whether a setting that is on by default is turned off.
 func isOff(b *bool) bool { return b != nil && !*b }
 
-// officeConfig is what the mail part needs of the settings.
-func (s *workSettings) officeConfig() mail.Config {
+// mailConfig returns the settings of the mail part.
+func (s *workSettings) mailConfig() mail.Config {
 	m, r := &s.Mail, &s.Reservations
 	return mail.Config{
 		NameMode: mail.NameMode(value(m.NameMode)), Tokens: mail.TokenMode(value(m.Tokens)),
-		NoContactEnforcement: isOff(m.ContactEnforcement), ContactWindow: lasting(m.ContactWindow),
+		NoContactEnforcement: isOff(m.ContactEnforcement), ContactWindow: secondsOf(m.ContactWindow),
 		NoFirstContact: isOff(m.FirstContact), RegisterRecipients: value(m.RegisterRecipients),
 		MaxBody: value(m.MaxBody), MaxAttachment: value(m.MaxAttachment), MaxAttachments: value(m.MaxAttachments),
 		InlineImage: value(m.InlineImage), AbsoluteAttachments: value(m.AbsoluteAttachments),
 		Idempotency: time.Duration(value(m.IdempotencyHours)) * time.Hour,
-		MaxTTL:      lasting(r.MaxTTL), Inactivity: lasting(r.Inactivity), Grace: lasting(r.Grace), OrphanGrace: lasting(r.OrphanGrace),
-		AckTTL: lasting(m.AckTTL), AckOverdue: lasting(m.AckOverdue),
-		NoticeTokens: value(m.NoticeTokens), NoticeInterval: lasting(m.NoticeInterval),
+		MaxTTL:      secondsOf(r.MaxTTL), Inactivity: secondsOf(r.Inactivity), Grace: secondsOf(r.Grace), OrphanGrace: secondsOf(r.OrphanGrace),
+		AckTTL: secondsOf(m.AckTTL), AckOverdue: secondsOf(m.AckOverdue),
+		NoticeTokens: value(m.NoticeTokens), NoticeInterval: secondsOf(m.NoticeInterval),
 	}
 }
 
-// callTimeout is how long a call of mail may wait.
+// callTimeout returns the timeout of a mail call.
 func (s *workSettings) callTimeout() time.Duration {
 	if s.Mail.CallTimeout != nil {
 		if d, err := time.ParseDuration(*s.Mail.CallTimeout); err == nil {

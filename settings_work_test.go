@@ -106,10 +106,10 @@ func TestEverySettingOfMailIsReadAndUsed(t *testing.T) {
 		MaxTTL: 22 * time.Second, Inactivity: 23 * time.Second, Grace: 24 * time.Second, OrphanGrace: 28 * time.Second,
 	}
 	w := &c.settings.work
-	if got := w.officeConfig(); !reflect.DeepEqual(got, want) {
+	if got := w.mailConfig(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if w.callTimeout() != 19*time.Second || !isOff(w.Mail.Notices) || lasting(w.Reservations.Sweep) != 25*time.Second || c.Profile() != "core" {
+	if w.callTimeout() != 19*time.Second || !isOff(w.Mail.Notices) || secondsOf(w.Reservations.Sweep) != 25*time.Second || c.Profile() != "core" {
 		t.Errorf("%v, %v, %v, %s", w.callTimeout(), w.Mail.Notices, w.Reservations.Sweep, c.Profile())
 	}
 	if g := &w.Guard; g.mode() != guard.Block || !value(g.Strict) || !value(g.AutoReserve) || g.lease() != 61*time.Second || g.time(0) != 26*time.Millisecond {
@@ -118,25 +118,25 @@ func TestEverySettingOfMailIsReadAndUsed(t *testing.T) {
 	if got, want := c.HTTP(), (HTTP{27, 28 * time.Second, 29 * time.Second, 30 * time.Second, 31 * time.Second, 32 * time.Second}); got != want {
 		t.Errorf("http is %+v", got)
 	}
-	if a := c.archivist(nil, nil); a.Window != 33*time.Millisecond || a.Shards != 34 || a.Probe != 35 || a.Stale != 36*time.Second ||
+	if a := c.archiver(nil, nil); a.Window != 33*time.Millisecond || a.Shards != 34 || a.Probe != 35 || a.Stale != 36*time.Second ||
 		a.Space.Warning != 37 || a.Space.Critical != 38 || a.Space.Fatal != 39 || !value(w.Archive.OfEncrypted) {
 		t.Errorf("the archive is %+v", a.Config)
 	}
-	if w.DB.kept() != 40 || w.DB.most() != 41 {
-		t.Errorf("%d to %d readers", w.DB.kept(), w.DB.most())
+	if w.DB.minOpen() != 40 || w.DB.maxOpen() != 41 {
+		t.Errorf("%d to %d readers", w.DB.minOpen(), w.DB.maxOpen())
 	}
-	if got, want := w.bookConfig(c.journal.Filter), (memory.Config{Settings: memory.Settings{
+	if got, want := w.memoryConfig(c.observationConfig.Filter), (memory.Config{Settings: memory.Settings{
 		Shards: 42, QueueLen: 43, EnqueueTimeout: 44 * time.Millisecond, MaxContextChars: 45, DeleteTimeout: 46 * time.Millisecond,
 		RetentionDays: 47, RetentionMB: 48, PurgeChunk: 49, PromptsDir: "/prompts",
 		SearchAlpha: 0.25, EmbedURL: "http://127.0.0.1:11434/api/embeddings", EmbedModel: "m",
 	}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if h := w.Hub; value(h.URL) != "https://hub.example" || value(h.Batch) != 50 || lasting(h.LeaseS) != 51*time.Second ||
+	if h := w.Hub; value(h.URL) != "https://hub.example" || value(h.Batch) != 50 || secondsOf(h.LeaseS) != 51*time.Second ||
 		w.hubTimeout() != 52*time.Second || value(h.OnPermanent) != "halt" {
 		t.Errorf("the hub is %+v", h)
 	}
-	w.each(func(key string, field reflect.Value) {
+	w.forEachKey(func(key string, field reflect.Value) {
 		if field.IsNil() {
 			t.Errorf("%s is not in this test", key)
 		}
@@ -153,10 +153,10 @@ func TestDefaultsOfMailAreThoseOfTheContract(t *testing.T) {
 	if w.callTimeout() != 30*time.Second || w.Guard.mode() != guard.Warn || w.Guard.lease() != 900*time.Second || c.Profile() != "full" {
 		t.Errorf("%v, %s, %v, %s", w.callTimeout(), w.Guard.mode(), w.Guard.lease(), c.Profile())
 	}
-	if w.DB.kept() != 25 || w.DB.most() != 100 {
-		t.Errorf("%d to %d readers", w.DB.kept(), w.DB.most())
+	if w.DB.minOpen() != 25 || w.DB.maxOpen() != 100 {
+		t.Errorf("%d to %d readers", w.DB.minOpen(), w.DB.maxOpen())
 	}
-	if got := w.officeConfig(); !reflect.DeepEqual(got, mail.Config{}) { // whose zero values stand for the defaults
+	if got := w.mailConfig(); !reflect.DeepEqual(got, mail.Config{}) { // whose zero values stand for the defaults
 		t.Errorf("%+v", got)
 	}
 }
@@ -176,14 +176,14 @@ func TestTheEnvironmentGoesOverTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &c.settings.work
-	got := w.officeConfig()
+	got := w.mailConfig()
 	if got.NameMode != mail.AlwaysAuto || got.NoContactEnforcement || got.MaxBody != 99 || got.Grace != 98*time.Second || w.callTimeout() != 2*time.Minute {
 		t.Errorf("%+v", got)
 	}
 	if w.Guard.mode() != guard.Warn || value(w.Guard.Strict) || c.Profile() != "lean" || got.MaxAttachment != 13 {
 		t.Errorf("%+v, %+v", got, w.Guard)
 	}
-	if a := c.archivist(nil, nil); c.HTTP().Stop != 9*time.Second || a.Shards != 8 || a.Space.Fatal != 7 || value(w.Archive.OfEncrypted) || w.DB.kept() != 6 {
+	if a := c.archiver(nil, nil); c.HTTP().Stop != 9*time.Second || a.Shards != 8 || a.Space.Fatal != 7 || value(w.Archive.OfEncrypted) || w.DB.minOpen() != 6 {
 		t.Errorf("%+v, %+v", c.HTTP(), a.Config)
 	}
 	for name, wrong := range map[string]string{

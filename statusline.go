@@ -8,16 +8,16 @@ import (
 	"cairn/internal/store"
 )
 
-// StatusLine is what one line says about a session while a person works with it.
+// StatusLine is the content of the status line of an agent program.
 type StatusLine struct {
 	Session string        `json:"session"` // "" if no session is known here
 	Project string        `json:"project"` // of the session, else of the working directory; "" if unknown
-	Rows    int64         `json:"rows"`    // observations that the session has left
-	Agents  []mail.Acting `json:"agents"`  // as which it acts; empty, not nil
+	Rows    int64         `json:"rows"`    // number of the session's observations
+	Agents  []mail.Acting `json:"agents"`  // the agents that the session acts as; never nil
 }
 
-// StatusLine describes a session, without a name that of the agent which runs this
-// process. It writes nothing; an unknown session and a missing store are no errors.
+// StatusLine describes a session; "" means the session that runs this process. It writes
+// nothing. An unknown session and a missing store are not errors.
 func (c *Cairn) StatusLine(ctx context.Context, session string) (line StatusLine, err error) {
 	line.Agents = []mail.Acting{}
 	if line.Session = session; session == "" {
@@ -42,7 +42,7 @@ func (c *Cairn) StatusLine(ctx context.Context, session string) (line StatusLine
 		line.Project, err = c.Here(ctx, "")
 		return line, err
 	}
-	if line.Rows, err = c.over(s).CountOf(ctx, line.Session); err != nil {
+	if line.Rows, err = c.observationsOver(s).CountOf(ctx, line.Session); err != nil {
 		return line, err
 	}
 	acting, err := c.mailService(s).Acting(ctx, line.Session)

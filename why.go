@@ -7,8 +7,8 @@ import (
 	"cairn/internal/why"
 )
 
-// Why follows a line of the working tree, or a file, back to what was wanted; see
-// why.Service.Ask.
+// Why finds the commit, session, prompt and records behind a line or a file of the working
+// tree; see why.Service.Ask.
 func (c *Cairn) Why(ctx context.Context, a why.Args) (why.Answer, error) {
 	s, err := c.why(ctx)
 	if err != nil {
@@ -17,22 +17,40 @@ func (c *Cairn) Why(ctx context.Context, a why.Args) (why.Answer, error) {
 	return s.Ask(ctx, a)
 }
 
-// ParseWhy reads a file and a line from an argument such as FILE:LINE; see
-// why.Service.Parse.
+// ParseWhy parses an argument such as FILE:LINE; see why.Service.Parse.
 func (c *Cairn) ParseWhy(arg string) (file string, line int) {
-	s := why.Service{Place: c.place, Cwd: c.config.Cwd}
+	s := why.Service{Place: c.location, Cwd: c.config.Cwd}
 	return s.Parse(arg)
 }
 
-// why is the room over the store, or over nothing.
+// why returns the service for why, with or without a store.
 func (c *Cairn) why(ctx context.Context) (*why.Service, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	out := &why.Service{Store: s, Journal: c.over(s), Filter: c.journal.Filter, Place: c.place, Cwd: c.config.Cwd, Home: c.config.Home}
+	out := &why.Service{Store: s, Journal: c.observationsOver(s), Filter: c.observationConfig.Filter, Place: c.location, Cwd: c.config.Cwd, Home: c.config.Home}
 	if s != nil {
 		out.Records = record.New(s, c.recordConfig())
 	}
 	return out, nil
+}
+
+// WhyLines follows neighbouring lines of a file back to what was wanted; see
+// why.Service.Lines.
+func (c *Cairn) WhyLines(ctx context.Context, a why.LinesArgs) (why.Lines, error) {
+	s, err := c.why(ctx)
+	if err != nil {
+		return why.Lines{}, err
+	}
+	return s.Lines(ctx, a)
+}
+
+// FileHistory lists the edits and commits of a file; see why.Service.History.
+func (c *Cairn) FileHistory(ctx context.Context, path string) ([]why.FileChange, []why.Missing, error) {
+	s, err := c.why(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.History(ctx, path)
 }

@@ -8,44 +8,44 @@ import (
 	"cairn/internal/wiring"
 )
 
-// InitArgs say what Init does.
+// InitArgs are the options of Init.
 type InitArgs struct {
 	Place    wiring.Paths
 	Options  wiring.Options
-	Import   ImportArgs // paths that are not there are left out
-	NoImport bool       // wire only
+	Import   ImportArgs // missing paths are skipped
+	NoImport bool       // only connect agents
 
-	// Wired, if set, is told what was done with the settings, before the import.
-	Wired func(wiring.Result)
+	// OnConnected, if set, is called with the changes of the settings, before the import.
+	OnConnected func(wiring.Result)
 }
 
-// InitReport is what a first look at the history shows.
+// InitReport is the result of Init.
 type InitReport struct {
 	wiring.Result
 	Import   *ImportReport               `json:"import"`   // null if there was nothing to read
-	Imported observation.Totals          `json:"imported"` // what the import added
-	Held     observation.Totals          `json:"held"`     // what there is now
-	Question *observation.SampleQuestion `json:"question"` // null if the history answers none
+	Imported observation.Totals          `json:"imported"` // rows that the import added
+	Held     observation.Totals          `json:"held"`     // all rows of the store
+	Question *observation.SampleQuestion `json:"question"` // null if the history contains no suitable question
 }
 
-// Init wires the agents, imports their transcripts at once, since hosts delete
-// them, and asks the history a first question (observations §12, §15, §16). With
-// Options.DryRun it only reports what it would write. Without an agent it imports
-// nothing. Repeating it is safe and adds nothing.
+// Init connects the agents, imports their transcripts immediately, because agents delete
+// them, and finds a sample question in the history (observations §12, §15, §16). With
+// Options.DryRun it only reports what it would write. Without an agent it imports nothing.
+// It is idempotent.
 func (c *Cairn) Init(ctx context.Context, a InitArgs) (InitReport, error) {
 	var w InitReport
 	var err error
 	if w.Result, err = wiring.Init(a.Place, a.Options); err != nil {
 		return w, err
 	}
-	if a.Wired != nil {
-		a.Wired(w.Result)
+	if a.OnConnected != nil {
+		a.OnConnected(w.Result)
 	}
 	if a.NoImport || a.Options.DryRun || len(w.Harnesses) == 0 {
 		return w, nil
 	}
 	a.Import.Paths = existing(a.Import.Paths)
-	err = c.welcome(ctx, a.Import, &w)
+	err = c.firstReport(ctx, a.Import, &w)
 	return w, err
 }
 
@@ -59,7 +59,7 @@ func existing(paths []string) []string {
 	return out
 }
 
-func (c *Cairn) welcome(ctx context.Context, a ImportArgs, w *InitReport) error {
+func (c *Cairn) firstReport(ctx context.Context, a ImportArgs, w *InitReport) error {
 	j, err := c.Observations(ctx)
 	if err != nil {
 		return err
@@ -92,15 +92,15 @@ func (c *Cairn) welcome(ctx context.Context, a ImportArgs, w *InitReport) error 
 	return err
 }
 
-// UninstallReport is what Uninstall did.
+// UninstallReport is the result of Uninstall.
 type UninstallReport struct {
 	Files  []wiring.Change `json:"files"`
-	Purged bool            `json:"purged"` // the data directory is gone
+	Purged bool            `json:"purged"` // the data directory was deleted
 }
 
-// Uninstall undoes Init's changes to the agents' settings. purge also deletes the
-// data directory, unless a file had to be left alone: its original would be lost
-// with it. Nothing else of the data is touched (observations §15).
+// Uninstall undoes Init's changes of the agents' settings. purge also deletes the data
+// directory, unless a file could not be restored: its original would be lost. Without purge
+// all data stays (observations §15).
 func Uninstall(p wiring.Paths, purge bool) (u UninstallReport, err error) {
 	if u.Files, err = wiring.Uninstall(p); err != nil || !purge || wiring.AnyFailed(u.Files) {
 		return u, err

@@ -19,6 +19,7 @@ import (
 
 	"cairn/internal/harness"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/observation"
 	"cairn/internal/store"
 	"cairn/internal/words"
@@ -151,7 +152,7 @@ func storeChats(ctx context.Context, book *memory.Service, entries []chatEntry, 
 	for i := range entries {
 		e := &entries[i]
 		if sessions[e.session] == "" {
-			sessions[e.session] = memory.NewID()
+			sessions[e.session] = rules.NewID()
 		}
 		*now = e.at
 		added, _, err := book.AddEntry(ctx, memory.Caller{}, memory.NewEntry{MemoryID: m.MemoryID, RawEntry: e.text, SessionID: sessions[e.session]})

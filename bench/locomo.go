@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -172,7 +173,7 @@ func (l *locomo) ingest(ctx context.Context, memoryID string, c conversation) (m
 			return nil, err
 		}
 		l.now = when
-		session := memory.NewID()
+		session := rules.NewID()
 		for _, t := range turns {
 			text := t.Text
 			if t.Caption != "" {

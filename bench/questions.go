@@ -211,9 +211,12 @@ func withInvented(ctx context.Context, path string, fn func(j journal) error) er
 // first.
 type asks func(ctx context.Context, question, words string) ([]string, error)
 
+// questionLimit is the number of sessions that an answer has, as the tool recall has by default.
+const questionLimit = 5
+
 func (j journal) askRecall(ctx context.Context, question, words string) (found []string, err error) {
-	r, err := j.Recall(ctx, observation.RecallArgs{Query: question, Words: words, Limit: 10})
-	for _, s := range r.Sessions {
+	r, err := j.Recall(ctx, observation.RecallArgs{Query: question, Words: words, Limit: questionLimit, Similar: questionLimit})
+	for _, s := range observation.WithSimilar(r.Sessions, r.Similar, questionLimit) {
 		found = append(found, s.SessionID)
 	}
 	return found, err

@@ -87,11 +87,11 @@ type recallWay struct {
 func (b *bench) recallWays() []recallWay {
 	return []recallWay{
 		{"recall", func(ctx context.Context, j journal, q string) error {
-			_, err := j.Recall(ctx, observation.RecallArgs{Query: q, Limit: 5})
+			_, err := j.Recall(ctx, observation.RecallArgs{Query: q, Limit: 5, Similar: 5})
 			return err
 		}},
 		{"in a project", func(ctx context.Context, j journal, q string) error {
-			_, err := j.Recall(ctx, observation.RecallArgs{Query: q, Limit: 5, Scope: observation.Scope{Project: b.firstProject()}})
+			_, err := j.Recall(ctx, observation.RecallArgs{Query: q, Limit: 5, Similar: 5, Scope: observation.Scope{Project: b.firstProject()}})
 			return err
 		}},
 		{"search", func(ctx context.Context, j journal, q string) error {

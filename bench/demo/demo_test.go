@@ -171,7 +171,7 @@ func showsTheWholeStory(t *testing.T, s stage) {
 		"search(", "command_error", "get_observations(", "day 30 must still be open", "timeline(", "▸ #", "file_edit",
 		"session_trace(", "git_push", "file_history(", "CI is red again since Sunday", "recent_context(",
 		"== 4. A key was pasted", "[REDACTED]",
-		"== 5. That session is forgotten", "would purge 14 observations", "nothing is changed yet", "purged 14 observations",
+		"== 5. That session is forgotten", "would purge 14 observations", "nothing was changed", "purged 14 observations",
 		"stood in cairn.db", "no file in ~/.cairn holds it",
 		"== 6. Another invented home", "$ cairn init", "changed    ~/.claude/settings.json", "created    ~/.codex/hooks.json",
 		"imported 1 conversation, 5 observations", "What made “go test ./plan” pass again", "Look it up: cairn search",

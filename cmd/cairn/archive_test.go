@@ -151,7 +151,7 @@ func TestReconcileSpeaksTheShapesOfTheContract(t *testing.T) {
 	sameWithEachDriver(t)
 	h := newHome(t)
 	h.fails("without a store", h.run(h.command("reconcile", "--check"), nil), 2, "no store", "--reindex")
-	h.fails("without a word", h.run(h.command("reconcile"), nil), 2, "--check, --rebuild or --reindex")
+	h.fails("without a word", h.run(h.command("reconcile"), nil), 2, "--check, --rebuild and --reindex")
 	h.fails("two at once", h.run(h.command("reconcile", "--check", "--rebuild"), nil), 2)
 	h.fails("a dry check", h.run(h.command("archive", "reconcile", "--check", "--dry-run"), nil), 2, "--dry-run")
 	p := newPosting(t)

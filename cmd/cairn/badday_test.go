@@ -174,7 +174,7 @@ func TestOlderSchemaIsMigratedAtOnce(t *testing.T) {
 		h.worked()
 		before, newest := h.rows(everyRow), h.rows(`PRAGMA user_version`)[0]
 		db := h.raw()
-		h.sqlite(db, `DROP TABLE turn_vocabulary`, `DROP TABLE turn_words`, `DROP TABLE turns`, `DROP TABLE stale_turns`, `DROP TRIGGER observation_lines_forgotten`, `DROP TABLE observation_lines`, `DROP TRIGGER observation_forgotten`, `DROP TABLE output_rows`, `DROP TABLE output_lines`, `DROP TABLE project_keys`, `DROP TABLE project_checkouts`, `DROP TABLE memory_vectors`, `DROP TABLE memory_groups`, `DROP TABLE memory_idempotency`, `DROP TABLE memory_failures`, `DROP TABLE memory_lanes`, `DROP TABLE memory_streams`,
+		h.sqlite(db, `DROP TABLE turn_vocabulary`, `DROP TABLE turn_words`, `DROP TABLE turns`, `DROP TABLE stale_turns`, `DROP TRIGGER observation_lines_forgotten`, `DROP TABLE observation_lines`, `DROP TRIGGER observation_forgotten`, `DROP TABLE output_rows`, `DROP TABLE output_lines`, `DROP TABLE project_keys`, `DROP TABLE project_checkouts`, `DROP TABLE memory_vectors`, `DROP TABLE memory_groups`, `DROP TABLE memory_idempotency`, `DROP TABLE follower_leases`, `DROP TABLE memory_streams`,
 			`DROP TABLE memory_tombstones`, `DROP TABLE memory_contexts`, `DROP TABLE memory_entries`, `DROP TABLE memory_words`, `DROP TABLE memories`, `DROP TABLE memory_vaults`,
 			`DROP TABLE memory_users`, `DROP TABLE followers`, `DROP TABLE set_aside`,
 			`CREATE TABLE followers (name TEXT PRIMARY KEY, position INTEGER NOT NULL, updated_at INTEGER NOT NULL) WITHOUT ROWID`,

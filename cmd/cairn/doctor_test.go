@@ -141,7 +141,7 @@ func TestDoctorIsAllGreenAfterInitAndAnEvent(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	out := h.cairn("status")
-	if !strings.Contains(out, "wired    claude") {
+	if !strings.Contains(out, "agents   claude") {
 		t.Errorf("status: %s", out)
 	}
 	var status struct{ Harnesses []string }

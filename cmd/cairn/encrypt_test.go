@@ -109,7 +109,7 @@ func TestDoctorOfAnEncryptedStoreIsGreenWithItsKeyAndNamesThePlacesWithoutIt(t *
 	h.vars["CAIRN_KEY"] = strings.Repeat("0", 64)
 	keyless("the key does not fit the encrypted store")
 	h.vars["CAIRN_KEY"] = "rubbish"
-	keyless("CAIRN_KEY holds no key")
+	keyless("CAIRN_KEY does not contain a valid key")
 	h.vars["CAIRN_KEY"] = ""
 	if err := os.Rename(key, key+"s"); err != nil {
 		t.Fatal(err)

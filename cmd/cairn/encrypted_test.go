@@ -111,7 +111,7 @@ func TestDoctorSaysWhatIsWithTheKeyOnceAndChangesNothing(t *testing.T) {
 	}
 	h.vars["CAIRN_KEY"] = "rubbish"
 	d, _ = h.diagnosed()
-	wants(t, d, "key", doctor.Problem, "CAIRN_KEY holds no key")
+	wants(t, d, "key", doctor.Problem, "CAIRN_KEY does not contain a valid key")
 	quiet(d)
 	delete(h.vars, "CAIRN_KEY")
 	if err := os.Remove(keyFile); err != nil {

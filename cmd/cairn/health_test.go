@@ -283,7 +283,7 @@ func TestServersRefuseADamagedStore(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := h.run(h.command("serve", "--auto-restore"), nil) // with a client that leaves at once
-			if e.code != 0 || !strings.Contains(e.stderr, "a backup is not sound") || !strings.Contains(e.stderr, "; restored "+backups[0]) {
+			if e.code != 0 || !strings.Contains(e.stderr, "a backup is damaged") || !strings.Contains(e.stderr, "; restored "+backups[0]) {
 				t.Errorf("exit %d, %s", e.code, e.stderr)
 			}
 			if n := h.rows(`SELECT count(*) FROM observations WHERE content LIKE 'in the %backup'`)[0]; n != "1" {

@@ -70,6 +70,9 @@ func deviceCrashes(p *pair, point string) {
 		d.t.Fatalf("before: %d", status)
 	}
 	d.ctl(nil, "wait-synced", p.of())
+	if _, running := d.replicates(); !running {
+		d.t.Error("status does not say that the device's server replicates")
+	}
 	if point == "mid_migration" { // which only a new store passes
 		d.ctl(nil, "crash-point", fields{"at": point})
 		d.refuses("hub_unavailable", "reset", p.layout())
@@ -117,16 +120,21 @@ func (p *controlled) tellsWhatWaits(point string) {
 		"before_local_commit": false, "after_local_commit": true, "after_lease": true, "before_hub_send": true,
 		"after_flip_commit": false, "mid_purge": false,
 	}[point]
-	var behind int64
-	var running bool
-	for _, f := range p.followers().Followers {
-		if f.Follower == followers.Replication {
-			behind, running = behind+f.Behind, running || f.Running
-		}
-	}
+	behind, running := p.replicates()
 	if running || known && waits != (behind > 0) {
 		p.t.Errorf("%s: status says that %d changes wait, running: %v", point, behind, running)
 	}
+}
+
+// replicates is what status, in a process of its own, says of the replication.
+func (p *controlled) replicates() (behind int64, running bool) {
+	p.t.Helper()
+	for _, f := range p.followers().Followers {
+		if f.Follower == followers.Replication && f.Lane != "" {
+			behind, running = behind+f.Behind, running || f.Running
+		}
+	}
+	return behind, running
 }
 
 // hubCrashes writes around a crash of the hub, at the second passing.

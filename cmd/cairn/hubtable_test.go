@@ -206,7 +206,7 @@ func TestACopyOfADeviceGoesOnBesideIt(t *testing.T) {
 // number of a device is used once in both logs, and what the user is shown.
 func (h *home) wantsIncarnation(original *home, clone bool) {
 	h.t.Helper()
-	reason, note := "behind", "it was restored from an older backup, or a copy of it is in use"
+	reason, note := "behind", "the store was restored from an older backup, or a copy of it is in use"
 	if clone {
 		reason, note = "moved", "this store was copied or moved from "+original.db()+" to "+h.db()
 		if e := original.cairn("replication", "status") + original.cairn("status") + original.cairn("doctor"); strings.Contains(e, "incarnation") {

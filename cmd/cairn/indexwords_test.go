@@ -62,11 +62,11 @@ func TestAnAlteredWordOfAnIndexIsFoundAndRepaired(t *testing.T) {
 func TestAMemoryThatDiffersFromTheLogIsRestoredFromIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ damage, want string }{
-		"text":     {`UPDATE memory_entries SET raw_entry = 'Bna' || substr(raw_entry, 4) WHERE key = 3`, "is not what the log says"},
-		"change":   {`UPDATE memory_entries SET seq = seq + 1 WHERE key = 3`, "is not what the log says"},
+		"text":     {`UPDATE memory_entries SET raw_entry = 'Bna' || substr(raw_entry, 4) WHERE key = 3`, "differs from the log"},
+		"change":   {`UPDATE memory_entries SET seq = seq + 1 WHERE key = 3`, "differs from the log"},
 		"tags":     {`UPDATE memory_entries SET tags = '{' WHERE key = 3`, "tags or metadata"},
 		"inflight": {`UPDATE memory_entries SET synced = 5 WHERE key = 3`, "neither inflight nor committed"},
-		"context":  {`UPDATE memory_contexts SET markdown = 'another'`, "context 1 is not what the log says"},
+		"context":  {`UPDATE memory_contexts SET markdown = 'another'`, "context 1 differs from the log"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -182,7 +182,7 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := h.cairn("purge", "--message", number, "--project", h.repo, "--confirm")
-	for _, want := range []string{"purged 1 message\n", "also gone: 1 attachment\n", "also gone: 1 automatic backup\n", folder, "Git history keeps them", "cairn reconcile --rebuild"} {
+	for _, want := range []string{"purged 1 message\n", "also deleted: 1 attachment\n", "also deleted: 1 automatic backup\n", folder, "Git history keeps them", "cairn reconcile --rebuild"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q: %s", want, said)
 		}
@@ -224,7 +224,7 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 	h.wantRows(`SELECT count(*) FROM mail_messages`, "3")
 	h.wantRows(`SELECT count(*) FROM mail_blobs`, "1") // the one that the first message has too
 	h.wantRows(`SELECT count(*) FROM archive_commits WHERE summary LIKE '%Xyloquartz%'`, "0")
-	if said := h.cairn("purge", "--message", number, "--confirm"); said != "purged 0 messages\n1 message had been purged before\n" {
+	if said := h.cairn("purge", "--message", number, "--confirm"); said != "purged 0 messages\n1 message were already purged\n" {
 		t.Errorf("again: %q", said)
 	}
 
@@ -288,7 +288,7 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 	h.cairn("reconcile", "--check")
 
 	// All of a project.
-	if said := h.cairn("purge", "--mail", "--project", h.repo, "--confirm"); !strings.HasPrefix(said, "purged 2 messages\n1 message had been purged before\nalso gone: 1 attachment\n") {
+	if said := h.cairn("purge", "--mail", "--project", h.repo, "--confirm"); !strings.HasPrefix(said, "purged 2 messages\n1 message were already purged\nalso deleted: 1 attachment\n") {
 		t.Errorf("all: %q", said)
 	}
 	h.wantRows(`SELECT count(*), sum(length(subject || body_md)) FROM mail_messages`, "3|0")

@@ -30,6 +30,7 @@ func (v *visitor) addresses() []pageAddress {
 		{"/records/{}", "/records/shop", http.StatusOK, url.Values{"do": {"new"}, "type": {"note"}, "title": {"t"}, "summary": {"s"}}},
 		{"/records/{}/{}", "/records/shop/R001", http.StatusOK, url.Values{"do": {"edit"}, "version": {"1"}, "title": {"t"}, "summary": {"s"}}},
 		{"/sessions/{}", "/sessions/s1", http.StatusOK, nil},
+		{"/rows/{}", "/rows/1", http.StatusOK, nil},
 		{"/files", "/files", http.StatusOK, nil},
 		{"/files/{}", "/files/shop?path=src%2Frefund.go", http.StatusOK, nil},
 		{"/reservations", "/reservations", http.StatusOK, nil},

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"html"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,4 +94,52 @@ func TestRecordsAreWrittenFromThePage(t *testing.T) {
 	if open := h.cairn("session", "list", "--json"); strings.Contains(open, `"S-`) {
 		t.Errorf("the page leaves sessions open: %s", open)
 	}
+}
+
+// Two clones changed a record. Both texts stand side by side on its page, and the merge is taken
+// from there, which ends the conflict.
+func TestAConflictOfTwoStoresIsMergedOnThePage(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	exports := t.TempDir()
+	file := func(name string) string { return filepath.Join(exports, name) }
+	body := func(name, text string) string {
+		if err := os.WriteFile(file(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file(name)
+	}
+	h.cairn("records", "create", "--type", "question", "--title", "Where do refunds expire?", "--summary", "s", "--body-file", body("body.md", "Nobody knows.\n\nSee the ledger.\n\nThe end.\n"), "--session", "here")
+	h.cairn("export", "--out", file("first.jsonl"))
+	other := newHome(t)
+	other.repo = h.repo
+	other.cairn("import", file("first.jsonl"))
+	other.cairn("records", "activate", "R001", "--session", "there")
+	other.cairn("records", "update", "R001", "--body-file", body("there.md", "Nobody knows.\n\nSee the ledger.\n\nThere: <b>ask</b> support.\n"), "--session", "there")
+	other.cairn("export", "--out", file("there.jsonl"))
+	h.cairn("records", "update", "R001", "--body-file", body("here.md", "Here: somebody knows.\n\nSee the ledger.\n\nThe end.\n"), "--session", "here")
+	v := h.listen().visitor()
+	if r := v.page(v.get("/records/shop/R001"), http.StatusOK); strings.Contains(r.body, "Conflict") {
+		t.Error("a conflict before there is one")
+	}
+	h.cairn("import", "--merge", file("there.jsonl"))
+	r := v.page(v.get("/records/shop/R001"), http.StatusOK, "Conflict: a version from elsewhere", "no line was changed by both", "There: &lt;b&gt;ask&lt;/b&gt; support.", "Here: somebody knows.", "Take the merge", "Take the version from elsewhere")
+	_, form, _ := strings.Cut(r.body, `class="take">`)
+	form, _, _ = strings.Cut(form, "</form>")
+	sent := url.Values{}
+	for _, m := range regexp.MustCompile(`(?s)name="([^"]+)" value="([^"]*)"`).FindAllStringSubmatch(form, -1) {
+		sent.Set(m[1], html.UnescapeString(m[2]))
+	}
+	stolen := url.Values{}
+	for name := range sent {
+		stolen.Set(name, sent.Get(name))
+	}
+	stolen.Set("form_token", "wrong")
+	v.page(v.submit("/records/shop/R001", stolen), http.StatusForbidden, "Nothing was stored")
+	v.stores("/records/shop/R001", sent, "/records/shop/R001")
+	if r := v.page(v.get("/records/shop/R001"), http.StatusOK, "Here: somebody knows.", "There: "); strings.Contains(r.body, "Conflict:") {
+		t.Error("the conflict is still open")
+	}
+	v.page(v.submit("/records/shop/R001", sent), http.StatusConflict, "was stored while you wrote")
 }

@@ -65,7 +65,7 @@ func TestAPersonEndsAReservationOnItsPage(t *testing.T) {
 	v.page(v.submit(path, v.fill(path, "reason", " ")), http.StatusBadRequest, "Say why")
 	v.page(v.submit(path, with(v.fill(path, "reason", "I need it"), "form_token", "x")), http.StatusForbidden, "Nothing was ended", "I need it")
 	v.stores(path, v.fill(path, "reason", "I need it now"), "/reservations")
-	v.page(v.get("/reservations"), http.StatusOK, "No reservations")
+	v.page(v.get("/reservations"), http.StatusOK, "No reservations", "Ended in the last hour", "BlueLake <span class=\"aside\">released just now")
 	v.page(v.get(path), http.StatusNotFound, "has ended")
 	v.page(v.get(v.project+"/mail"), http.StatusOK, "HumanOverseer")
 	if letter := v.get(v.project + "/mail/1"); !strings.Contains(letter.body, "I need it now") {

@@ -76,6 +76,13 @@ func TestTodayShowsWhatRanAndWhatNeedsAPerson(t *testing.T) {
 		t.Errorf("today: %+v", today)
 	}
 
+	waits := func(section string) string {
+		m := regexp.MustCompile(`>` + section + `(?:<span class="count"> (\d+)<span class="unseen"> waiting)?`).FindStringSubmatch(v.get("/timeline").body)
+		return m[1]
+	}
+	if got := waits("Mail") + " " + waits("Records") + " " + waits("Reservations"); got != "1 1 " {
+		t.Errorf("the bar says that so much waits: %q", got)
+	}
 	letter := v.page(v.get(v.project+"/mail/2"), http.StatusOK, "Mark as read")
 	token := regexp.MustCompile(`name="form_token" value="([^"]+)"`).FindStringSubmatch(letter.body)[1]
 	path := v.project + "/mail/2/acknowledge"
@@ -86,6 +93,9 @@ func TestTodayShowsWhatRanAndWhatNeedsAPerson(t *testing.T) {
 		if r := v.submit(path, url.Values{"form_token": {token}}); r.status != http.StatusSeeOther || r.header.Get("Location") != v.project+"/mail/2" {
 			t.Errorf("acknowledging: %d %s", r.status, r.body)
 		}
+	}
+	if waits("Mail") != "" {
+		t.Error("the bar counts a message that was acknowledged")
 	}
 	if r := v.get("/"); strings.Contains(r.body, "RedStone: Re: Hello") || strings.Contains(v.get(v.project+"/mail/2").body, "Mark as read") {
 		t.Error("a message that was acknowledged still waits")
@@ -301,7 +311,48 @@ func TestMemoriesAndTheirWorthAreShown(t *testing.T) {
 	v.page(v.get("/worth"), http.StatusOK, "What is stored", "<h1>Worth</h1>")
 	h.recorded(h.payload("SessionStart", fields{"source": "startup", "session_id": "s9"}))
 	v.page(v.get("/worth"), http.StatusOK, "agents were told <b>")
-	v.page(v.get("/worth?period=7d"), http.StatusOK, "Tokens by day", "As a table", time.Now().Format(time.DateOnly), "recent here", "session start")
+	v.page(v.get("/worth?period=7d"), http.StatusOK, "Tokens by day", "Tokens by week", "As a table", time.Now().Format(time.DateOnly), "recent here", "session start")
+}
+
+// Worth says what tools cost, what is kept for how long, and what was removed before storage.
+func TestWorthShowsToolsRetentionAndRedactions(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	h.worked()
+	secret := "q7Zp" + strings.Repeat("x4Lm9Tt", 4)
+	h.recorded(h.shell("k1", "export SHOP_API_KEY="+secret))
+	h.recorded(h.shell("k2", "curl -H 'Authorization: Bearer "+secret+"' https://example.org"))
+	v := h.listen().visitor()
+	if r := v.page(v.get("/worth"), http.StatusOK, "Redactions", "<td>named value</td>", "<td>header</td>", "Tool sets", "<td>mail</td>", "180 days", "365 days", "permanently", "does not store how long its hooks take"); strings.Contains(r.body, secret) {
+		t.Error("the page shows the secret")
+	}
+	var page struct {
+		Toolsets []struct {
+			Name               string
+			Tokens, LeanTokens int
+		}
+		Redactions []struct {
+			Form  string
+			Marks int
+		}
+		Store struct {
+			Types []struct {
+				Type        string
+				Rows, Bytes int64
+			}
+		}
+	}
+	v.json("/worth", &page)
+	if len(page.Toolsets) < 4 || page.Toolsets[0].Tokens < 500 || len(page.Redactions) != 2 || len(page.Store.Types) < 4 {
+		t.Errorf("worth: %+v", page)
+	}
+	for _, kind := range page.Store.Types {
+		if kind.Rows == 0 || kind.Bytes == 0 && !strings.HasPrefix(kind.Type, "session_") {
+			t.Errorf("a type without rows or bytes: %+v", kind)
+		}
+	}
+	v.page(v.get("/worth?project=mail"), http.StatusOK, "no stored event had a secret removed")
 }
 
 // A person who has a terminal gets to the pages without the token, once for each link.

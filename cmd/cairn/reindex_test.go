@@ -48,7 +48,7 @@ func TestAnArchiveThatPeopleChangedIsRestoredAsFarAsItGoes(t *testing.T) {
 			t.Fatal(err, out)
 		}
 	}
-	restored := func() (r cairn.Reindexed, e ending) {
+	restored := func() (r cairn.ReindexResult, e ending) {
 		t.Helper()
 		for _, file := range mustGlob(t, h.db()+"*") {
 			if err := os.Remove(file); err != nil {

@@ -282,15 +282,16 @@ func (l *projectWorker) open(ctx context.Context, head string) (err error) {
 	return err
 }
 
+// writeBackoff separates the attempts to write files.
+var writeBackoff = store.Backoff{First: 100 * time.Millisecond, Max: time.Second}
+
 // write writes files to the work tree, with up to three attempts.
 func (l *projectWorker) write(ctx context.Context, files []File) error {
-	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
 		_, err := l.repo.WriteFiles(ctx, files)
-		if err == nil || try == 3 || l.repo.pause(ctx, pause) != nil {
+		if err == nil || try == 3 || l.repo.pause(ctx, writeBackoff.Delay(try)) != nil {
 			return err
 		}
-		pause *= 2
 	}
 }
 

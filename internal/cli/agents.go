@@ -15,10 +15,10 @@ func agentsCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "Show and register the agents of a project",
-		Long: `agents is about the names under which agents write mail and reserve files. An agent
-gets one from the tools of cairn serve, or here; it is an adjective and a noun, such
-as BlueLake, and means one agent in one project: the repository here, all of its
-worktrees, or that of --project.`,
+		Long: `agents shows and registers the agents of a project. An agent writes mail and reserves
+files under its name: an adjective and a noun, such as BlueLake. It gets the name from
+the tools of cairn serve, or from cairn agents register. A name belongs to one project:
+that of the current repository with all its worktrees, or that of --project.`,
 		Example: `  cairn agents register --program codex --model gpt-5
   cairn agents list
   export CAIRN_AGENT=BlueLake      # commands of this shell act as BlueLake`,
@@ -33,47 +33,47 @@ worktrees, or that of --project.`,
 }
 
 func agentsRegisterCommand(p *Process, create bool) *cobra.Command {
-	f := mailing(p)
+	f := newMailFlags(p)
 	var a mail.RegisterArgs
 	command := cobra.Command{
 		Use:   "register [NAME] --program PROGRAM --model MODEL",
 		Short: "Register an agent, or update one",
-		Long: `register prints the name of an agent: NAME if it is one, else one that is generated.
-Of an agent that is there it changes program, model and task, and brings it back if it
-was retired. The project is made if it is not there.`,
+		Long: `register registers an agent and prints its name. An invalid or missing NAME is replaced
+by a generated one. For an existing agent it updates program, model and task, and ends
+its retirement. A project that does not exist yet is created.`,
 		Example: `  cairn agents register --program codex --model gpt-5 --task "the ledger's tests"
   cairn agents register BlueLake --program codex --model gpt-5 --token`,
 		Args: atMostOne("agent's name"),
 	}
 	if create {
 		command.Use, command.Short = "create [NAME] --program PROGRAM --model MODEL", "Create another agent"
-		command.Long = "create is register, but refuses a NAME that is taken."
+		command.Long = "create does the same as register, but fails if NAME is taken."
 		command.Example = "  cairn agents create GreenCastle --program claude-code --model opus"
 	}
-	cmd := answering(&f, command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (r mail.Registered, err error) {
-		if err := wanted(cmd, "program", "model"); err != nil {
+	cmd := resultCommand(&f, command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (r mail.Registered, err error) {
+		if err := requireFlags(cmd, "program", "model"); err != nil {
 			return r, err
 		}
 		if a.ProjectKey = f.key(c); len(args) > 0 {
 			a.Name = args[0]
 		}
-		r, err = done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Registered, error) {
+		r, err = writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Registered, error) {
 			if create {
 				return o.CreateAgent(ctx, who, a)
 			}
 			return o.RegisterAgent(ctx, who, a)
 		})
 		if err == nil && len(args) > 0 && args[0] != r.Name {
-			f.say("%s is no name for an agent, so it got another (mail.name_mode)", args[0])
+			f.note("%s is not a valid agent name, so another one was generated (mail.name_mode)", args[0])
 		}
 		return r, err
 	}, printRegistered)
-	cmd.Flags().StringVar(&a.Program, "program", "", "the program that it runs in, such as claude-code")
-	cmd.Flags().StringVar(&a.Model, "model", "", "the model that it is")
-	cmd.Flags().StringVar(&a.TaskDescription, "task", "", "what it is here for")
-	cmd.Flags().StringVar(&a.AttachmentsPolicy, "attachments", "", "auto, inline, file or none (default auto)")
-	cmd.Flags().BoolVar(&a.WantToken, "token", false, "protect it: whoever acts as it over MCP or HTTP then needs its token, printed this once")
-	return f.reading(cmd)
+	cmd.Flags().StringVar(&a.Program, "program", "", "the agent's program, such as claude-code")
+	cmd.Flags().StringVar(&a.Model, "model", "", "the agent's model")
+	cmd.Flags().StringVar(&a.TaskDescription, "task", "", "the agent's task")
+	cmd.Flags().StringVar(&a.AttachmentsPolicy, "attachments", "", "how attachments are stored: auto, inline, file or none (default auto)")
+	cmd.Flags().BoolVar(&a.WantToken, "token", false, "create a token, printed only now; acting as the agent over MCP or HTTP then requires it")
+	return f.readFlags(cmd)
 }
 
 func printRegistered(w io.Writer, r mail.Registered) error {
@@ -86,45 +86,45 @@ func printRegistered(w io.Writer, r mail.Registered) error {
 }
 
 func agentsListCommand(p *Process) *cobra.Command {
-	f := mailing(p)
+	f := newMailFlags(p)
 	a := mail.ListAgentsArgs{ActiveWithinDays: new(int), Limit: new(int)}
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "list",
 		Short: "List the agents of a project",
-		Long: `list prints a line per agent: its name, when it last did something, how many messages
-it has not read and reservations it holds, its branch, and what it is here for.`,
+		Long: `list prints a line per agent: name, time of the last activity, number of unread
+messages, number of reservations, branch and task.`,
 		Example: "  cairn agents list --active-days 1\n  cairn agents list --retired --json",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]mail.ListedAgent, error) {
 		q := a
-		q.ProjectKey, q.Limit = f.key(c), limited(cmd, a.Limit)
+		q.ProjectKey, q.Limit = f.key(c), limitFlag(cmd, a.Limit)
 		if !cmd.Flags().Changed("active-days") {
 			q.ActiveWithinDays = nil
 		}
-		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.ListedAgent, error) {
+		return readMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.ListedAgent, error) {
 			return o.ListAgents(ctx, who, q)
 		})
 	}, printAgents)
-	cmd.Flags().IntVar(a.ActiveWithinDays, "active-days", 0, "only those that did something within so many days")
-	cmd.Flags().BoolVar(&a.IncludeRetired, "retired", false, "also those that are retired")
-	cmd.Flags().StringVar(&a.Program, "program", "", "only those that run in this program")
-	cmd.Flags().IntVar(a.Limit, "limit", 100, "most agents, 1 to 1000")
-	return f.reading(cmd)
+	cmd.Flags().IntVar(a.ActiveWithinDays, "active-days", 0, "only agents active within this number of days")
+	cmd.Flags().BoolVar(&a.IncludeRetired, "retired", false, "also retired agents")
+	cmd.Flags().StringVar(&a.Program, "program", "", "only agents of this program")
+	cmd.Flags().IntVar(a.Limit, "limit", 100, "maximum number of agents (1–1000)")
+	return f.readFlags(cmd)
 }
 
 func printAgents(w io.Writer, list []mail.ListedAgent) error {
 	var lines [][]string
 	for _, a := range list {
-		where := text(a.Branch)
+		where := optionalText(a.Branch)
 		if a.Worktree != nil {
-			where += " (" + text(a.Worktree) + ")"
+			where += " (" + optionalText(a.Worktree) + ")"
 		}
 		name := printable(a.Name)
 		if a.Retired != 0 {
 			name += " (retired)"
 		}
 		lines = append(lines, []string{
-			name, upTo(a.LastActive), fmt.Sprintf("%d unread", a.Unread), fmt.Sprintf("%d held", a.Reservations),
+			name, formatTime(a.LastActive), fmt.Sprintf("%d unread", a.Unread), fmt.Sprintf("%d held", a.Reservations),
 			oneLine(a.Program), where, oneLine(a.TaskDescription),
 		})
 	}
@@ -132,14 +132,14 @@ func printAgents(w io.Writer, list []mail.ListedAgent) error {
 }
 
 func agentsShowCommand(p *Process) *cobra.Command {
-	f := mailing(p)
-	return f.reading(answering(&f, cobra.Command{
+	f := newMailFlags(p)
+	return f.readFlags(resultCommand(&f, cobra.Command{
 		Use:     "show NAME",
 		Short:   "Show an agent and its latest commits",
 		Example: "  cairn agents show BlueLake",
 		Args:    exactArgs(1, "one agent's name"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Profile, error) {
-		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Profile, error) {
+		return readMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Profile, error) {
 			return o.Whois(ctx, who, mail.WhoisArgs{ProjectKey: f.key(c), AgentName: args[0]})
 		})
 	}, printProfile))
@@ -150,46 +150,46 @@ func printProfile(w io.Writer, a mail.Profile) error {
 	if a.TaskDescription != "" {
 		lines = append(lines, []string{"task", oneLine(a.TaskDescription)})
 	}
-	lines = append(lines, []string{"since", upTo(a.Inception)}, []string{"last active", upTo(a.LastActive)})
+	lines = append(lines, []string{"since", formatTime(a.Inception)}, []string{"last active", formatTime(a.LastActive)})
 	for _, k := range a.Commits {
-		lines = append(lines, []string{"commit", k.SHA[:min(12, len(k.SHA))] + "  " + upTo(k.Authored) + "  " + oneLine(k.Summary)})
+		lines = append(lines, []string{"commit", k.SHA[:min(12, len(k.SHA))] + "  " + formatTime(k.Authored) + "  " + oneLine(k.Summary)})
 	}
 	return rows(w, lines)
 }
 
 func agentsRetireCommand(p *Process) *cobra.Command {
-	f := mailing(p)
+	f := newMailFlags(p)
 	var reason string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "retire NAME",
 		Short: "Remove an agent from lists and delivery, and release its reservations",
-		Long: `retire takes an agent out of lists, broadcasts and delivery and releases its
-reservations. Its name and its mail stay; registering it again brings it back.`,
+		Long: `retire removes an agent from lists, broadcasts and delivery, and releases its
+reservations. Its name and its mail stay. To undo it, register the agent again.`,
 		Example: "  cairn agents retire BlueLake",
 		Args:    exactArgs(1, "one agent's name"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Retired, error) {
-		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Retired, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Retired, error) {
 			return o.RetireAgent(ctx, who, mail.RetireArgs{ProjectKey: f.key(c), AgentName: args[0], Reason: reason})
 		})
 	}, func(w io.Writer, r mail.Retired) error {
-		_, err := fmt.Fprintf(w, "%s retired at %s, %s released\n", printable(r.Agent), upTo(r.At), counted(r.Released, "reservation"))
+		_, err := fmt.Fprintf(w, "%s retired at %s, %s released\n", printable(r.Agent), formatTime(r.At), counted(r.Released, "reservation"))
 		return err
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why; it is not kept, tell it in a message")
-	return f.reading(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason; it is not stored, so also write it in a message")
+	return f.readFlags(cmd)
 }
 
 func agentsTokenCommand(p *Process) *cobra.Command {
-	f := mailing(p)
-	return f.reading(answering(&f, cobra.Command{
+	f := newMailFlags(p)
+	return f.readFlags(resultCommand(&f, cobra.Command{
 		Use:   "token NAME",
 		Short: "Replace the token of an agent",
-		Long: `token prints a new registration_token of an agent, this once, and makes the former
-one worthless. Whoever acts as the agent over MCP or HTTP needs it from now on.`,
+		Long: `token creates a new registration_token for an agent and prints it, only now. The old
+token becomes invalid. Acting as the agent over MCP or HTTP requires the new one.`,
 		Example: "  cairn agents token BlueLake",
 		Args:    exactArgs(1, "one agent's name"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Registered, error) {
-		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Registered, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Registered, error) {
 			return o.RotateToken(ctx, who, f.key(c), args[0])
 		})
 	}, func(w io.Writer, r mail.Registered) error {

@@ -18,14 +18,12 @@ func archiveCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "archive",
 		Short: "Archive mail and records as readable files in Git",
-		Long: `Everything that agents write to each other, what they reserve and what they decide
-is also kept as files that people can read: one Git repository for each project, in
-the folder archive of the data directory (~/.cairn/archive/PROJECT). Clone it, read
-it, run git log in it, as in any other.
+		Long: `The archive keeps mail, reservations and records also as readable files. Each project
+has one Git repository, in the folder archive of the data directory
+(~/.cairn/archive/PROJECT). Clone it, read it, or run git log in it, as in any other.
 
-A server (cairn serve) archives what is written within a moment, whoever writes it.
-Nobody waits for it: if the archive cannot be written, work goes on, and the archive
-catches up later by itself.`,
+A running server (cairn serve) archives every write within a moment. No command waits
+for the archive. If it cannot be written, it catches up later automatically.`,
 		Example: `  cairn archive status
   cairn archive sync
   git -C ~/.cairn/archive/shop log`,
@@ -36,12 +34,12 @@ catches up later by itself.`,
 	return cmd
 }
 
-// onArchive makes a command that works on one project's archive or on all.
+// onArchive completes a command that works on the archive of one project or of all.
 func (p *Process) onArchive(cmd *cobra.Command, run func(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error) *cobra.Command {
 	var a cairn.ArchiveArgs
 	var asJSON bool
 	cmd.Args = noArgs
-	cmd.RunE = p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+	cmd.RunE = p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 		a.Progress = p.afterASecond()
 		return run(cmd, c, a, asJSON)
 	})
@@ -54,10 +52,10 @@ func archiveStatusCommand(p *Process) *cobra.Command {
 	return p.onArchive(&cobra.Command{
 		Use:   "status",
 		Short: "Show the progress of each project's archive",
-		Long: `status shows for each project the commit at which its archive is and how many
-changes are not archived yet. Changes that cannot be archived are listed with the
-reason; they hold up nothing else. It opens no archive: what is in the files,
-cairn reconcile --check compares.`,
+		Long: `status shows the latest archived commit of each project and the number of changes that
+are not archived yet. It also lists changes that cannot be archived, with the reason.
+They do not delay other changes. status does not read the files of the archive; to
+compare them with the store, use cairn reconcile --check.`,
 		Example: "  cairn archive status\n  cairn archive status --project shop --json",
 	}, func(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error {
 		statuses, err := c.ArchiveStatus(cmd.Context(), a)
@@ -93,9 +91,9 @@ func archiveSyncCommand(p *Process) *cobra.Command {
 	return p.onArchive(&cobra.Command{
 		Use:   "sync",
 		Short: "Archive now what is not archived yet",
-		Long: `sync archives everything that was written until now and ends. It works with a
-server running and without one. A project whose archive cannot be written does not
-hold up the others; then the exit code is 1.`,
+		Long: `sync archives everything that was written until now. It works with and without a
+running server. If the archive of a project cannot be written, sync continues with the
+others and exits 1.`,
 		Example: "  cairn archive sync",
 	}, func(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error {
 		done, err := c.SyncArchive(cmd.Context(), a)
@@ -121,9 +119,9 @@ func archiveVerifyCommand(p *Process) *cobra.Command {
 	return p.onArchive(&cobra.Command{
 		Use:   "verify",
 		Short: "Have git check every object of the archives",
-		Long: `verify runs git fsck --strict over each project's archive and changes nothing. The
-exit code is 1 if one of them is damaged. If the files say what they should is
-another question: see cairn reconcile --check.`,
+		Long: `verify runs git fsck --strict on each project's archive and changes nothing. The exit
+code is 1 if an archive is damaged. To compare the content of the files with the store,
+use cairn reconcile --check.`,
 		Example: "  cairn archive verify --project shop",
 	}, func(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error {
 		found, err := c.VerifyArchive(cmd.Context(), a)
@@ -156,25 +154,26 @@ func reconcileCommand(p *Process) *cobra.Command {
 	cmd := p.onArchive(&cobra.Command{
 		Use:   "reconcile --check | --rebuild | --reindex",
 		Short: "Compare the store with its archives, and restore either from the other",
-		Long: `reconcile brings the store and the archives (see cairn archive) together again.
+		Long: `reconcile compares the store with the archives (see cairn archive), or restores one
+from the other.
 
 --check    compares every message, agent, reservation and so on with its file and
            with the last commit, and changes nothing. Exit code 1 if they differ.
-           What was written a moment ago and is not archived yet counts as pending.
---rebuild  writes what the archives lack or have otherwise, from the store, and
-           commits it. Files of your own are left alone.
---reindex  reads the archives into the store: what is missing there is inserted
-           under its old number, with all its times and states; what is there stays.
-           If the store is lost, this makes a new one.
+           Recent writes that are not archived yet count as pending.
+--rebuild  writes missing and different files of the archives from the store, and
+           commits them. It does not touch your own files.
+--reindex  reads the archives into the store. Missing items are inserted under their
+           old numbers, with all times and states; existing items do not change.
+           If the store is lost, a new one is created.
 
---dry-run says what --rebuild or --reindex would do.`,
+--dry-run prints what --rebuild or --reindex would do.`,
 		Example: `  cairn reconcile --check
   cairn reconcile --rebuild --project shop
   cairn reconcile --reindex --dry-run`,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error {
 		a.DryRun = dryRun
 		if check && dryRun {
-			return fault.New(fault.Invalid, "usage", "--check changes nothing, so it takes no --dry-run").WithHint(seeHelp(cmd))
+			return fault.New(fault.Invalid, "usage", "--check cannot be combined with --dry-run: it changes nothing anyway").WithHint(seeHelp(cmd))
 		}
 		switch {
 		case rebuild:
@@ -184,12 +183,12 @@ func reconcileCommand(p *Process) *cobra.Command {
 		case check:
 			return p.check(cmd, c, a, asJSON)
 		}
-		return fault.New(fault.Invalid, "usage", "say which: --check, --rebuild or --reindex").WithHint(seeHelp(cmd))
+		return fault.New(fault.Invalid, "usage", "requires one of --check, --rebuild and --reindex").WithHint(seeHelp(cmd))
 	})
 	cmd.Flags().BoolVar(&check, "check", false, "compare only")
-	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "from the store to the archives")
-	cmd.Flags().BoolVar(&reindex, "reindex", false, "from the archives to the store")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done")
+	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "write the archives from the store")
+	cmd.Flags().BoolVar(&reindex, "reindex", false, "read the archives into the store")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be done, and change nothing")
 	cmd.MarkFlagsMutuallyExclusive("check", "rebuild", "reindex")
 	return cmd
 }
@@ -197,7 +196,7 @@ func reconcileCommand(p *Process) *cobra.Command {
 func (p *Process) check(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error {
 	found, err := c.CheckArchive(cmd.Context(), a)
 	if err != nil {
-		return plainly(err)
+		return withoutKind(err)
 	}
 	if asJSON {
 		err = printJSON(p.Out, found)
@@ -245,7 +244,7 @@ func (p *Process) rebuild(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArg
 	done, err := c.RebuildArchive(cmd.Context(), a)
 	switch {
 	case err != nil:
-		return plainly(err)
+		return withoutKind(err)
 	case asJSON:
 		return printJSON(p.Out, done)
 	}
@@ -261,7 +260,7 @@ func (p *Process) reindex(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArg
 	done, err := c.ReindexArchive(cmd.Context(), a)
 	switch {
 	case err != nil:
-		return plainly(err)
+		return withoutKind(err)
 	case asJSON:
 		return printJSON(p.Out, done)
 	}
@@ -283,8 +282,9 @@ func (p *Process) reindex(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArg
 	return nil
 }
 
-// plainly is an error of a comparison, whose exit code 1 is for a divergence alone.
-func plainly(err error) error {
+// withoutKind makes an error of a comparison exit 2: exit code 1 means that store and
+// archive differ.
+func withoutKind(err error) error {
 	f := fault.As(err)
 	if f.Kind == fault.NotFound || f.Kind == fault.Conflict || f.Kind == fault.Denied {
 		return fault.Wrap(err, fault.Unavailable, f.Code, f.Message).WithHint(f.Hint)

@@ -18,26 +18,26 @@ func backupCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup [FILE]",
 		Short: "Write the store and the archive to one file",
-		Long: `backup writes one file, a compressed tar archive, with metadata.json, a consistent
-copy of the store and a Git bundle of each project's archive. It reads the file back
-before it says that it is done. Agents may go on working meanwhile. As long as
-nothing has changed, two backups are the same byte for byte.
+		Long: `backup writes one compressed tar file with metadata.json, a consistent copy of the
+store and a Git bundle of each project's archive. It reads the file back and checks it
+before it reports success. Agents can continue to work meanwhile. Two backups of
+unchanged data are equal, byte for byte.
 
-Without FILE it goes to the folder backups beside the store, named after the time
-(UTC). Only you can read it. A purge deletes the backups in that folder, because
-they hold what was purged; it cannot reach those that you keep elsewhere.
+Without FILE the backup goes to the folder backups next to the store. Its name is the
+time (UTC), and only you can read it. A purge deletes the backups in that folder,
+because they contain purged data. It cannot delete backups that you keep elsewhere.
 
-The copy of an encrypted store is encrypted with the same key, which is not in the
-backup: keep the key in another place. Archives are files for people and plain.
-Settings are not in it.
+The copy of an encrypted store is encrypted with the same key. The backup does not
+contain the key or the settings, so keep the key in another place. Archives are in
+plain text.
 
-` + "`cairn restore FILE`" + ` puts a backup back.`,
+To restore a backup, run ` + "`cairn restore FILE`" + `.`,
 		Example: `  cairn backup
   cairn backup /mnt/disk/cairn.tar.gz
   cairn backup list
   cairn backup verify /mnt/disk/cairn.tar.gz`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			a := copies.BackupArgs{Version: p.Version, Progress: p.afterASecond()}
 			if len(args) > 0 {
 				a.File = args[0]
@@ -61,7 +61,7 @@ Settings are not in it.
 
 func bytesOf(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// bundles is how many repositories a backup holds.
+// bundles returns the number of repositories in a backup.
 func bundles(b copies.Info) (n int) {
 	for _, m := range b.Members {
 		if strings.HasSuffix(m.Name, ".bundle") {
@@ -71,7 +71,7 @@ func bundles(b copies.Info) (n int) {
 	return n
 }
 
-// asOf reports when the last change of a backup was made.
+// asOf returns the time of the last change in a backup, for people.
 func asOf(b copies.Info) string {
 	if b.As == nil {
 		return "empty"
@@ -85,7 +85,7 @@ func backupListCommand(p *Process) *cobra.Command {
 		Use:   "list",
 		Short: "List the backups in the folder backups, newest first",
 		Args:  noArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			all, err := c.Backups().List(cmd.Context())
 			switch {
 			case err != nil:
@@ -116,7 +116,7 @@ func backupVerifyCommand(p *Process) *cobra.Command {
 		Use:   "verify FILE",
 		Short: "Check a whole backup; exit code 1 if it is damaged",
 		Args:  cobra.ExactArgs(1),
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			v, err := c.Backups().Verify(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -124,10 +124,10 @@ func backupVerifyCommand(p *Process) *cobra.Command {
 			if asJSON {
 				err = printJSON(p.Out, v)
 			} else if v.OK {
-				_, err = fmt.Fprintf(p.Out, "%s is sound: as of %s, %s, %s\n", v.File, asOf(v.Info),
+				_, err = fmt.Fprintf(p.Out, "%s is intact: as of %s, %s, %s\n", v.File, asOf(v.Info),
 					counted(int(v.Changes), "change"), counted(bundles(v.Info), "archive"))
 				if !v.Content && err == nil {
-					_, err = fmt.Fprintln(p.Out, "the store in it is encrypted, and there is no key that fits: it was not looked into")
+					_, err = fmt.Fprintln(p.Out, "its store is encrypted and no matching key was found, so its content was not checked")
 				}
 			} else {
 				_, err = fmt.Fprintf(p.Out, "%s: %s\n", v.File, printable(v.Problem))
@@ -148,15 +148,15 @@ func restoreCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Replace the store and the archive by a backup",
-		Long: `restore reads a backup to its end and then puts it in the place of the present store
-and archive. These are moved away, not deleted, to names that end in .backup-TIME.
-No agent and no server may have the store open. Whenever it is interrupted, there
-is either the present store or the restored one; then run it again.
+		Long: `restore checks a whole backup and then replaces the present store and archive by it.
+The present data is not deleted: it is renamed, to names that end in .backup-TIME. No
+agent and no server may have the store open. restore is atomic and safe to retry: after
+an interruption there is either the present store or the restored one.
 
-Ids go on 100,000 above those of the backup, so that none is given again that was
-given after it. If the store has changes that the backup does not have, restore
-refuses, unless you say --force. A damaged store, or none, is replaced at once.
-` + "`cairn import`" + ` may bring back afterwards what transcripts still tell.`,
+New ids start 100,000 above those of the backup, so no id from after the backup is used
+again. If the store has changes that the backup does not have, restore fails, unless
+you use --force. A missing or damaged store is replaced without --force. Afterwards
+` + "`cairn import`" + ` can recover what is still in the transcripts.`,
 		Example: `  cairn restore --dry-run ~/.cairn/backups/cairn-20260302T101500.000Z.tar.gz
   cairn restore --force /mnt/disk/cairn.tar.gz`,
 		Args: cobra.ExactArgs(1),
@@ -180,8 +180,8 @@ refuses, unless you say --force. A damaged store, or none, is replaced at once.
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&a.DryRun, "dry-run", false, "look at the backup and say what would be done")
-	cmd.Flags().BoolVar(&a.Force, "force", false, "also if the store has changes that the backup does not have")
+	cmd.Flags().BoolVar(&a.DryRun, "dry-run", false, "check the backup, print what would be done, and change nothing")
+	cmd.Flags().BoolVar(&a.Force, "force", false, "restore even if the store has changes that the backup does not have")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -193,9 +193,9 @@ func (p *Process) printBackupRestore(r copies.Restored) {
 	}
 	fmt.Fprintf(p.Out, "%s %s: as of %s, %s, %s\n", verb, r.File, asOf(r.Info), counted(int(r.Changes), "change"), counted(r.Archives, "archive"))
 	if r.Later > 0 {
-		fmt.Fprintf(p.Out, "%s of the present store after it stay behind\n", counted(int(r.Later), "change"))
+		fmt.Fprintf(p.Out, "%s of the present store are not in the backup\n", counted(int(r.Later), "change"))
 	}
 	for _, m := range r.Moved {
-		fmt.Fprintf(p.Out, "the former data lie in %s\n", m)
+		fmt.Fprintf(p.Out, "the former data is in %s\n", m)
 	}
 }

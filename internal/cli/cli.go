@@ -1,9 +1,9 @@
-// Package cli is the command line: it reads arguments and the environment, calls
-// the façade and turns results and faults into text and exit codes.
+// Package cli is the command line of cairn. It reads arguments and the environment,
+// calls the façade and turns results and faults into text and exit codes.
 //
-// Exit codes are 0 for done, 1 when the answer is no or only a part was done, 2
-// for wrong usage and failures; those of record are its own (contract
-// observations §1 and §4.1).
+// Exit code 0 means success. 1 means that the answer is no, or that only a part was
+// done. 2 means wrong usage or a failure. The command record has its own exit codes
+// (contract observations §1 and §4.1).
 package cli
 
 import (
@@ -25,10 +25,11 @@ import (
 	"cairn/internal/store"
 )
 
-// Process is what the command line gets from its process.
+// Process is the part of the operating system's process that commands use: arguments,
+// streams and environment.
 type Process struct {
 	Args    []string
-	Program string // by which it was called
+	Program string // the path of the called program
 	Version string
 	In      io.ReadCloser
 	Out     io.WriteCloser
@@ -38,7 +39,7 @@ type Process struct {
 	hooks hooks
 }
 
-// exitError carries an exit code past cobra; the message was printed already.
+// exitError carries an exit code through cobra. Its message is already printed.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
@@ -55,14 +56,14 @@ func Run(p Process) (code int) {
 			}
 		}
 	}()
-	if !isHook(p.Args) { // which needs no end, and not the thread either
+	if !isHook(p.Args) { // a hook ends without cleaning up, and needs no thread for signals
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 	}
 	out := &output{WriteCloser: p.Out}
 	p.Out = out
-	root := newRoot(&p)
+	root := Root(&p)
 	root.SetArgs(p.Args)
 	root.SetIn(p.In)
 	root.SetOut(p.Out)
@@ -70,7 +71,7 @@ func Run(p Process) (code int) {
 	cmd, err := root.ExecuteContextC(ctx)
 	if name := cmd.Name(); name != "serve" && name != "record" {
 		if failed := out.failed(); failed != nil {
-			err = fmt.Errorf("the answer cannot be printed: %w", failed)
+			err = fmt.Errorf("the output cannot be written: %w", failed)
 		}
 	}
 	if err == nil {
@@ -79,25 +80,25 @@ func Run(p Process) (code int) {
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)
 	}
-	if cmd.Annotations[enveloped] == "" || !slices.Contains(p.Args, "--json") || tellEnvelope(p.Err, err) != nil {
+	if cmd.Annotations[enveloped] == "" || !slices.Contains(p.Args, "--json") || printEnvelope(p.Err, err) != nil {
 		report(p.Err, nameOf(cmd), err)
 	}
 	return exitCode(err)
 }
 
-// enveloped is the annotation of commands that tell errors with --json as the envelope.
+// enveloped is the annotation of commands that print errors as an envelope with --json.
 const enveloped = "enveloped"
 
-func tellEnvelope(w io.Writer, err error) error {
+func printEnvelope(w io.Writer, err error) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(fault.EnvelopeOf(err))
 }
 
-// isHook reports whether an agent's hook calls.
+// isHook reports whether an agent's hook started the program.
 func isHook(args []string) bool { return len(args) > 0 && args[0] == "record" }
 
-// exitCode maps a fault to an exit code: 1 where the answer is no, else 2.
+// exitCode maps a fault to an exit code: 1 if the answer is no, else 2.
 func exitCode(err error) int {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
@@ -119,20 +120,23 @@ func exitCode(err error) int {
 // report prints one line: what failed, why, and what to do about it.
 func report(w io.Writer, what string, err error) { fmt.Fprintln(w, "cairn: "+fault.Line(what, err)) }
 
-func newRoot(p *Process) *cobra.Command {
+// Root returns the command cairn with all its subcommands, for Run and for the generator of
+// the man pages. For a hook it contains only record, because building the others takes time.
+func Root(p *Process) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "cairn",
 		Short: "A memory for coding agents that outlives their sessions",
-		Long: `cairn remembers what coding agents do: hooks record it, an MCP server answers
-questions about it, and the next session starts with what matters.
+		Long: `cairn remembers what coding agents do. Hooks record it, an MCP server answers
+questions about it, and each new session starts with what matters.
 
-It keeps everything in one file, ~/.cairn/cairn.db, needs no service and talks to
-nobody. Connect your agents and see what your own history holds:
+Everything is in one file, ~/.cairn/cairn.db. cairn needs no service, and nothing
+leaves your machine unless you join a hub. Start with these commands:
 
-    cairn init                     hooks and MCP server; reads the old sessions
-    cairn recall "why did it fail" ask in plain words
-    cairn search "failing test"    find rows by exact words
-    cairn context                  see what the next session would be told`,
+    cairn init                       connect your agents and import their old sessions
+    cairn recall "why did it fail"   ask a question in plain words
+    cairn search "failing test"      find rows by their words
+    cairn context                    show the context that the next session would get
+    cairn open                       show everything in the browser`,
 		Version:       p.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -159,13 +163,13 @@ nobody. Connect your agents and see what your own history holds:
 	return root
 }
 
-// group is some commands under one heading of the help.
+// group is a list of commands under one heading of the help.
 type group struct {
 	title    string
 	commands []*cobra.Command
 }
 
-// groups are all commands that people call, in the order of the help.
+// groups returns all commands for people, in the order of the help.
 func groups(p *Process) []group {
 	return []group{
 		{"Set up", []*cobra.Command{initCommand(p), uninstallCommand(p), doctorCommand(p), statusCommand(p)}},
@@ -189,9 +193,9 @@ func groups(p *Process) []group {
 	}
 }
 
-// using makes a command's function of one that needs an open cairn in the current
-// working directory.
-func (p *Process) using(role store.Role, run func(*cobra.Command, *cairn.Cairn, []string) error) func(*cobra.Command, []string) error {
+// withCairn returns a command's function that opens cairn for the working directory,
+// calls run and closes it.
+func (p *Process) withCairn(role store.Role, run func(*cobra.Command, *cairn.Cairn, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		config, err := p.config(cmd)
 		if err != nil {
@@ -199,7 +203,7 @@ func (p *Process) using(role store.Role, run func(*cobra.Command, *cairn.Cairn, 
 		}
 		config.Role = role
 		if config.Cwd, err = os.Getwd(); err != nil {
-			return fault.Wrap(err, fault.Unavailable, "no_cwd", "the working directory is gone")
+			return fault.Wrap(err, fault.Unavailable, "no_cwd", "the working directory no longer exists")
 		}
 		c, err := cairn.Open(config)
 		if err != nil {
@@ -220,8 +224,8 @@ func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
 	return c, err
 }
 
-// setting is what the environment gives a key of the settings, "" for none: of
-// guard.mode it is CAIRN_GUARD_MODE.
+// setting returns the environment's value for a key of the settings, such as
+// CAIRN_GUARD_MODE for guard.mode; "" if it is not set.
 func (p *Process) setting(key string) string {
 	return p.Getenv(cairn.EnvName(key))
 }

@@ -14,15 +14,18 @@ import (
 
 var update = flag.Bool("update", false, "write docs/commands.md")
 
-// TestThePageOfCommandsIsThatOfTheProgram keeps docs/commands.md as the commands describe
-// themselves; with -update it is written.
+// TestThePageOfCommandsIsThatOfTheProgram compares docs/commands.md with the descriptions
+// of the commands; -update writes the page.
 func TestThePageOfCommandsIsThatOfTheProgram(t *testing.T) {
 	t.Parallel()
 	p := &Process{Getenv: func(string) string { return "" }}
 	var page strings.Builder
 	page.WriteString("# Commands\n\nEvery command explains itself with `--help`, and every command that reads takes `--json`. Exit codes: 0 for done, 1 when the\n" +
 		"answer is no or only a part was done, 2 for wrong usage and failures.\n\n" +
-		"This page is made from the commands' own descriptions: `go test ./internal/cli -run Page -update`.\n")
+		"Completions for bash, zsh, fish and PowerShell are built in, and `make man` writes a man page for every command to\n" +
+		"`bin/man`:\n\n" +
+		"```console\n$ cairn completion bash > cairn.bash    # then: source cairn.bash\n$ cairn completion --help              # how to load completions in each shell\n$ cairn version                         # also as JSON, with --json\n```\n\n" +
+		"This page is generated from the descriptions of the commands: `go test ./internal/cli -run Page -update`.\n")
 	for _, g := range groups(p) {
 		fmt.Fprintf(&page, "\n## %s\n\n| command | does |\n|---|---|\n", g.title)
 		for _, c := range g.commands {
@@ -41,11 +44,11 @@ func TestThePageOfCommandsIsThatOfTheProgram(t *testing.T) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != page.String() {
-		t.Errorf("docs/commands.md differs from what the commands say (%v); -update writes it", err)
+		t.Errorf("docs/commands.md differs from the descriptions of the commands (%v); -update writes it", err)
 	}
 }
 
-// describe writes a row for a command and for each below it.
+// describe writes a row for a command and each of its subcommands.
 func describe(page *strings.Builder, parent string, c *cobra.Command) {
 	use := strings.ReplaceAll(parent+" "+c.Use, "|", `\|`)
 	if !strings.Contains(use, "[flags]") && c.Flags().HasFlags() {
@@ -60,10 +63,10 @@ func describe(page *strings.Builder, parent string, c *cobra.Command) {
 	}
 }
 
-// TestEveryCommandStandsUnderAHeading of the help, those that agents call aside.
-func TestEveryCommandStandsUnderAHeading(t *testing.T) {
+// TestEveryCommandHasAHeading in the help, except commands for programs.
+func TestEveryCommandHasAHeading(t *testing.T) {
 	t.Parallel()
-	root := newRoot(&Process{Args: []string{"--help"}, Getenv: func(string) string { return "" }})
+	root := Root(&Process{Args: []string{"--help"}, Getenv: func(string) string { return "" }})
 	if len(root.Commands()) < 40 {
 		t.Fatalf("there are %d commands", len(root.Commands()))
 	}

@@ -16,9 +16,9 @@ func contactsCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "contacts",
 		Short: "Decide which agents may write to each other",
-		Long: `contacts is about leave to write. Within a project most agents may write to one
-another without asking (policy auto); to one that takes mail from contacts only, or to
-an agent of another project, there must be a contact that the one written to approved.`,
+		Long: `contacts decides which agents may write to each other. Within a project most agents
+need no permission (policy auto). An agent of another project, or one with the policy
+contacts_only, must approve the sender as a contact first.`,
 		Example: `  cairn contacts request GreenCastle --as BlueLake --reason "the schema"
   cairn contacts respond BlueLake --accept --as GreenCastle
   cairn contacts policy contacts_only --as GreenCastle`,
@@ -31,43 +31,43 @@ an agent of another project, there must be a contact that the one written to app
 	return cmd
 }
 
-// linkFlags are the flags of commands about one contact.
+// linkFlags are the flags of commands that work on one contact.
 type linkFlags struct{ project, reason, ttl string }
 
 func (l *linkFlags) flags(cmd *cobra.Command, ttl string) {
-	cmd.Flags().StringVar(&l.project, "in", "", "the project where the other agent lives, if it is another one")
-	cmd.Flags().StringVar(&l.reason, "reason", "", "what for")
-	cmd.Flags().StringVar(&l.ttl, "ttl", "", "how long it holds: seconds, or a duration such as 48h (default "+ttl+")")
+	cmd.Flags().StringVar(&l.project, "in", "", "the other agent's project, if it differs")
+	cmd.Flags().StringVar(&l.reason, "reason", "", "the reason")
+	cmd.Flags().StringVar(&l.ttl, "ttl", "", "how long the contact is valid: seconds, or a duration such as 48h (default "+ttl+")")
 }
 
 func contactsRequestCommand(p *Process) *cobra.Command {
-	f := mailing(p)
+	f := newMailFlags(p)
 	var l linkFlags
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "request NAME",
 		Short: "Request permission to write to an agent",
-		Long: `request sends the other agent a message that asks for leave. What was approved or
-blocked before stays as it is.`,
+		Long: `request sends the other agent a message that asks for permission. It does not change
+a contact that was approved or blocked before.`,
 		Example: `  cairn contacts request GreenCastle --as BlueLake --reason "the schema"
   cairn contacts request RedFox --in /home/me/other --as BlueLake`,
 		Args: exactArgs(1, "one agent's name"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (k mail.Link, err error) {
-		me, ttl, err := f.linking(cmd, c, l)
+		me, ttl, err := f.linkArgs(cmd, c, l)
 		if err != nil {
 			return k, err
 		}
-		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Link, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Link, error) {
 			return o.RequestContact(ctx, who, mail.RequestArgs{
 				ProjectKey: f.key(c), FromAgent: me, ToAgent: args[0], ToProject: l.project, Reason: l.reason, TTLSeconds: ttl,
 			})
 		})
 	}, printLink)
 	l.flags(cmd, "a week")
-	return f.acting(cmd)
+	return f.actFlags(cmd)
 }
 
-// linking is who acts on a contact, and how long it is to hold.
-func (f *mailFlags) linking(cmd *cobra.Command, c *cairn.Cairn, l linkFlags) (me string, ttl *int64, err error) {
+// linkArgs returns the acting agent and the lifetime of a contact, nil for the default.
+func (f *mailFlags) linkArgs(cmd *cobra.Command, c *cairn.Cairn, l linkFlags) (me string, ttl *int64, err error) {
 	if ttl, err = lifetimeOf("ttl", l.ttl); err == nil {
 		me, err = f.actor(cmd.Context(), c)
 	}
@@ -77,32 +77,32 @@ func (f *mailFlags) linking(cmd *cobra.Command, c *cairn.Cairn, l linkFlags) (me
 func printLink(w io.Writer, k mail.Link) error {
 	until := ""
 	if k.Expires != 0 {
-		until = " until " + upTo(k.Expires)
+		until = " until " + formatTime(k.Expires)
 	}
 	_, err := fmt.Fprintf(w, "%s to %s: %s%s\n", printable(k.From), printable(k.To), k.Status, until)
 	return err
 }
 
 func contactsRespondCommand(p *Process) *cobra.Command {
-	f := mailing(p)
+	f := newMailFlags(p)
 	var l linkFlags
 	var accept, block bool
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "respond NAME --accept|--block",
 		Short: "Allow an agent to write to you, or block it",
-		Long: `respond answers an agent that asked for leave; it may also do so before it is asked.
-A block holds until it is accepted.`,
+		Long: `respond approves or blocks an agent that requested permission. You can also run it
+before there is a request. A block lasts until you accept the agent.`,
 		Example: "  cairn contacts respond BlueLake --accept --as GreenCastle\n  cairn contacts respond BlueLake --block --as GreenCastle",
 		Args:    exactArgs(1, "one agent's name"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (r mail.Response, err error) {
 		if accept == block {
 			return r, fault.New(fault.Invalid, "usage", "requires --accept or --block").WithHint(seeHelp(cmd))
 		}
-		me, ttl, err := f.linking(cmd, c, l)
+		me, ttl, err := f.linkArgs(cmd, c, l)
 		if err != nil {
 			return r, err
 		}
-		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Response, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Response, error) {
 			return o.RespondContact(ctx, who, mail.RespondArgs{
 				ProjectKey: f.key(c), ToAgent: me, FromAgent: args[0], Accept: accept, TTLSeconds: ttl, FromProject: l.project,
 			})
@@ -114,40 +114,40 @@ A block holds until it is accepted.`,
 		}
 		return printLink(w, mail.Link{From: r.From, To: r.To, Status: status, Expires: r.Expires})
 	})
-	cmd.Flags().BoolVar(&accept, "accept", false, "it may write")
-	cmd.Flags().BoolVar(&block, "block", false, "it may not")
-	cmd.Flags().StringVar(&l.project, "in", "", "the project where the other agent lives, if it is another one")
-	cmd.Flags().StringVar(&l.ttl, "ttl", "", "how long it holds: seconds, or a duration such as 48h (default 30 days)")
-	return f.acting(cmd)
+	cmd.Flags().BoolVar(&accept, "accept", false, "allow the agent to write")
+	cmd.Flags().BoolVar(&block, "block", false, "do not allow it")
+	cmd.Flags().StringVar(&l.project, "in", "", "the other agent's project, if it differs")
+	cmd.Flags().StringVar(&l.ttl, "ttl", "", "how long the contact is valid: seconds, or a duration such as 48h (default 30 days)")
+	return f.actFlags(cmd)
 }
 
 func contactsCreateCommand(p *Process) *cobra.Command {
-	f := mailing(p)
+	f := newMailFlags(p)
 	var l linkFlags
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:     "create NAME",
 		Short:   "Allow an agent to write to you before it asks",
 		Example: "  cairn contacts create RedFox --in /home/me/other --as GreenCastle",
 		Args:    exactArgs(1, "one agent's name"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (k mail.Link, err error) {
-		me, ttl, err := f.linking(cmd, c, l)
+		me, ttl, err := f.linkArgs(cmd, c, l)
 		if err != nil {
 			return k, err
 		}
-		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Link, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Link, error) {
 			return o.CreateContact(ctx, who, mail.CreateContactArgs{
 				ProjectKey: f.key(c), AgentName: me, Contact: args[0], ContactProject: l.project, TTLSeconds: ttl, Reason: l.reason,
 			})
 		})
 	}, printLink)
 	l.flags(cmd, "30 days")
-	return f.acting(cmd)
+	return f.actFlags(cmd)
 }
 
 func contactsListCommand(p *Process) *cobra.Command {
-	f := mailing(p)
+	f := newMailFlags(p)
 	var direction string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:     "list",
 		Short:   "List an agent's contacts",
 		Example: "  cairn contacts list --as BlueLake --direction both",
@@ -157,12 +157,12 @@ func contactsListCommand(p *Process) *cobra.Command {
 		if err != nil {
 			return nil, err
 		}
-		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.ListedContact, error) {
+		return readMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.ListedContact, error) {
 			return o.ListContacts(ctx, who, f.key(c), me, direction)
 		})
 	}, printContacts)
-	cmd.Flags().StringVar(&direction, "direction", "", "out: to whom it may write; in: who may write to it; both (default out)")
-	return f.acting(cmd)
+	cmd.Flags().StringVar(&direction, "direction", "", "out: agents it may write to; in: agents that may write to it; or both (default out)")
+	return f.actFlags(cmd)
 }
 
 func printContacts(w io.Writer, list []mail.ListedContact) error {
@@ -174,7 +174,7 @@ func printContacts(w io.Writer, list []mail.ListedContact) error {
 		}
 		until := ""
 		if k.Expires != 0 {
-			until = "until " + upTo(k.Expires)
+			until = "until " + formatTime(k.Expires)
 		}
 		lines = append(lines, []string{printable(who), k.Status, until, oneLine(k.Reason)})
 	}
@@ -182,12 +182,16 @@ func printContacts(w io.Writer, list []mail.ListedContact) error {
 }
 
 func contactsPolicyCommand(p *Process) *cobra.Command {
-	f := mailing(p)
-	return f.acting(answering(&f, cobra.Command{
+	f := newMailFlags(p)
+	return f.actFlags(resultCommand(&f, cobra.Command{
 		Use:   "policy POLICY",
 		Short: "Set who may write to an agent",
-		Long: `policy is open (everybody of the project), auto (they, too, but strangers only as the
-settings allow), contacts_only (whom it approved), or block_all.`,
+		Long: `policy sets who may write to an agent:
+
+  open           every agent of the project
+  auto           every agent of the project; others as the settings allow (the default)
+  contacts_only  only approved contacts
+  block_all      no agent`,
 		Example: "  cairn contacts policy contacts_only --as GreenCastle",
 		Args:    exactArgs(1, "open, auto, contacts_only or block_all"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out mail.Policy, err error) {
@@ -195,7 +199,7 @@ settings allow), contacts_only (whom it approved), or block_all.`,
 		if err != nil {
 			return out, err
 		}
-		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Policy, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Policy, error) {
 			return o.SetContactPolicy(ctx, who, f.key(c), me, args[0])
 		})
 	}, func(w io.Writer, out mail.Policy) error {

@@ -21,16 +21,16 @@ func contextCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "context",
 		Short: "Print the context that the next session would get",
-		Long: `context prints the same text that a session starting here would be given. Some
-agents drop injected text without a word; this shows what was meant to arrive.
+		Long: `context prints the text that a new session in this folder would get. Some agents drop
+injected text silently; this shows what should have arrived.
 
---report shows what sessions of all projects, or of --project, were told and how
-much of it was of use: an item counts as used when its session later fetched it by
-its id, read or changed its file, or ran its command again.`,
+--report shows what cairn gave to sessions of all projects, or of --project, and how
+much of it they used. An item counts as used if its session later fetched it by its
+id, read or changed its file, or ran its command again.`,
 		Example: `  cairn context --source compact    what follows after a compaction
   cairn context --report --days 7   what it cost this week, and whether it helped`,
 		Args: noArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			if !report {
 				if cmd.Flags().Changed("days") {
 					return fault.New(fault.Invalid, "usage", "--days requires --report")
@@ -41,10 +41,10 @@ its id, read or changed its file, or ran its command again.`,
 				return p.printContext(cmd, c, name, source, asJSON)
 			}
 			if cmd.Flags().Changed("source") {
-				return fault.New(fault.Invalid, "usage", "--source does not go with --report")
+				return fault.New(fault.Invalid, "usage", "--source cannot be combined with --report")
 			}
 			if days < 1 || days > observation.LedgerDays {
-				return fault.Newf(fault.Invalid, "usage", "--days must be from 1 to %d, as long as it is kept", observation.LedgerDays)
+				return fault.Newf(fault.Invalid, "usage", "--days must be between 1 and %d, the retention of the report's data", observation.LedgerDays)
 			}
 			l, err := c.Ledger(cmd.Context(), name, days)
 			if err != nil {
@@ -56,19 +56,19 @@ its id, read or changed its file, or ran its command again.`,
 			return p.printLedger(l)
 		}),
 	}
-	cmd.Flags().StringVar(&name, "project", "", "of this project (id or alias) instead of the one here")
-	cmd.Flags().StringVar(&source, "source", "startup", "why the session starts: "+strings.Join(sources(), ", "))
-	cmd.Flags().BoolVar(&report, "report", false, "print what sessions were told, what it cost and how much was of use")
-	cmd.Flags().IntVar(&days, "days", 30, "of --report: how many days back")
+	cmd.Flags().StringVar(&name, "project", "", "the project (id or alias) instead of the current one")
+	cmd.Flags().StringVar(&source, "source", "startup", "the reason of the session's start: "+strings.Join(sources(), ", "))
+	cmd.Flags().BoolVar(&report, "report", false, "print what sessions were given, what it cost and how much they used")
+	cmd.Flags().IntVar(&days, "days", 30, "number of days that --report covers")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON: the text and its size in tokens, or the report's figures")
 	return cmd
 }
 
-// sources are the reasons for which sessions start.
+// sources returns the possible reasons of a session's start.
 func sources() []string { return []string{"startup", "resume", "fork", "clear", "compact"} }
 
 func (p *Process) printContext(cmd *cobra.Command, c *cairn.Cairn, name, source string, asJSON bool) error {
-	told, err := c.Context(cmd.Context(), name, source)
+	injected, err := c.Context(cmd.Context(), name, source)
 	if err != nil {
 		return err
 	}
@@ -77,20 +77,20 @@ func (p *Process) printContext(cmd *cobra.Command, c *cairn.Cairn, name, source 
 			Text   string `json:"text"`
 			Tokens int    `json:"tokens"`
 			Rows   int    `json:"rows"`
-		}{told.Text, told.Tokens, told.Rows()})
+		}{injected.Text, injected.Tokens, injected.Rows()})
 	}
-	if told.Text == "" {
-		_, err = fmt.Fprintln(p.Err, "cairn: nothing to tell yet; `cairn import` reads your old sessions")
+	if injected.Text == "" {
+		_, err = fmt.Fprintln(p.Err, "cairn: there is no context yet; `cairn import` reads your old sessions")
 		return err
 	}
-	_, err = fmt.Fprint(p.Out, told.Text)
+	_, err = fmt.Fprint(p.Out, injected.Text)
 	return err
 }
 
 func (p *Process) printLedger(l observation.Ledger) error {
 	if l.Total.Items == 0 {
-		_, err := fmt.Fprintf(p.Err, "cairn: no session was told anything in the last %d days; "+
-			"sessions are told when their agent's hooks run `cairn record`, and `cairn context` shows what\n", l.Days)
+		_, err := fmt.Fprintf(p.Err, "cairn: no session was given a context in the last %d days; "+
+			"the hooks of connected agents do that (`cairn init`), and `cairn context` shows the text\n", l.Days)
 		return err
 	}
 	w := p.Out

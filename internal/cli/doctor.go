@@ -64,23 +64,23 @@ lost row, and each row that is kept although its text differs from what was writ
 	return cmd
 }
 
-// diagnose looks at the store and the agents of a command's user.
+// diagnose checks the store and the agents of the user.
 func (p *Process) diagnose(ctx context.Context, cmd *cobra.Command, a doctor.Args) (doctor.Diagnosis, error) {
 	config, err := p.config(cmd)
 	if err != nil {
 		return doctor.Diagnosis{}, err
 	}
 	if config.Cwd, err = os.Getwd(); err != nil {
-		config.Cwd = "" // gone; then no repository's settings count
+		config.Cwd = "" // it no longer exists, so the settings of no repository apply
 	}
-	if place, err := p.place(cmd); err == nil {
+	if place, err := p.agentPaths(cmd); err == nil {
 		a.Place, a.Program = place, place.Program
 	}
 	return cairn.Diagnose(ctx, config, a)
 }
 
-// afterASecond tells on standard error what is being done, once it takes longer
-// than a second.
+// afterASecond returns a function that prints the current step on standard error, once
+// the command has run for a second.
 func (p *Process) afterASecond() func(what string) {
 	began := time.Now()
 	return func(what string) {
@@ -161,7 +161,7 @@ func (p *Process) salvage(cmd *cobra.Command, config cairn.Config, asJSON bool) 
 func (p *Process) printSalvage(r store.Salvaged) {
 	w := p.Out
 	if len(r.Damage) == 0 {
-		fmt.Fprintln(w, "there is nothing to salvage: the store is sound, or there is none")
+		fmt.Fprintln(w, "there is nothing to salvage: the store is intact or does not exist")
 		return
 	}
 	for i, d := range r.Damage {
@@ -177,16 +177,16 @@ func (p *Process) printSalvage(r store.Salvaged) {
 	}
 	printRows(w, r.Tables)
 	fmt.Fprintf(w, "\n%s could not be read; the change log has %s\n", counted(r.Unread, "page"), counted(r.Gaps, "gap"))
-	fmt.Fprintf(w, "the store is sound again; the damaged one is kept as %s\n", r.Kept)
+	fmt.Fprintf(w, "the store is intact again; the damaged one is kept as %s\n", r.Kept)
 	if r.Lost > 0 {
-		fmt.Fprintln(w, "`cairn import` may bring back what transcripts still contain, `cairn reconcile --reindex` what the archive has")
+		fmt.Fprintln(w, "`cairn import` can recover what transcripts still contain, `cairn reconcile --reindex` what the archive has")
 	}
 }
 
-// maxPrintedRows is how many names of rows a line of printRows has at most.
+// maxPrintedRows is the maximum number of row names in a line of printRows.
 const maxPrintedRows = 20
 
-// printRows prints which rows a salvage has lost, by their numbers or keys.
+// printRows prints the numbers or keys of the rows that a salvage has lost.
 func printRows(w io.Writer, tables []store.SalvagedTable) {
 	for _, t := range tables {
 		line := func(what string, rows []string) {
@@ -203,15 +203,15 @@ func printRows(w io.Writer, tables []store.SalvagedTable) {
 		line("altered", t.AlteredRows)
 		line("unknown", t.UnknownRows)
 		if t.Incomplete && len(t.UnknownRows) == 0 {
-			fmt.Fprintf(w, "%-9s%s may have lost rows of which nothing is left\n", "unknown", t.Name)
+			fmt.Fprintf(w, "%-9s%s may have lost rows without a trace\n", "unknown", t.Name)
 		}
 	}
 }
 
-// wiredHarnesses are the names of the harnesses that call cairn.
-func (p *Process) wiredHarnesses(cmd *cobra.Command) []string {
+// connectedHarnesses returns the names of the harnesses that call cairn.
+func (p *Process) connectedHarnesses(cmd *cobra.Command) []string {
 	wired := []string{}
-	place, err := p.place(cmd)
+	place, err := p.agentPaths(cmd)
 	if err != nil {
 		return wired
 	}

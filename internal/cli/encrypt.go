@@ -10,7 +10,7 @@ import (
 	"cairn/internal/store"
 )
 
-// manyBytes is the size of a store from which encrypting it takes more than a second.
+// manyBytes is the size from which encrypting a store takes more than a second.
 const manyBytes = 16 << 20
 
 func encryptCommand(p *Process) *cobra.Command {
@@ -37,7 +37,7 @@ To decrypt, run ` + "`cairn export --all --out FILE`" + `, which writes everythi
 text, then ` + "`cairn import FILE`" + ` with --db into a new store.`,
 		Example: "  cairn encrypt\n  CAIRN_KEY=$(pass show cairn) cairn encrypt",
 		Args:    noArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			if info, err := os.Stat(c.Path()); err == nil && info.Size() > manyBytes {
 				fmt.Fprintf(p.Err, "cairn: encrypting %.0f MB; nothing can be recorded meanwhile\n", float64(info.Size())/1e6)
 			}
@@ -58,7 +58,7 @@ text, then ` + "`cairn import FILE`" + ` with --db into a new store.`,
 func (p *Process) printEncryption(e cairn.Encryption) error {
 	w := p.Out
 	if e.Already {
-		_, err := fmt.Fprintf(w, "%s is encrypted already\n", e.Store)
+		_, err := fmt.Fprintf(w, "%s is already encrypted\n", e.Store)
 		return err
 	}
 	fmt.Fprintf(w, "encrypted  %s: %d rows in %d tables, %.1f MB\n", e.Store, e.Rows, e.Tables, float64(e.Bytes)/1e6)

@@ -21,32 +21,31 @@ func exportCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Write a project to a file that another cairn can import",
-		Long: `export writes a project with everything that cairn knows of it: its names, sessions,
+		Long: `export writes everything that cairn stores about a project: names, sessions,
 observations with pins and digests, records with their whole history, mail with
-attachments, contacts and reservations, memories with their contexts, and what was
-purged or deleted and must not come back. ` + "`cairn import FILE`" + ` makes an equal project
-of it, in another store or on another machine. --all writes every project of the store
-and the memories that belong to no project.
+attachments, contacts and reservations, memories with their contexts. It also lists
+what was purged or deleted, so that an import does not restore it. ` + "`cairn import FILE`" + `
+creates an equal project in another store or on another machine. --all writes every
+project of the store and the memories that belong to no project.
 
-The file is JSON Lines: one object per line with its kind, readable with jq and
-every other program. Its last line tells a torn or altered file from a whole one.
-Without --out it goes to standard output; with it, the file appears when it is
-complete, and only you can read it.
+The file is JSON Lines: one object per line with its kind, which jq and other programs
+can read. The last line contains a checksum, by which an incomplete or changed file is
+detected. Without --out the export goes to standard output. With --out the file appears
+when it is complete, and only you can read it.
 
-Secrets were redacted before anything was stored, and keys are never in an export;
-but an export is not encrypted, also that of an encrypted store. A later purge does
-not reach it.`,
+An export contains no keys, and secrets were redacted before they were stored. But it
+is not encrypted, even if the store is. A later purge does not change it.`,
 		Example: `  cairn export --out shop.jsonl
   cairn export --all --out everything.jsonl
   cairn export --project shop | jq -r 'select(.kind == "record") | .doc.title'`,
 		Args: cobra.NoArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (err error) {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (err error) {
 			toFile := out != "" && out != "-"
 			switch {
 			case a.All && a.Project != "":
-				return fault.New(fault.Invalid, "usage", "--all and --project exclude each other")
+				return fault.New(fault.Invalid, "usage", "--all cannot be combined with --project")
 			case asJSON && !toFile:
-				return fault.New(fault.Invalid, "usage", "--json prints a report about the file; name one with --out")
+				return fault.New(fault.Invalid, "usage", "--json requires --out: it prints a report about the file")
 			}
 			a.Version, a.Progress = p.Version, p.progress("lines")
 			if !toFile {
@@ -66,14 +65,14 @@ not reach it.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&a.Project, "project", "", "the project, by id or alias (default: the one of this folder)")
+	f.StringVar(&a.Project, "project", "", "the project (id or alias) instead of the current one")
 	f.BoolVar(&a.All, "all", false, "every project")
 	f.StringVar(&out, "out", "-", "the file to write; - for standard output")
 	f.BoolVar(&asJSON, "json", false, "print a report as JSON")
 	return cmd
 }
 
-// kindsOf reports how many lines there are of each kind, "3 observation, 1 session".
+// kindsOf returns the number of lines of each kind, "3 observation, 1 session".
 func kindsOf(counts map[string]int) string {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
@@ -82,7 +81,7 @@ func kindsOf(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// printExportImport reports what became of an export.
+// printExportImport prints the result of importing an export.
 func (p *Process) printExportImport(r copies.Imported, dryRun bool) {
 	verb := "imported"
 	if dryRun {
@@ -95,21 +94,21 @@ func (p *Process) printExportImport(r copies.Imported, dryRun bool) {
 		n    int
 		what string
 	}{
-		{r.Rows.Known, "observations known already"},
-		{r.Records.Known, "changes of records known already"},
-		{r.Records.Renumbered, "records got a new number, theirs were taken"},
-		{r.Records.Conflicts, "versions of records are kept beside the newest: see `cairn records history`"},
-		{r.Rows.NewIDs, "observations got a new id, theirs were taken"},
-		{r.Rows.Purged, "observations were purged here before and stay out"},
-		{r.Rows.Redacted, "observations held a secret that is redacted now"},
-		{r.Mail.Known, "agents, messages and other mail known already"},
-		{r.Mail.NewIDs, "agents, messages and reservations got a new number, theirs was taken"},
-		{r.Mail.Redacted, "messages and other mail held a secret that is redacted now"},
+		{r.Rows.Known, "observations were already known"},
+		{r.Records.Known, "changes of records were already known"},
+		{r.Records.Renumbered, "records got a new number, because theirs was taken"},
+		{r.Records.Conflicts, "versions of records are kept next to the newest: see `cairn records history`"},
+		{r.Rows.NewIDs, "observations got a new id, because theirs was taken"},
+		{r.Rows.Purged, "observations were purged here before and are not imported"},
+		{r.Rows.Redacted, "observations contained a secret that is redacted now"},
+		{r.Mail.Known, "agents, messages and other mail were already known"},
+		{r.Mail.NewIDs, "agents, messages and reservations got a new number, because theirs was taken"},
+		{r.Mail.Redacted, "messages and other mail contained a secret that is redacted now"},
 		{r.Memories.Contexts, "versions of context documents"},
-		{r.Memories.Known, "memory entries and contexts known already"},
-		{r.Memories.Deleted, "memory entries and contexts were deleted here before and stay out"},
-		{r.Memories.Redacted, "memory entries and contexts held a secret that is redacted now"},
-		{r.Left, "aliases lead elsewhere here and were left"},
+		{r.Memories.Known, "memory entries and contexts were already known"},
+		{r.Memories.Deleted, "memory entries and contexts were deleted here before and are not imported"},
+		{r.Memories.Redacted, "memory entries and contexts contained a secret that is redacted now"},
+		{r.Left, "aliases belong to other projects here and were not changed"},
 	} {
 		if part.n > 0 {
 			fmt.Fprintf(p.Out, "  %7d  %s\n", part.n, part.what)

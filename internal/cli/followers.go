@@ -14,11 +14,11 @@ import (
 	"cairn/internal/store"
 )
 
-// maxFollowerLines is how many lines about followers status prints at most.
+// maxFollowerLines is the maximum number of lines that status prints about followers.
 const maxFollowerLines = 20
 
-// printFollowers shows what waits for the followers of the change log, and what they fail
-// at; one line if all is done.
+// printFollowers prints the changes that wait for each follower of the change log, and
+// its failures; one line if nothing waits or fails.
 func printFollowers(w io.Writer, all followers.Account) {
 	var lines, names []string // names are sorted
 	running := false
@@ -42,9 +42,9 @@ func printFollowers(w io.Writer, all followers.Account) {
 	}
 	switch {
 	case len(lines) > 0 && running:
-		fmt.Fprintln(w, "         `cairn retry` tries at once what fails or is set aside")
+		fmt.Fprintln(w, "         `cairn retry` retries now what fails or is set aside")
 	case len(lines) > 0:
-		fmt.Fprintln(w, "         no server is running: the next one (`cairn serve`) goes on; `cairn archive sync` and `cairn replication drain` do it now")
+		fmt.Fprintln(w, "         no server is running: the next one (`cairn serve`) continues; `cairn archive sync` and `cairn replication drain` do it now")
 	case len(names) > 0:
 		fmt.Fprintf(w, "follow   %s: up to date\n", strings.Join(slices.Compact(names), ", "))
 	}
@@ -77,18 +77,18 @@ func retryCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry [FOLLOWER]",
 		Short: "Retry now what the archive or another follower could not do",
-		Long: `Followers read what is written to the store: archive puts it into Git, memory-embed
-makes the vectors of memories, replication sends memories to the hub. A change that a
-follower cannot handle is set aside, and the changes after it are handled. A follower
-that fails altogether tries again by itself, after a minute at most. cairn status shows
-both, with the reason.
+		Long: `Followers read every change of the store: archive writes it to Git, memory-embed
+computes the vectors of memories, replication sends memories to the hub. A change that
+a follower cannot handle is set aside, and the follower continues with the next one. A
+follower that fails completely retries automatically, after a minute at most. cairn
+status shows both, with the reason.
 
-Once the reason is gone, retry makes one follower, or all, try again at once. A running
-server does so within seconds; without one, the next server does. Running retry twice
-does no harm.`,
+After you have removed the reason, retry makes one follower, or all, try again
+immediately. A running server does so within seconds; without one, the next server does.
+retry is idempotent.`,
 		Example: "  cairn status\n  cairn retry\n  cairn retry archive --json",
 		Args:    atMostOne("follower"),
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			follower := ""
 			if len(args) > 0 {
 				follower = args[0]

@@ -23,16 +23,15 @@ func guardCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "Block commits and pushes of files that other agents have reserved",
-		Long: `guard is for a repository in which several agents work. Its hook looks, before each
-commit, whether a file of it is reserved exclusively by another agent, and then stops
-the commit and says who holds the file until when. A person is only warned.
+		Long: `guard is for repositories in which several agents work. Before each commit its hook
+checks whether another agent has reserved a committed file exclusively. If so, it blocks
+the commit and prints the holder and the end of the reservation. People are only warned.
 
-Who commits is told by CAIRN_AGENT (or AGENT_NAME), else by the agent's session that
-the commit is made in. CAIRN_GUARD_MODE=warn lets an agent's commit pass with a
-warning, off asks nothing; guard.mode in config.toml says the same for good.
-CAIRN_GUARD_BYPASS=1 lets one command pass unchecked. Where cairn cannot tell, for
-want of its store for instance, it warns and the commit goes on; with
-CAIRN_GUARD_STRICT=1 (guard.strict) it stops.`,
+CAIRN_AGENT (or AGENT_NAME) names the agent that commits. Without it, the session that
+runs the commit decides. CAIRN_GUARD_MODE=warn only warns agents too, and off checks
+nothing; guard.mode in config.toml sets the same permanently. CAIRN_GUARD_BYPASS=1 lets
+one command pass unchecked. If cairn cannot check, for instance without a store, it
+warns and allows the commit; with CAIRN_GUARD_STRICT=1 (guard.strict) it blocks.`,
 		Example: `  cairn guard install --pre-push
   cairn guard status
   CAIRN_AGENT=BlueLake cairn guard check
@@ -44,7 +43,7 @@ CAIRN_GUARD_STRICT=1 (guard.strict) it stops.`,
 	return cmd
 }
 
-// guardFlags are the flags that commands of guard share.
+// guardFlags are the common flags of the guard commands.
 type guardFlags struct {
 	process *Process
 	args    guard.Args
@@ -56,8 +55,8 @@ func (f *guardFlags) json(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// repository sets the repository that the arguments name, or --project if that is a
-// path, or else the one here.
+// repository sets the repository: the argument, else --project if it is a path, else
+// the current one.
 func (f *guardFlags) repository(c *cairn.Cairn, args []string) (err error) {
 	f.args.Repository = c.Cwd()
 	switch {
@@ -74,19 +73,18 @@ func guardInstallCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install [REPOSITORY]",
 		Short: "Install the guard into the hooks of a repository",
-		Long: `install puts the guard into the hooks that git runs here, whether they are the
-repository's own or those of core.hooksPath. A hook that is there already is kept as
-pre-commit.orig and run after the guard; more programs can be put beside it into
-hooks.d/pre-commit. Worktrees share hooks, so once is enough. Doing it again changes
-nothing.`,
+		Long: `install adds the guard to the hooks that git runs in a repository: its own, or those of
+core.hooksPath. An existing hook is kept as pre-commit.orig and runs after the guard.
+Further programs can be added in hooks.d/pre-commit. All worktrees share one set of
+hooks, so one installation is enough. install is idempotent.`,
 		Example: "  cairn guard install\n  cairn guard install ../shop --pre-push",
 		Args:    atMostOne("repository"),
 	}
-	cmd.RunE = p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+	cmd.RunE = p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 		if err := f.repository(c, args); err != nil {
 			return err
 		}
-		place, err := p.place(cmd)
+		place, err := p.agentPaths(cmd)
 		if err != nil {
 			return err
 		}
@@ -96,19 +94,19 @@ nothing.`,
 			return err
 		}
 		if g.Shared {
-			fmt.Fprintf(p.Err, "cairn: %s serves other repositories too (core.hooksPath); those that cairn does not manage pass unchecked\n", shown(filepath.Dir(g.Hook)))
+			fmt.Fprintf(p.Err, "cairn: other repositories use %s too (core.hooksPath); those that cairn does not know pass unchecked\n", quoted(filepath.Dir(g.Hook)))
 		}
 		if f.asJSON {
 			return printJSON(p.Out, g)
 		}
-		fmt.Fprintf(p.Out, "commits are guarded by %s\n", shown(g.Hook))
+		fmt.Fprintf(p.Out, "commits are guarded by %s\n", quoted(g.Hook))
 		if f.args.PrePush {
-			fmt.Fprintf(p.Out, "pushes are guarded by %s\n", shown(filepath.Join(filepath.Dir(g.Hook), githook.PrePush)))
+			fmt.Fprintf(p.Out, "pushes are guarded by %s\n", quoted(filepath.Join(filepath.Dir(g.Hook), githook.PrePush)))
 		}
 		return nil
 	})
-	cmd.Flags().BoolVar(&f.args.PrePush, "pre-push", false, "also look before a push")
-	cmd.Flags().StringVar(&f.args.Project, "project", "", "whose reservations count (path, slug or id), instead of the repository's own; a path is also the REPOSITORY if that is left out")
+	cmd.Flags().BoolVar(&f.args.PrePush, "pre-push", false, "also check pushes")
+	cmd.Flags().StringVar(&f.args.Project, "project", "", "the project (path, slug or id) whose reservations are checked (default: the repository's own); a path also replaces a missing REPOSITORY")
 	return f.json(cmd)
 }
 
@@ -117,19 +115,19 @@ func guardUninstallCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall [REPOSITORY]",
 		Short: "Remove the guard and restore the hooks",
-		Long: `uninstall takes the guard away, at commit and at push, and puts the hooks back that
-stood there, byte for byte. A hook that somebody changed after the installation, or
-that runs other programs of hooks.d as well, stays, without the guard.`,
+		Long: `uninstall removes the guard from commits and pushes, and restores the original hooks,
+byte for byte. A hook that was changed after the installation, or that also runs other
+programs of hooks.d, stays without the guard.`,
 		Example: "  cairn guard uninstall\n  cairn guard uninstall --pre-push     # only at push",
 		Args:    atMostOne("repository"),
 	}
-	cmd.RunE = p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+	cmd.RunE = p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 		if err := f.repository(c, args); err != nil {
 			return err
 		}
 		g, err := c.Guard().Uninstall(cmd.Context(), f.args)
 		for _, line := range g.Kept {
-			fmt.Fprintln(p.Err, "cairn: "+shown(line))
+			fmt.Fprintln(p.Err, "cairn: "+quoted(line))
 		}
 		switch {
 		case err != nil:
@@ -137,13 +135,13 @@ that runs other programs of hooks.d as well, stays, without the guard.`,
 		case f.asJSON:
 			return printJSON(p.Out, g)
 		case g.Removed:
-			fmt.Fprintln(p.Out, "the guard is gone")
+			fmt.Fprintln(p.Out, "the guard was removed")
 		default:
-			fmt.Fprintln(p.Out, "there was no guard")
+			fmt.Fprintln(p.Out, "no guard was installed")
 		}
 		return nil
 	})
-	cmd.Flags().BoolVar(&f.args.PrePush, "pre-push", false, "only the guard at push")
+	cmd.Flags().BoolVar(&f.args.PrePush, "pre-push", false, "remove only the guard of pushes")
 	cmd.Flags().StringVar(&f.args.Project, "project", "", "the repository, as the path of its project")
 	return f.json(cmd)
 }
@@ -153,13 +151,13 @@ func guardStatusCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [REPOSITORY]",
 		Short: "Show which hooks a repository has and what they would check",
-		Long: `status shows the folder that git runs hooks from, what stands at each hook (none,
-foreign, guarded, changed, replaced or broken), what a conflict does, who would be
-asked for, and how many files the next commit has.`,
+		Long: `status shows the folder of the repository's hooks, the state of each hook (none,
+foreign, guarded, changed, replaced or broken), the effect of a conflict, the agent
+that would commit, and the number of staged files.`,
 		Example: "  cairn guard status --json",
 		Args:    atMostOne("repository"),
 	}
-	cmd.RunE = p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+	cmd.RunE = p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 		if err := f.repository(c, args); err != nil {
 			return err
 		}
@@ -189,20 +187,20 @@ func printGuardStatus(w io.Writer, s guard.Status, rules guardRules, agent strin
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-11s "+format+"\n", append([]any{name}, args...)...)
 	}
-	row("repository", "%s", shown(s.Repository))
+	row("repository", "%s", quoted(s.Repository))
 	switch {
 	case s.Problem != "":
-		row("project", "cannot be told: %s", shown(s.Problem))
+		row("project", "unknown: %s", quoted(s.Problem))
 	case s.Project == nil:
-		row("project", "none; nothing here can be reserved yet")
+		row("project", "none yet, so nothing is reserved here")
 	default:
-		row("project", "%s", shown(*s.Project))
+		row("project", "%s", quoted(*s.Project))
 	}
 	shared := ""
 	if s.Shared {
-		shared = " (serves other repositories too)"
+		shared = " (other repositories use it too)"
 	}
-	row("hooks", "%s%s", shown(s.Hooks), shared)
+	row("hooks", "%s%s", quoted(s.Hooks), shared)
 	for _, g := range s.Guards {
 		row(g.Hook, "%s", describeGuard(g))
 	}
@@ -212,9 +210,9 @@ func printGuardStatus(w io.Writer, s guard.Status, rules guardRules, agent strin
 	}
 	row("mode", "%s%s", rules.mode, strict)
 	if agent == "" {
-		agent = "whose session commits; a person is warned"
+		agent = "the agent of the session that commits; people are only warned"
 	}
-	row("agent", "%s", shown(agent))
+	row("agent", "%s", quoted(agent))
 	row("staged", "%s", counted(len(s.Staged), "file"))
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -223,15 +221,15 @@ func printGuardStatus(w io.Writer, s guard.Status, rules guardRules, agent strin
 func describeGuard(g githook.HookStatus) string {
 	text := map[githook.State]string{
 		githook.None: "no hook", githook.Foreign: "a hook, not guarded", githook.Guarded: "guarded",
-		githook.Changed:  "guarded, but the hook was changed by hand",
-		githook.Replaced: "not guarded: the hook was replaced; `cairn guard install` puts the guard back",
-		githook.Broken:   "not guarded: hooks.d lost the guard; `cairn guard install` puts it back",
+		githook.Changed:  "guarded, but the hook was edited",
+		githook.Replaced: "not guarded: the hook was replaced; `cairn guard install` restores the guard",
+		githook.Broken:   "not guarded: hooks.d lost the guard; `cairn guard install` restores it",
 	}[g.State]
 	if g.Kept != "" {
-		text += "; then runs " + shown(filepath.Base(g.Kept))
+		text += "; then runs " + quoted(filepath.Base(g.Kept))
 	}
 	if len(g.Others) > 0 {
-		text += "; beside " + shown(strings.Join(g.Others, ", "))
+		text += "; with " + quoted(strings.Join(g.Others, ", "))
 	}
 	return text
 }
@@ -241,14 +239,14 @@ func guardCheckCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check whether files about to be committed are reserved by others",
-		Long: `check is what the hooks call. It looks at the files that are staged; with --stdin-nul
-at those that standard input names, each ended by a NUL character, bare or as git diff
---name-status -z prints them; with --pre-push at the commits that git's pre-push hook is
-told on standard input. During a merge a file counts only if it differs from every
-parent. Names count from the root of the worktree.
+		Long: `check is the command that the hooks run. It checks the staged files. With --stdin-nul
+it checks the files named on standard input, each ended by a NUL character: plain, or in
+the format of git diff --name-status -z. With --pre-push it checks the commits that git
+gives to its pre-push hook on standard input. In a merge only files that differ from
+every parent count. Names are relative to the root of the worktree.
 
-The exit code is 1 if an agent's files are reserved by others; see ` + "`cairn guard --help`" + `
-for who asks, and what else a conflict may do.`,
+The exit code is 1 if other agents have reserved the files. See ` + "`cairn guard --help`" + `
+for the agent that commits and for the other effects of a conflict.`,
 		Example: `  CAIRN_AGENT=BlueLake cairn guard check
   printf 'src/cart.go\0' | cairn guard check --stdin-nul --json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
@@ -259,23 +257,23 @@ for who asks, and what else a conflict may do.`,
 		}
 		return atMostOne("remote")(cmd, args)
 	}
-	cmd.Flags().BoolVar(&f.nul, "stdin-nul", false, "look at the files that standard input names, each ended by NUL")
-	cmd.Flags().BoolVar(&f.push, "pre-push", false, "look at the commits that standard input tells, as git does before a push")
-	cmd.Flags().StringVar(&f.args.Project, "project", "", "whose reservations count (path, slug or id), instead of the repository's own")
+	cmd.Flags().BoolVar(&f.nul, "stdin-nul", false, "check the files named on standard input, each ended by NUL")
+	cmd.Flags().BoolVar(&f.push, "pre-push", false, "check the commits on standard input, in the format of git's pre-push hook")
+	cmd.Flags().StringVar(&f.args.Project, "project", "", "the project (path, slug or id) whose reservations are checked (default: the repository's own)")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	cmd.MarkFlagsMutuallyExclusive("stdin-nul", "pre-push")
 	return cmd
 }
 
-// guardRules say what a guard does.
+// guardRules are the settings of a guard.
 type guardRules struct {
 	mode   string // "" until it is known
 	strict bool
-	bypass string // the variable that lets everything pass, "" for none
-	fixed  bool   // the environment decides on strict
+	bypass string // the variable that lets everything pass, "" if none is set
+	fixed  bool   // the environment sets strict
 }
 
-// guardRules are those of the environment. They are read before anything can fail.
+// guardRules reads the settings in the environment, before anything can fail.
 func (p *Process) guardRules() (r guardRules) {
 	for _, name := range [...]string{"CAIRN_GUARD_BYPASS", "AGENT_MAIL_BYPASS"} {
 		if isYes(p.Getenv(name)) {
@@ -294,7 +292,7 @@ func (p *Process) guardRules() (r guardRules) {
 	return r
 }
 
-// guardMode reads a mode; what is none blocks.
+// guardMode parses a mode. An unknown mode means block.
 func guardMode(text string) string {
 	switch text {
 	case "warn", "advisory", "adv":
@@ -313,8 +311,8 @@ func isYes(text string) bool {
 	return false
 }
 
-// complete takes from the settings what the environment leaves open. At commits a
-// guard blocks unless somebody asked for less.
+// complete adds the settings that the environment does not give. At commits the default
+// is to block.
 func (r *guardRules) complete(c *cairn.Cairn) {
 	mode, strict := c.GuardSettings()
 	if r.mode == "" {
@@ -328,7 +326,7 @@ func (r *guardRules) complete(c *cairn.Cairn) {
 	}
 }
 
-// guardAgent is the agent that the environment names, "" for none.
+// guardAgent returns the agent that the environment names, "" if it names none.
 func (p *Process) guardAgent() string {
 	if name := strings.TrimSpace(p.Getenv("CAIRN_AGENT")); name != "" {
 		return name
@@ -344,10 +342,10 @@ type guardCheckFlags struct {
 	asJSON    bool
 }
 
-// guardWait is how long a commit waits for a store that others use.
+// guardWait is how long a commit waits for a store that other processes use.
 const guardWait = 2 * time.Second
 
-// maxNames bounds what is read from standard input.
+// maxNames limits the input from standard input, in bytes.
 const maxNames = 64 << 20
 
 func (f *guardCheckFlags) run(cmd *cobra.Command, args []string) error {
@@ -359,7 +357,7 @@ func (f *guardCheckFlags) run(cmd *cobra.Command, args []string) error {
 	case rules.mode == guard.Off:
 		return nil
 	}
-	found, err := f.ask(cmd, args, &rules)
+	found, err := f.lookUp(cmd, args, &rules)
 	if rules.mode == guard.Off {
 		return nil
 	}
@@ -383,9 +381,9 @@ func (f *guardCheckFlags) run(cmd *cobra.Command, args []string) error {
 	return exitError(1)
 }
 
-// ask reads what there is to check and looks it up; rules are completed by the
-// settings.
-func (f *guardCheckFlags) ask(cmd *cobra.Command, args []string, rules *guardRules) (found guard.Checked, err error) {
+// lookUp reads the names to check and finds their conflicts. It completes rules from
+// the settings.
+func (f *guardCheckFlags) lookUp(cmd *cobra.Command, args []string, rules *guardRules) (found guard.Checked, err error) {
 	p := f.process
 	f.args.Agent, f.args.Given, f.args.AtPush = p.guardAgent(), f.nul, f.push
 	if len(args) > 0 {
@@ -405,7 +403,7 @@ func (f *guardCheckFlags) ask(cmd *cobra.Command, args []string, rules *guardRul
 	if config.Cwd, err = os.Getwd(); err != nil {
 		return found, fault.Wrap(err, fault.Unavailable, "no_cwd", "the working directory is gone")
 	}
-	config.Setting = nil // rules know the environment
+	config.Setting = nil // rules already contain the environment
 	config.Wait = guardWait
 	c, err := cairn.Open(config)
 	if err != nil {
@@ -419,7 +417,7 @@ func (f *guardCheckFlags) ask(cmd *cobra.Command, args []string, rules *guardRul
 	return found, errors.Join(err, c.Close())
 }
 
-// maxConflicts is how many conflicts are listed.
+// maxConflicts is the maximum number of listed conflicts.
 const maxConflicts = 10
 
 func printGuarded(w io.Writer, found guard.Checked) {
@@ -428,23 +426,23 @@ func printGuarded(w io.Writer, found guard.Checked) {
 	}
 	fmt.Fprintln(w, "Exclusive file_reservation conflicts detected")
 	for _, c := range found.Conflicts[:min(len(found.Conflicts), maxConflicts)] {
-		fmt.Fprintf(w, "- %s matches %s (holder: %s, until %s)\n", shown(c.Path), shown(c.Pattern), shown(c.Holder), c.Until.UTC().Format("2006-01-02 15:04:05 UTC"))
+		fmt.Fprintf(w, "- %s matches %s (holder: %s, until %s)\n", quoted(c.Path), quoted(c.Pattern), quoted(c.Holder), c.Until.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 	if more := len(found.Conflicts) - maxConflicts; more > 0 {
 		fmt.Fprintf(w, "and %d more\n", more)
 	}
 	switch {
 	case found.IsPerson():
-		fmt.Fprintln(w, "cairn: guard: no agent was named, so this is only a warning; CAIRN_AGENT=NAME says who commits")
+		fmt.Fprintln(w, "cairn: guard: no agent is named, so this is only a warning; set CAIRN_AGENT=NAME to commit as an agent")
 	case len(found.Names) > 0:
-		fmt.Fprintf(w, "cairn: guard: you are %s; leave these files out, or ask the holder (cairn mail send); a person may pass with CAIRN_GUARD_BYPASS=1\n", shown(strings.Join(found.Names, " and ")))
+		fmt.Fprintf(w, "cairn: guard: you are %s; leave these files out, or ask the holder (cairn mail send); a person may pass with CAIRN_GUARD_BYPASS=1\n", quoted(strings.Join(found.Names, " and ")))
 	default:
 		fmt.Fprintf(w, "cairn: guard: leave these files out, or ask the holder (cairn mail send); a person may pass with CAIRN_GUARD_BYPASS=1\n")
 	}
 }
 
-// shown is a text for a terminal: quoted if it holds anything that would not be seen.
-func shown(text string) string {
+// quoted returns a text for a terminal, in quotes if it contains invisible characters.
+func quoted(text string) string {
 	if printable(text) != text || strings.ToValidUTF8(text, "") != text {
 		return strconv.Quote(text)
 	}

@@ -10,11 +10,11 @@ import (
 )
 
 func healthCommand(p *Process) *cobra.Command {
-	f := remembering(p)
-	return f.json(answering(&f, cobra.Command{
+	f := newMemoryFlags(p)
+	return f.json(resultCommand(&f, cobra.Command{
 		Use: "health", Short: "Check that memories can be used, and the connection to the hub",
-		Long: `health exits 1 if the store cannot be opened. A hub that does not answer is no such
-reason: memories are stored here meanwhile. cairn doctor looks closer.`,
+		Long: `health exits 1 if the store cannot be opened. An unreachable hub does not count as a
+failure: memories are stored on this device meanwhile. cairn doctor checks more.`,
 		Example: "  cairn health --json",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (cairn.MemoryHealth, error) {

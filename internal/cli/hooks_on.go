@@ -23,16 +23,16 @@ import (
 	"cairn/internal/testhooks"
 )
 
-// hooks is what a test does to a server (memories §15). Without --test-hooks and
-// CAIRN_TEST_HOOKS it is nothing, as in other builds.
+// hooks lets tests control a server (memories §15). Without --test-hooks and
+// CAIRN_TEST_HOOKS it does nothing, as in other builds.
 type hooks struct {
 	device *testhooks.Device
 	center *testhooks.Hub
-	cmd    *cobra.Command  // that serves
-	root   context.Context // of the process, also where a server is started again
+	cmd    *cobra.Command  // the serving command
+	root   context.Context // of the process; a restarted server keeps it
 }
 
-// clock is the clock of the store or hub; nil for the system's.
+// clock returns the clock of the store or hub, nil for the system's.
 func (h *hooks) clock() func() time.Time {
 	switch {
 	case h.device != nil:
@@ -43,17 +43,17 @@ func (h *hooks) clock() func() time.Time {
 	return nil
 }
 
-// life is the context that ends with the process, of one that ends with a server.
-func (h *hooks) life(ctx context.Context) context.Context {
+// processContext returns the context that ends with the process. ctx ends with one server.
+func (h *hooks) processContext(ctx context.Context) context.Context {
 	if h.root != nil {
 		return h.root
 	}
 	return ctx
 }
 
-// serving is told by a device that it listens. It does so there again when it is started
-// again.
-func (h *hooks) serving(c *cairn.Cairn, at net.Addr) error {
+// attach connects the control listener to a device's server at an address. A restarted
+// server listens at the same address.
+func (h *hooks) attach(c *cairn.Cairn, at net.Addr) error {
 	if h.device == nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (h *hooks) serving(c *cairn.Cairn, at net.Addr) error {
 	return h.cmd.Flags().Set("http", at.String())
 }
 
-// hub returns what a hub is to listen on.
+// hub returns the listener that a hub must use.
 func (h *hooks) hub(served *hub.Hub, l net.Listener) net.Listener {
 	if h.center == nil {
 		return l
@@ -69,8 +69,9 @@ func (h *hooks) hub(served *hub.Hub, l net.Listener) net.Listener {
 	return h.center.Opened(served, l)
 }
 
-// hooked gives a server its control listener, if both flag and variable ask for one.
-func (p *Process) hooked(cmd *cobra.Command) {
+// addTestHooks adds a control listener to a server, if both the flag and the variable
+// request one.
+func (p *Process) addTestHooks(cmd *cobra.Command) {
 	run := cmd.RunE
 	addr := cmd.Flags().String("test-hooks", "", "let tests control this process at `ADDR`, with CAIRN_TEST_HOOKS=1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -81,19 +82,19 @@ func (p *Process) hooked(cmd *cobra.Command) {
 		ctx, cancel := context.WithCancel(cmd.Context())
 		defer cancel()
 		if cmd.Name() == "hub" {
-			return p.hubHooked(ctx, *addr, func() error { return run(cmd, args) })
+			return p.runHubWithHooks(ctx, *addr, func() error { return run(cmd, args) })
 		}
 		if !cmd.Flags().Changed("http") {
 			return fault.New(fault.Invalid, "usage", "--test-hooks requires --http")
 		}
-		return p.deviceHooked(ctx, *addr, func(ctx context.Context) error {
+		return p.runDeviceWithHooks(ctx, *addr, func(ctx context.Context) error {
 			cmd.SetContext(ctx)
 			return run(cmd, args)
 		})
 	}
 }
 
-func (p *Process) deviceHooked(ctx context.Context, addr string, run func(context.Context) error) error {
+func (p *Process) runDeviceWithHooks(ctx context.Context, addr string, run func(context.Context) error) error {
 	config, err := p.config(p.hooks.cmd)
 	if err != nil {
 		return err
@@ -120,7 +121,7 @@ func (p *Process) deviceHooked(ctx context.Context, addr string, run func(contex
 	return d.Run(ctx, run)
 }
 
-func (p *Process) hubHooked(ctx context.Context, addr string, run func() error) error {
+func (p *Process) runHubWithHooks(ctx context.Context, addr string, run func() error) error {
 	f := hubFlags{}
 	var err error
 	if f.database, err = p.hooks.cmd.Flags().GetString("database"); err != nil {
@@ -147,31 +148,32 @@ func (p *Process) hubHooked(ctx context.Context, addr string, run func() error) 
 	return run()
 }
 
-// hookCommands are the commands of test builds alone.
+// hookCommands returns the commands that only test builds have.
 func hookCommands(p *Process) []*cobra.Command {
 	var at string
 	cmd := &cobra.Command{
 		Use:   "testctl --url URL VERB [JSON]",
-		Short: "Tell a test build what is to go wrong, and look behind the scenes",
-		Long: `testctl does a verb at the control listener that a server of a test build has told in the
-line "test-hooks: URL", and prints the answer. A verb is its path below /test/, such as
-state or backend/entries?memory=ID. What only looks may have its query as JSON.`,
+		Short: "Inject faults into a server of a test build, and read its state",
+		Long: `testctl sends a verb to the control listener of a server and prints the response. The
+server prints the listener's URL in the line "test-hooks: URL". A verb is a path below
+/test/, such as state or backend/entries?memory=ID. Verbs that only read accept their
+query as JSON.`,
 		Example: "  cairn testctl --url http://127.0.0.1:9001 crash-point '{\"at\":\"after_lease\"}'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return fault.New(fault.Invalid, "usage", "takes a verb and its JSON")
+				return fault.New(fault.Invalid, "usage", "requires a verb, and optionally its JSON")
 			}
 			return nil
 		},
-		PreRunE: func(cmd *cobra.Command, _ []string) error { return wanted(cmd, "url") },
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return requireFlags(cmd, "url") },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			method, target, body, err := control(at, append(args, "")[0], append(args, "")[1])
+			method, target, body, err := controlRequest(at, append(args, "")[0], append(args, "")[1])
 			if err != nil {
 				return err
 			}
 			var out json.RawMessage
 			if err := testhooks.Call(cmd.Context(), method, target, body, &out); err != nil {
-				return errors.Join(tellEnvelope(p.Err, err), exitError(exitCode(err)))
+				return errors.Join(printEnvelope(p.Err, err), exitError(exitCode(err)))
 			}
 			_, err = fmt.Fprintf(p.Out, "%s\n", out)
 			return err
@@ -181,8 +183,8 @@ state or backend/entries?memory=ID. What only looks may have its query as JSON.`
 	return []*cobra.Command{cmd}
 }
 
-// control is a verb as an HTTP request.
-func control(at, verb, text string) (method, target string, body any, err error) {
+// controlRequest returns the HTTP request for a verb.
+func controlRequest(at, verb, text string) (method, target string, body any, err error) {
 	target = strings.TrimSuffix(at, "/") + "/test/" + strings.TrimPrefix(strings.TrimPrefix(verb, "/"), "test/")
 	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(verb, "/"), "test/"), "?")
 	looks := slices.Contains([]string{"state", "counts", "context-rows", "job", "backend/entries", "backend/ops", "backend/attempts"}, name)

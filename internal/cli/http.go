@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,26 +23,26 @@ import (
 	"cairn/internal/web"
 )
 
-// listener is where and to whom serve answers over HTTP.
+// listener is the address of serve over HTTP, and the clients that it accepts.
 type listener struct {
 	addr    string // "" for standard input and output
 	remote  bool
 	hosts   []string
 	origins []string
-	ready   func(addr string) // if set, is called once with the address that is listened on
+	ready   func(addr string) // if set, it is called once with the actual address
 	doctor  func(ctx context.Context) (doctor.Diagnosis, error)
 }
 
 func (l *listener) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.addr, "http", "", "listen on `ADDR` (127.0.0.1:8765, localhost:0; :0 takes a free port of this machine)")
-	cmd.Flags().BoolVar(&l.remote, "allow-remote", false, "let ADDR be one that other machines can reach; the token is not encrypted on its way. Names by which they call need --allow-host")
-	cmd.Flags().StringSliceVar(&l.hosts, "allow-host", nil, "also answer requests to `HOST`[:PORT], as behind a proxy (may be repeated)")
-	cmd.Flags().StringSliceVar(&l.origins, "allow-origin", nil, "let pages of `ORIGIN` call from a browser (may be repeated)")
+	cmd.Flags().StringVar(&l.addr, "http", "", "listen on `ADDR`, such as 127.0.0.1:8765; port 0 means a free port")
+	cmd.Flags().BoolVar(&l.remote, "allow-remote", false, "allow an ADDR that other machines can reach; the token is sent unencrypted. Host names in their requests need --allow-host")
+	cmd.Flags().StringSliceVar(&l.hosts, "allow-host", nil, "also accept requests to `HOST`[:PORT], as behind a proxy (may be repeated)")
+	cmd.Flags().StringSliceVar(&l.origins, "allow-origin", nil, "allow requests of web pages from `ORIGIN` (may be repeated)")
 }
 
-// check refuses flags that only a listener has a use for.
+// check rejects flags that require --http.
 func (l *listener) check(cmd *cobra.Command) error {
-	if err := given(cmd, "http"); err != nil {
+	if err := refuseBlank(cmd, "http"); err != nil {
 		return err
 	}
 	for _, name := range []string{"allow-remote", "allow-host", "allow-origin"} {
@@ -52,7 +53,7 @@ func (l *listener) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// own is the host of the address, if it names one that requests can name.
+// own returns the host of the address, if requests can name it.
 func (l *listener) own() []string {
 	host, _, err := net.SplitHostPort(l.addr)
 	ip, perr := netip.ParseAddr(host)
@@ -65,9 +66,9 @@ func (l *listener) own() []string {
 	return []string{host}
 }
 
-// mirrored are the tools of sets as JSON, also those that MCP does not list: here a
-// definition costs nobody anything.
-func mirrored(sets []toolset) []httpapi.Toolset {
+// jsonTools returns the tools for the JSON mirror. It includes tools that MCP does not
+// list, because here definitions cost no tokens.
+func jsonTools(sets []toolset) []httpapi.Toolset {
 	var out []httpapi.Toolset
 	for _, s := range sets {
 		out = append(out, httpapi.Toolset{Name: s.name, Project: s.project, Tools: s.all})
@@ -75,8 +76,8 @@ func mirrored(sets []toolset) []httpapi.Toolset {
 	return out
 }
 
-// listening opens the listener, says where it is and returns what serves it.
-func (p *Process) listening(ctx context.Context, q questions, at listener, config httpapi.Config) (func(context.Context) error, error) {
+// listen opens the listener, prints its address and returns the function that serves it.
+func (p *Process) listen(ctx context.Context, q toolHandlers, at listener, config httpapi.Config) (func(context.Context) error, error) {
 	c := q.cairn
 	s := c.HTTP()
 	config.AllowHosts, config.AllowOrigins, config.RatePerMinute = append(at.hosts, at.own()...), at.origins, s.RatePerMinute
@@ -94,9 +95,9 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 		return h
 	}
 	config.Numbers = func(ctx context.Context, n *httpapi.MetricsWriter) error {
-		return errors.Join(q.numbers(ctx, n), q.gauges(ctx, n))
+		return errors.Join(q.writeMetrics(ctx, n), q.writeGauges(ctx, n))
 	}
-	config.Pages = web.New(web.Config{Cairn: c, Version: p.Version, Doctor: at.doctor})
+	config.Pages = web.New(web.Config{Cairn: c, Version: p.Version, Doctor: at.doctor, Toolsets: q.toolsetCosts})
 	server, err := httpapi.New(config)
 	if err != nil {
 		return nil, err
@@ -111,18 +112,45 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 	if at, err := netip.ParseAddrPort(l.Addr().String()); err == nil {
 		c.Listening(at.Addr().String(), int(at.Port()))
 	}
-	context.AfterFunc(p.hooks.life(ctx), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) }) // a second one ends at once
+	context.AfterFunc(p.hooks.processContext(ctx), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) }) // a second signal ends the process immediately
 	fmt.Fprintf(p.Err, "cairn: serving http://%s (token in %s)\n", l.Addr(), httpapi.TokenFile(c.Dir()))
 	if at.ready != nil {
 		at.ready(l.Addr().String())
 	}
-	return func(ctx context.Context) error { return server.Serve(ctx, l) }, p.hooks.serving(c, l.Addr())
+	return func(ctx context.Context) error { return server.Serve(ctx, l) }, p.hooks.attach(c, l.Addr())
 }
 
-// numbers writes what /metrics says of the store.
-func (q questions) numbers(ctx context.Context, n *httpapi.MetricsWriter) error {
+// toolsetCosts is what the definitions of each toolset cost, complete and in the lean profile.
+func (q toolHandlers) toolsetCosts() ([]web.ToolsetCost, error) {
+	var costs [2]surfaceCost
+	for i, profile := range [...]string{"full", "lean"} {
+		sets, err := surface{profile: profile}.sets(q)
+		if err != nil {
+			return nil, err
+		}
+		if costs[i], err = costOf(sets); err != nil {
+			return nil, err
+		}
+	}
+	list := make([]web.ToolsetCost, len(costs[0].Toolsets))
+	for i, set := range costs[0].Toolsets {
+		list[i] = web.ToolsetCost{Name: set.Name, Tools: len(set.Tools), Tokens: set.Tokens}
+	}
+	for _, set := range costs[1].Toolsets {
+		i := slices.IndexFunc(list, func(c web.ToolsetCost) bool { return c.Name == set.Name })
+		if i < 0 {
+			i = len(list)
+			list = append(list, web.ToolsetCost{Name: set.Name})
+		}
+		list[i].LeanTools, list[i].LeanTokens = len(set.Tools), set.Tokens
+	}
+	return list, nil
+}
+
+// writeMetrics writes the metrics of the store.
+func (q toolHandlers) writeMetrics(ctx context.Context, n *httpapi.MetricsWriter) error {
 	n.Counter("cairn_store_integrity_errors_total", float64(q.cairn.IntegrityErrors()))
-	m, err := q.cairn.Measures(ctx)
+	m, err := q.cairn.StoreMetrics(ctx)
 	if err != nil {
 		return err
 	}
@@ -133,13 +161,13 @@ func (q questions) numbers(ctx context.Context, n *httpapi.MetricsWriter) error 
 	for _, role := range slices.Sorted(maps.Keys(m.Bytes)) {
 		n.Gauge("cairn_store_size_bytes", float64(m.Bytes[role]), "file", string(role))
 	}
-	followerNumbers(n, m.Followers)
+	writeFollowerMetrics(n, m.Followers)
 	return nil
 }
 
-// followerNumbers writes how the followers of the change log do: one number for all lanes
-// of each.
-func followerNumbers(n *httpapi.MetricsWriter, all followers.Account) {
+// writeFollowerMetrics writes the state of the change log's followers: one number for
+// all lanes of each.
+func writeFollowerMetrics(n *httpapi.MetricsWriter, all followers.Account) {
 	behind, failing, aside := map[string]int64{}, map[string]int{}, map[string]int{}
 	for _, f := range all.Followers {
 		behind[f.Follower] += f.Behind
@@ -157,9 +185,9 @@ func followerNumbers(n *httpapi.MetricsWriter, all followers.Account) {
 	}
 }
 
-// gauges writes what /metrics says of the archive and of the connections to the store
+// writeGauges writes the metrics of the archive and of the store's connections
 // (mail §10.5).
-func (q questions) gauges(ctx context.Context, n *httpapi.MetricsWriter) error {
+func (q toolHandlers) writeGauges(ctx context.Context, n *httpapi.MetricsWriter) error {
 	g, err := q.cairn.Gauges(ctx)
 	if err != nil {
 		return err
@@ -170,12 +198,7 @@ func (q questions) gauges(ctx context.Context, n *httpapi.MetricsWriter) error {
 	n.Counter("commit_errors_total", float64(m.CommitErrors))
 	n.Counter("commit_sync_fallbacks_total", float64(m.SyncFallbacks))
 	n.Gauge("needs_reindex_total", float64(m.NeedsReindex))
-	ends, below := waits.Doublings()
-	buckets := make([]httpapi.Bucket, len(ends))
-	for i, end := range ends {
-		buckets[i] = httpapi.Bucket{Upto: float64(end.Microseconds()), Count: uint64(below[i])}
-	}
-	n.Histogram("pool_acquire_latency_us", buckets, uint64(waits.Count), float64(waits.Sum)/1e3)
+	n.Histogram("pool_acquire_latency_us", waits, time.Microsecond)
 	l := g.Latency()
 	n.Gauge("pool_acquire_latency_us_p50", l.P50)
 	n.Gauge("pool_acquire_latency_us_p95", l.P95)
@@ -189,11 +212,11 @@ func httpTokenCommand(p *Process) *cobra.Command {
 		Use:   "http-token",
 		Short: "Print the token of serve --http, or create a new one",
 		Long: `http-token prints the token that requests to cairn serve --http must carry, as
-"Authorization: Bearer TOKEN". It is made when it is first needed and kept in the
-data directory, in the file http-token that only its owner can read.
+"Authorization: Bearer TOKEN". The token is created when it is first needed. It is in
+the file http-token of the data directory, which only its owner can read.
 
---rotate makes a new one: from then on running servers refuse the old one, and
-every client must be told the new.`,
+--rotate creates a new token. Running servers then reject the old one, so configure the
+new one in every client.`,
 		Example: "  curl -H \"Authorization: Bearer $(cairn http-token)\" http://127.0.0.1:8765/v1/tools\n  cairn http-token --rotate",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -21,7 +21,7 @@ import (
 	"cairn/internal/hub"
 )
 
-// hubFlags are what all commands of the hub need, and what its server needs.
+// hubFlags are the flags of the hub's commands and of its server.
 type hubFlags struct {
 	database, replica string
 	pool              int
@@ -35,49 +35,49 @@ func hubCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hub",
 		Short: "Run a hub, the server through which devices share memories",
-		Long: `hub is the server through which the devices of a user, or of many users, share
-memories. It runs anywhere that they can reach, on its own SQLite file or on
-PostgreSQL (and what speaks its protocol), until it is stopped:
+		Long: `hub runs the server through which the devices of one or many users share memories. All
+devices must be able to reach it. Its database is a SQLite file or PostgreSQL (also
+databases with the same protocol). It runs until it is stopped:
 
     cairn hub --listen 127.0.0.1:8766
     cairn hub --listen :8766 --tls-cert hub.pem --tls-key hub-key.pem \
         --database 'postgres://cairn@db.example/cairn?sslmode=verify-full'
 
-Every device needs a token, and its token says whose memories it shares:
+Every device needs a token. The token decides whose memories the device shares:
 
     cairn hub token create --user new --device desk
 
-Any number of hubs may serve one PostgreSQL, behind any balancer. Where PostgreSQL
-fails over to another server (Patroni, repmgr …), name all of its servers; the hub
-goes to the one that can be written to:
+Any number of hubs can use one PostgreSQL database, behind a load balancer. If
+PostgreSQL can fail over to another server (Patroni, repmgr …), name all its servers.
+The hub then uses the writable one:
 
     cairn hub --database 'postgres://cairn@db1,db2,db3/cairn?target_session_attrs=read-write'
 
-Nothing acknowledged is lost then if PostgreSQL replicates synchronously (Patroni:
-synchronous_mode, and watchdog mode required).
+With synchronous replication of PostgreSQL no acknowledged write is lost in a failover
+(Patroni: synchronous_mode, and watchdog mode required).
 
-Without TLS only addresses of this machine are listened on, unless --insecure-http
-says that something in front of it encrypts. An address with a password is better
-given in CAIRN_HUB_DATABASE than on the command line, which others can read.`,
+Without TLS the hub listens only on addresses of this machine. --insecure-http allows
+others, for instance behind a proxy that encrypts. Set an address with a password in
+CAIRN_HUB_DATABASE, because other users can read the command line.`,
 		Example: "  cairn hub --listen 127.0.0.1:8766\n  cairn hub token create --user new --device laptop\n  cairn hub token list",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.hub(cmd, f) },
 	}
-	p.hooked(cmd)
+	p.addTestHooks(cmd)
 	all := cmd.PersistentFlags()
 	all.StringVar(&f.database, "database", "", "`ADDRESS` of the hub's database: sqlite:PATH or postgres://… (CAIRN_HUB_DATABASE; default: hub.db in the data directory)")
 	flags := cmd.Flags()
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:8766", "listen on `ADDR` (HOST:PORT; port 0 takes a free one)")
-	flags.StringVar(&f.cert, "tls-cert", "", "speak HTTPS with the certificate in this PEM `FILE`")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8766", "listen on `ADDR` (HOST:PORT; port 0 means a free port)")
+	flags.StringVar(&f.cert, "tls-cert", "", "serve HTTPS with the certificate in this PEM `FILE`")
 	flags.StringVar(&f.key, "tls-key", "", "the certificate's key, a PEM `FILE`")
-	flags.BoolVar(&f.insecure, "insecure-http", false, "let ADDR be one that other machines can reach without TLS; tokens and texts cross the network in the clear")
-	flags.IntVar(&f.pool, "db-pool", 0, "connections to the database (default: 4 for each processor, at most 32)")
-	flags.StringVar(&f.replica, "read-database", "", "`URL` of a PostgreSQL replica that serves what only reads")
+	flags.BoolVar(&f.insecure, "insecure-http", false, "allow an ADDR that other machines can reach without TLS; tokens and texts are sent unencrypted")
+	flags.IntVar(&f.pool, "db-pool", 0, "maximum number of database connections (default: 4 for each processor, at most 32)")
+	flags.StringVar(&f.replica, "read-database", "", "`URL` of a PostgreSQL replica for requests that only read")
 	cmd.AddCommand(hubInitCommand(p, &f), hubRestoredCommand(p, &f), hubTokenCommand(p, &f), hubJoinCommand(p), hubLeaveCommand(p))
 	return cmd
 }
 
-// address is where the hub's database is.
+// hubDatabase returns the address of the hub's database.
 func (p *Process) hubDatabase(cmd *cobra.Command, f hubFlags) (string, error) {
 	if f.database == "" {
 		f.database = p.setting("hub.database")
@@ -96,7 +96,7 @@ func (p *Process) openHub(cmd *cobra.Command, f hubFlags) (*hub.Hub, error) {
 		return nil, err
 	}
 	if f.pool < 0 || f.pool > 1000 {
-		return nil, fault.New(fault.Invalid, "usage", "--db-pool is 1 to 1000").WithHint(seeHelp(cmd))
+		return nil, fault.New(fault.Invalid, "usage", "--db-pool must be between 1 and 1000").WithHint(seeHelp(cmd))
 	}
 	c := hub.Config{Database: address, ReadDatabase: f.replica, Pool: f.pool, Clock: p.hooks.clock()}
 	if text := p.setting("memory.max_context_chars"); text != "" {
@@ -110,13 +110,13 @@ func (p *Process) openHub(cmd *cobra.Command, f hubFlags) (*hub.Hub, error) {
 
 // hub serves until it is stopped.
 func (p *Process) hub(cmd *cobra.Command, f hubFlags) (err error) {
-	if err := given(cmd, "listen", "tls-cert", "tls-key", "database", "read-database"); err != nil {
+	if err := refuseBlank(cmd, "listen", "tls-cert", "tls-key", "database", "read-database"); err != nil {
 		return err
 	}
 	var secure *tls.Config
 	switch {
 	case (f.cert == "") != (f.key == ""):
-		return fault.New(fault.Invalid, "usage", "--tls-cert and --tls-key go together").WithHint(seeHelp(cmd))
+		return fault.New(fault.Invalid, "usage", "--tls-cert and --tls-key require each other").WithHint(seeHelp(cmd))
 	case f.cert != "":
 		if secure, err = hub.TLS(f.cert, f.key); err != nil {
 			return err
@@ -149,10 +149,10 @@ func hubInitCommand(p *Process, f *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Create the hub's tables, divided into partitions",
-		Long: `init makes the tables in an empty database. A hub does that by itself when it
-first starts; init is for choosing how many partitions the tables of entries have,
-which cannot be changed later. One is right for PostgreSQL up to about a hundred
-million entries, 64 above. Repeating it does nothing.`,
+		Long: `init creates the tables in an empty database. A hub also does that at its first start,
+but only init can choose the number of partitions of the entry tables, which cannot be
+changed later. For PostgreSQL choose 1 for up to about a hundred million entries, else
+64. init is idempotent.`,
 		Example: "  cairn hub init --partitions 64 --database postgres://cairn@db.example/cairn",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -163,7 +163,7 @@ million entries, 64 above. Repeating it does nothing.`,
 			if err := hub.Init(cmd.Context(), address, partitions); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.Out, "the hub's tables are there, partitions: %d\n", partitions)
+			_, err = fmt.Fprintf(p.Out, "the hub's tables exist, partitions: %d\n", partitions)
 			return err
 		},
 	}
@@ -175,24 +175,26 @@ func hubRestoredCommand(p *Process, f *hubFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restored",
 		Short: "Tell devices that an older backup of the hub was restored",
-		Long: `restored raises the hub's epoch. Devices that see the new one send again what they
-hold beyond what the hub has, under the old keys and ids: only what no device holds
-any more is lost. Run it once after restoring a backup of the hub's database. Devices
-recognise an older database themselves: until the epoch rises, or the newer backup is
-restored, they stop, and cairn replication status and cairn doctor report hub_restored.`,
+		Long: `restored increases the hub's epoch. Run it once after you have restored a backup of the
+hub's database. Devices then send again what the hub no longer has, under the old keys
+and ids. Only data that no device has is lost.
+
+Devices detect an older database automatically. They stop until you run restored or
+restore a newer backup; cairn replication status and cairn doctor report hub_restored.`,
 		Args: noArgs,
 		RunE: p.onHub(f, func(cmd *cobra.Command, h *hub.Hub, _ []string) error {
 			epoch, err := h.Restored(cmd.Context())
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.Out, "epoch %d: devices will send again what the hub lacks\n", epoch)
+			_, err = fmt.Fprintf(p.Out, "epoch %d: devices will send missing data again\n", epoch)
 			return err
 		}),
 	}
 }
 
-// onHub makes a command's function of one that needs the hub's database.
+// onHub returns a command's function that opens the hub's database, calls run and
+// closes it.
 func (p *Process) onHub(f *hubFlags, run func(*cobra.Command, *hub.Hub, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		h, err := p.openHub(cmd, *f)
@@ -221,13 +223,13 @@ func hubTokenCreateCommand(p *Process, f *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create --user UUID|new",
 		Short: "Create a token and print it, once",
-		Long: `create makes a token for one device of a user and prints it; the hub keeps only its
-hash. The user is the UUID that an earlier token told, or new for a user of its own.
+		Long: `create creates a token for one device of a user and prints it. The hub stores only its
+hash. --user is the UUID that was printed with an earlier token, or new for a new user.
 The token decides whose memories the device shares.`,
 		Example: "  cairn hub token create --user new --device desk\n  cairn hub token create --user 5f0c… --device ci --level read --expires 720h",
 		Args:    noArgs,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			return errors.Join(wanted(cmd, "user"), given(cmd, "user", "level"))
+			return errors.Join(requireFlags(cmd, "user"), refuseBlank(cmd, "user", "level"))
 		},
 		RunE: p.onHub(f, func(cmd *cobra.Command, h *hub.Hub, _ []string) error {
 			a.Level = hub.Level(level)
@@ -246,10 +248,10 @@ The token decides whose memories the device shares.`,
 			return err
 		}),
 	}
-	cmd.Flags().StringVar(&a.UserID, "user", "", "whose token it is: a `UUID`, or new")
-	cmd.Flags().StringVar(&a.Device, "device", "", "a `NAME` by which you will know it again")
-	cmd.Flags().StringVar(&level, "level", string(hub.LevelAdmin), "what its bearer may do: read, write (all but delete) or admin")
-	cmd.Flags().DurationVar(&a.Expires, "expires", 0, "when it ends by itself, such as 720h (default: never)")
+	cmd.Flags().StringVar(&a.UserID, "user", "", "the token's user: a `UUID`, or new")
+	cmd.Flags().StringVar(&a.Device, "device", "", "a `NAME` that identifies the device in the list")
+	cmd.Flags().StringVar(&level, "level", string(hub.LevelAdmin), "permissions: read, write (all except delete) or admin")
+	cmd.Flags().DurationVar(&a.Expires, "expires", 0, "time until the token expires, such as 720h (default: never)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with the user")
 	return cmd
 }
@@ -280,7 +282,7 @@ func hubTokenListCommand(p *Process, f *hubFlags) *cobra.Command {
 	return cmd
 }
 
-// tokenState says in a word whether a token lets anyone in.
+// tokenState describes whether a token is valid.
 func tokenState(k hub.Token) string {
 	switch {
 	case !k.Revoked.IsZero():

@@ -27,43 +27,42 @@ func importCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [PATH...]",
 		Short: "Read old sessions from transcripts, or what cairn has exported",
-		Long: `import reads transcripts of past sessions into the store: files, or folders with
-everything below them, of any agent that cairn knows. Without a path it looks
-where the agents keep them:
+		Long: `import reads transcripts of past sessions into the store. PATH is a file, or a folder
+that is searched completely, with transcripts of any known agent. Without PATH it reads
+the folders in which the agents keep them:
 
 ` + transcriptPlaces() + `
-A file that ` + "`cairn export`" + ` has made is recognised and imported: its projects,
-sessions, observations, records and mail. It is taken whole or, if it is torn or
-altered or its project's records and those here have gone different ways, not at all.
+import also recognises files of ` + "`cairn export`" + `, with projects, sessions, observations,
+records and mail. It imports such a file completely or not at all. It rejects a file
+that is incomplete or changed, and one whose records have diverged from those here.
 
---merge takes records that have gone different ways together, such as those of two
-clones. Nothing is overwritten: what is here stays as it is, records from the file whose
-number is taken get the next one, and a version made without knowing the newest here is
-kept beside it, with a merged text where both go together. cairn records history shows
-both; an update that knows both ends the conflict.
+--merge also imports diverged records, such as those of two clones. Nothing is
+overwritten. A record whose number is taken gets the next number. A version that does
+not know the newest one here is kept next to it, with a merged text if possible. cairn
+records history shows both, and an update that knows both ends the conflict.
 
-Importing again adds nothing, also when hooks recorded the same session live.
-Secrets are redacted before anything is stored.`,
+import is idempotent, also for sessions that hooks recorded live. Secrets are redacted
+before anything is stored.`,
 		Example: `  cairn import
   cairn import shop.jsonl
   cairn import --merge shop-of-the-other-clone.jsonl
   cairn import --since 2026-01-01 --dry-run`,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (err error) {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (err error) {
 			if a.Since, err = parseDate(since); err != nil {
 				return err
 			}
 			if a.Paths = args; len(args) == 0 {
 				var looked []string
 				if a.Paths, looked = p.transcriptFolders(); len(a.Paths) == 0 {
-					return fault.New(fault.NotFound, "no_transcripts", "no agent keeps transcripts in "+strings.Join(looked, ", ")).
-						WithHint("name their files or folders: cairn import PATH")
+					return fault.New(fault.NotFound, "no_transcripts", "no transcripts found in "+strings.Join(looked, ", ")).
+						WithHint("name files or folders: cairn import PATH")
 				}
 			}
 			a.Progress, a.LineProgress = p.progress("files"), p.progress("lines")
 			r, err := c.Import(cmd.Context(), a)
 			if err != nil && cmd.Context().Err() != nil {
 				return fault.Wrap(err, fault.Unavailable, codeStopped, "stopped by a signal; what was imported stays").
-					WithHint("import again to go on")
+					WithHint("run import again to continue")
 			}
 			if err != nil {
 				return err
@@ -71,16 +70,16 @@ Secrets are redacted before anything is stored.`,
 			return p.printImport(r, a.DryRun, asJSON)
 		}),
 	}
-	cmd.Flags().StringVar(&since, "since", "", "only events from this day on (YYYY-MM-DD, local) or Unix second")
+	cmd.Flags().StringVar(&since, "since", "", "only events since this day (YYYY-MM-DD, local time) or Unix second")
 	cmd.Flags().StringVar(&a.Project, "project", "", "only events of this project (id or alias)")
 	cmd.Flags().BoolVar(&a.DryRun, "dry-run", false, "count, and store nothing")
-	cmd.Flags().BoolVar(&a.Merge, "merge", false, "take records over that have gone another way than those here")
-	cmd.Flags().BoolVar(&a.IncludePurged, "include-purged", false, "store also what was purged before")
+	cmd.Flags().BoolVar(&a.Merge, "merge", false, "also import records that have diverged from those here")
+	cmd.Flags().BoolVar(&a.IncludePurged, "include-purged", false, "also store what was purged before")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return cmd
 }
 
-// transcriptPlaces lists where each agent usually keeps its sessions, for help.
+// transcriptPlaces lists the usual transcript folder of each agent, for the help.
 func transcriptPlaces() string {
 	var b strings.Builder
 	for _, f := range harness.TranscriptFolders(harness.Homes{User: "~"}) {
@@ -90,11 +89,11 @@ func transcriptPlaces() string {
 	return b.String()
 }
 
-// codeStopped is the code of an import that a signal ended.
+// codeStopped is the code of an import that a signal stopped.
 const codeStopped = "stopped"
 
-// transcriptFolders are the folders in which the user's agents keep their
-// transcripts: those that are there, and the names of all.
+// transcriptFolders returns the transcript folders of the user's agents: those that
+// exist, and all names for messages.
 func (p *Process) transcriptFolders() (there, all []string) {
 	for _, f := range harness.TranscriptFolders(harness.Homes{User: p.home(), Getenv: p.Getenv}) {
 		all = append(all, p.short(f.Path))
@@ -105,7 +104,7 @@ func (p *Process) transcriptFolders() (there, all []string) {
 	return there, all
 }
 
-// short is a path as people write it, with ~ for their home directory.
+// short returns a path with ~ for the home directory.
 func (p *Process) short(path string) string {
 	if rest, ok := strings.CutPrefix(path, p.home()+string(filepath.Separator)); ok && p.home() != "" {
 		return filepath.Join("~", rest)
@@ -113,7 +112,8 @@ func (p *Process) short(path string) string {
 	return path
 }
 
-// parseDate reads YYYY-MM-DD as local midnight, or Unix seconds; "" is no date.
+// parseDate parses YYYY-MM-DD as local midnight, or Unix seconds. It returns the zero
+// time for "".
 func parseDate(s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -128,8 +128,8 @@ func parseDate(s string) (time.Time, error) {
 	return t, nil
 }
 
-// progress tells on standard error how many of what are done, at most twice a
-// second and only after the first second. A total of 0 is not known.
+// progress returns a function that prints the progress on standard error, at most twice
+// a second and only after the first second. A total of 0 is unknown.
 func (p *Process) progress(what string) func(done, total int) {
 	last := time.Now().Add(time.Second / 2)
 	return func(done, total int) {
@@ -198,7 +198,7 @@ func (p *Process) printReport(r cairn.ImportReport, dryRun bool) {
 	}
 }
 
-// filesOf reports how many files each harness had, "claude 3, codex 2; ".
+// filesOf returns the number of files of each harness, "claude 3, codex 2; ".
 func filesOf(byHarness map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(byHarness)) {

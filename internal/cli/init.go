@@ -25,19 +25,18 @@ func initCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Connect your agents and read their old sessions",
-		Long: `init finds the agents on this machine by their folders, adds cairn's hooks and its
-MCP server to their settings for your user, and then reads the sessions they kept.
-Everything else in those files stays as it is, comments and layout included, and
-running it again changes nothing. Where entries of cairn are out of date it
-corrects them.
+		Long: `init finds the agents on this machine by their folders. It adds cairn's hooks and MCP
+server to your user settings of each agent, and then imports the agents' old sessions.
+Everything else in those files stays unchanged, comments and layout included. init is
+idempotent, and it updates outdated entries of cairn.
 
-The files as they were are kept in the data directory until ` + "`cairn uninstall`" + `
-gives them back. To see what would change first, use --dry-run.`,
+The original files are kept in the data directory, and ` + "`cairn uninstall`" + ` restores them.
+To see the changes first, use --dry-run.`,
 		Example: `  cairn init --dry-run
   cairn init
   cairn init --claude --no-assist`,
 		Args: noArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			for _, h := range wiring.Harnesses() {
 				if *named[h] {
 					o.Harnesses = append(o.Harnesses, h)
@@ -47,28 +46,28 @@ gives them back. To see what would change first, use --dry-run.`,
 		}),
 	}
 	for _, h := range wiring.Harnesses() {
-		named[h] = cmd.Flags().Bool(h, false, "connect "+wiring.Title(h)+", found or not, and only what is named")
+		named[h] = cmd.Flags().Bool(h, false, "connect "+wiring.Title(h)+", even if it is not found; only named agents are connected")
 	}
-	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "print what would change as diffs, and write nothing")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "print the changes as diffs, and write nothing")
 	cmd.Flags().BoolVar(&noImport, "no-import", false, "do not read old sessions")
-	cmd.Flags().BoolVar(&o.NoAssist, "no-assist", false, "no hints during the turn, only at a session's start")
-	cmd.Flags().BoolVar(&o.NoStatus, "no-status-line", false, "no status line in Claude Code; an own one always stays")
+	cmd.Flags().BoolVar(&o.NoAssist, "no-assist", false, "no context during a session, only at its start")
+	cmd.Flags().BoolVar(&o.NoStatus, "no-status-line", false, "no status line in Claude Code; an existing one is never replaced")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a report as JSON")
 	return cmd
 }
 
-// place says where agents and cairn are.
-func (p *Process) place(cmd *cobra.Command) (wiring.Paths, error) {
+// agentPaths returns the directories of the agents and the path of cairn's program.
+func (p *Process) agentPaths(cmd *cobra.Command) (wiring.Paths, error) {
 	config, err := p.config(cmd)
 	if err != nil {
 		return wiring.Paths{}, err
 	}
 	executable, err := os.Executable()
 	if err != nil {
-		return wiring.Paths{}, fault.Wrap(err, fault.Unavailable, "no_program", "the system does not say where cairn's program is")
+		return wiring.Paths{}, fault.Wrap(err, fault.Unavailable, "no_program", "the path of cairn's program is unknown")
 	}
 	if config.Home == "" {
-		return wiring.Paths{}, fault.New(fault.Unavailable, "no_home", "no home directory is known").WithHint("set HOME")
+		return wiring.Paths{}, fault.New(fault.Unavailable, "no_home", "the home directory is unknown").WithHint("set HOME")
 	}
 	windows := os.PathSeparator == '\\'
 	program := wiring.Program(p.Program, executable, p.Getenv("PATH"), windows)
@@ -79,7 +78,7 @@ func (p *Process) place(cmd *cobra.Command) (wiring.Paths, error) {
 }
 
 func (p *Process) init(cmd *cobra.Command, c *cairn.Cairn, o wiring.Options, noImport, asJSON bool) error {
-	place, err := p.place(cmd)
+	place, err := p.agentPaths(cmd)
 	if err != nil {
 		return err
 	}
@@ -89,7 +88,7 @@ func (p *Process) init(cmd *cobra.Command, c *cairn.Cairn, o wiring.Options, noI
 		Import: cairn.ImportArgs{Paths: folders, Progress: p.progress("files")},
 	}
 	if !asJSON {
-		a.Wired = func(r wiring.Result) { p.printWired(place, r, o.DryRun) }
+		a.OnConnected = func(r wiring.Result) { p.printInit(place, r, o.DryRun) }
 	}
 	w, err := c.Init(cmd.Context(), a)
 	if err != nil {
@@ -116,12 +115,12 @@ func noAgent(place wiring.Paths) error {
 	for _, h := range wiring.Harnesses() {
 		looked = append(looked, tilde(place, place.Folder(h)))
 	}
-	return fault.New(fault.NotFound, "no_agent", "no agent found; there is no "+strings.Join(looked, ", ")).
-		WithHint("name one to connect it anyway, for instance --claude")
+	return fault.New(fault.NotFound, "no_agent", "no agent found; these folders do not exist: "+strings.Join(looked, ", ")).
+		WithHint("name an agent to connect it anyway, for instance --claude")
 }
 
-// printWired prints a line per file, or the diffs of a dry run.
-func (p *Process) printWired(place wiring.Paths, r wiring.Result, dryRun bool) {
+// printInit prints a line per file, or the diffs of a dry run.
+func (p *Process) printInit(place wiring.Paths, r wiring.Result, dryRun bool) {
 	title := ""
 	differs := func(c wiring.Change) bool { return c.Action != wiring.Unchanged }
 	if dryRun && len(r.Files) > 0 && !slices.ContainsFunc(r.Files, differs) {
@@ -130,7 +129,7 @@ func (p *Process) printWired(place wiring.Paths, r wiring.Result, dryRun bool) {
 	for _, c := range r.Files {
 		switch {
 		case c.Action == wiring.Failed:
-			report(p.Err, "init", fmt.Errorf("%s is left alone: %s", tilde(place, c.Path), c.Error))
+			report(p.Err, "init", fmt.Errorf("%s was not changed: %s", tilde(place, c.Path), c.Error))
 			continue
 		case dryRun:
 			fmt.Fprint(p.Out, c.Diff)
@@ -155,7 +154,7 @@ func tilde(place wiring.Paths, path string) string {
 	return path
 }
 
-// printWelcome prints what the import brought and a question that it can answer.
+// printWelcome prints the result of the import, and a question that it can answer.
 func (p *Process) printWelcome(w cairn.InitReport) {
 	if w.Import != nil {
 		for _, u := range w.Import.Unreadable {
@@ -163,11 +162,11 @@ func (p *Process) printWelcome(w cairn.InitReport) {
 		}
 	}
 	if n := w.Imported; n.Observations > 0 {
-		fmt.Fprintf(p.Out, "\nimported %s\n", haul(n))
+		fmt.Fprintf(p.Out, "\nimported %s\n", totalsText(n))
 	} else if w.Held.Observations > 0 {
-		fmt.Fprintf(p.Out, "\nnothing new to import; there are %s\n", haul(w.Held))
+		fmt.Fprintf(p.Out, "\nnothing new to import; the store has %s\n", totalsText(w.Held))
 	} else {
-		fmt.Fprintf(p.Out, "\nno old sessions to import; what happens from now on is recorded\n")
+		fmt.Fprintf(p.Out, "\nno old sessions to import; new sessions are recorded from now on\n")
 	}
 	if q := w.Question; q != nil {
 		fmt.Fprintf(p.Out, "\nA question from your own history:\n  %s\n  %s\n", q.Question, q.Answer)
@@ -175,19 +174,19 @@ func (p *Process) printWelcome(w cairn.InitReport) {
 	}
 }
 
-// searchLine is the command that finds what a showcase tells; its words need no
-// other quotes in any shell.
+// searchLine returns the command that finds the answer of a sample question. Its words
+// need no other quotes in any shell.
 func searchLine(q *observation.SampleQuestion) string {
 	return fmt.Sprintf(`cairn search "%s" --type %s --project %s`, q.Query, q.Type, q.Project)
 }
 
-func haul(h observation.Totals) string {
+func totalsText(h observation.Totals) string {
 	days := int(time.Since(time.Unix(h.Oldest, 0)).Hours() / 24)
 	return fmt.Sprintf("%s, %s from %s, oldest %s", counted(h.Conversations, "conversation"),
 		counted(h.Observations, "observation"), counted(h.Projects, "project"), counted(days, "day"))
 }
 
-// counted is a number with its noun: 1 project, 5,900 observations.
+// counted returns a number with its noun: 1 project, 5,900 observations.
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"

@@ -17,27 +17,27 @@ import (
 	"cairn/internal/mail"
 )
 
-// mailFlags are the flags that commands of agents, mail and reservations share.
+// mailFlags are the common flags of the commands for agents, mail and reservations.
 type mailFlags struct {
 	project, as string
-	answers
+	resultPrinter
 }
 
-func mailing(p *Process) mailFlags { return mailFlags{answers: answers{process: p}} }
+func newMailFlags(p *Process) mailFlags { return mailFlags{resultPrinter: resultPrinter{process: p}} }
 
-// reading are the flags of a command that looks at a project, acting those of one
-// that does so as an agent, or acts as one.
-func (f *mailFlags) reading(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&f.project, "project", "", "the project (path, slug or id) instead of the one here (CAIRN_PROJECT)")
+// readFlags adds the flags of a command that reads a project. actFlags adds those of a
+// command that acts as an agent.
+func (f *mailFlags) readFlags(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&f.project, "project", "", "the project (path, slug or id; default: CAIRN_PROJECT, else the current one)")
 	return f.json(cmd)
 }
 
-func (f *mailFlags) acting(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&f.as, "as", "", "the agent to act as (default: CAIRN_AGENT, else the one of the current session)")
-	return f.reading(cmd)
+func (f *mailFlags) actFlags(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&f.as, "as", "", "the agent to act as (default: CAIRN_AGENT, else the agent of the current session)")
+	return f.readFlags(cmd)
 }
 
-// key is the project that a command is about.
+// key returns the project of a command.
 func (f *mailFlags) key(c *cairn.Cairn) string {
 	for _, name := range []string{f.project, f.process.Getenv("CAIRN_PROJECT")} {
 		if name != "" {
@@ -47,10 +47,11 @@ func (f *mailFlags) key(c *cairn.Cairn) string {
 	return c.Cwd()
 }
 
-// owner calls: whoever may run a command on the store may act as anyone.
+// owner returns the caller of every command. A user who can open the store can act as
+// any agent.
 func owner() mail.Caller { return mail.Caller{Owner: true} }
 
-// actor is the agent as which a command acts.
+// actor returns the agent that the command acts as.
 func (f *mailFlags) actor(ctx context.Context, c *cairn.Cairn) (name string, err error) {
 	for _, name := range []string{f.as, f.process.Getenv("CAIRN_AGENT")} {
 		if name != "" {
@@ -70,12 +71,12 @@ func (f *mailFlags) actor(ctx context.Context, c *cairn.Cairn) (name string, err
 	case len(names) > 1:
 		return "", fault.New(fault.Invalid, "usage", "this session acts as "+strings.Join(names, " and ")).WithHint("choose one with --as")
 	}
-	return "", fault.New(fault.Invalid, "usage", "requires --as NAME: this shell belongs to no agent").
-		WithHint("`cairn agents list` shows the names, `cairn agents register` makes one; CAIRN_AGENT sets it once for all")
+	return "", fault.New(fault.Invalid, "usage", "requires --as NAME: no agent is set in this shell").
+		WithHint("`cairn agents list` shows the names, `cairn agents register` creates one; CAIRN_AGENT sets it for all commands")
 }
 
-// asked is what a method of the office that only reads answers.
-func asked[T any](cmd *cobra.Command, c *cairn.Cairn, ask func(context.Context, *mail.Service, mail.Caller) (T, error)) (out T, err error) {
+// readMail calls a method of the mail service that only reads, and returns its result.
+func readMail[T any](cmd *cobra.Command, c *cairn.Cairn, ask func(context.Context, *mail.Service, mail.Caller) (T, error)) (out T, err error) {
 	err = c.Mail().Read(cmd.Context(), owner(), func(ctx context.Context, o *mail.Service, who mail.Caller) (err error) {
 		out, err = ask(ctx, o, who)
 		return err
@@ -83,8 +84,8 @@ func asked[T any](cmd *cobra.Command, c *cairn.Cairn, ask func(context.Context, 
 	return out, err
 }
 
-// done is asked for a method that stores something.
-func done[T any](cmd *cobra.Command, c *cairn.Cairn, do func(context.Context, *mail.Service, mail.Caller) (T, error)) (out T, err error) {
+// writeMail does the same for a method that writes.
+func writeMail[T any](cmd *cobra.Command, c *cairn.Cairn, do func(context.Context, *mail.Service, mail.Caller) (T, error)) (out T, err error) {
 	err = c.Mail().Write(cmd.Context(), owner(), func(ctx context.Context, o *mail.Service, who mail.Caller) (err error) {
 		out, err = do(ctx, o, who)
 		return err
@@ -92,7 +93,7 @@ func done[T any](cmd *cobra.Command, c *cairn.Cairn, do func(context.Context, *m
 	return out, err
 }
 
-func (f *mailFlags) inTerminal(cmd *cobra.Command, err error) error {
+func (f *mailFlags) cliHint(cmd *cobra.Command, err error) error {
 	e, ok := errors.AsType[*fault.Error](err)
 	if !ok {
 		return err
@@ -101,14 +102,14 @@ func (f *mailFlags) inTerminal(cmd *cobra.Command, err error) error {
 	case mail.CodeNotFound:
 		return e.WithHint(f.whereToLook(e))
 	case mail.CodeRecipient:
-		return e.WithHint(like(e) + "`cairn agents list` shows who is there")
+		return e.WithHint(didYouMean(e) + "`cairn agents list` shows who is there")
 	case mail.CodeContactRequired:
-		return e.WithHint("`cairn contacts request NAME` asks, `cairn contacts respond NAME --accept --as RECIPIENT` allows")
+		return e.WithHint("`cairn contacts request NAME` requests permission, `cairn contacts respond NAME --accept --as RECIPIENT` gives it")
 	case mail.CodeBroadcast:
-		return e.WithHint("--broadcast writes to everybody; an agent has a name of its own")
+		return e.WithHint("--broadcast writes to all agents; an agent has a name of its own")
 	case mail.CodeDenied:
 		if e.Details["suggested_tool_calls"] != nil { // it is retired
-			return e.WithHint("`cairn agents register NAME` brings it back")
+			return e.WithHint("`cairn agents register NAME` ends its retirement")
 		}
 		return err
 	case mail.CodeReserved:
@@ -119,7 +120,8 @@ func (f *mailFlags) inTerminal(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// whereToLook is the hint for what is not found.
+// whereToLook returns the hint for a missing agent, project, message, thread or
+// reservation: the command that lists them.
 func (f *mailFlags) whereToLook(e *fault.Error) string {
 	project := ""
 	if f.project != "" {
@@ -127,9 +129,9 @@ func (f *mailFlags) whereToLook(e *fault.Error) string {
 	}
 	switch {
 	case e.Details["agent"] != nil:
-		return like(e) + "`cairn agents list" + project + "` shows the names"
+		return didYouMean(e) + "`cairn agents list" + project + "` shows the names"
 	case e.Details["project"] != nil && e.Details["message"] == nil:
-		return like(e) + "`cairn agents register" + project + "` makes it one and gives you a name in it"
+		return didYouMean(e) + "`cairn agents register" + project + "` creates the project and registers you in it"
 	case e.Details["message"] != nil:
 		return "`cairn mail inbox` and `cairn mail search` show the numbers"
 	case e.Details["thread"] != nil:
@@ -138,15 +140,15 @@ func (f *mailFlags) whereToLook(e *fault.Error) string {
 	return "`cairn reservations list" + project + "` shows the numbers"
 }
 
-// like asks about the name that is most alike, "" if none is.
-func like(e *fault.Error) string {
+// didYouMean suggests the most similar name, "" if there is none.
+func didYouMean(e *fault.Error) string {
 	if near, ok := e.Details["suggestions"].([]mail.Suggestion); ok && len(near) > 0 {
 		return "did you mean " + near[0].Name + "? "
 	}
 	return ""
 }
 
-// bodyFlags are the flags that give a text: itself, a file, or else standard input.
+// bodyFlags are the flags for a text: the text itself or a file, else standard input.
 type bodyFlags struct{ text, file string }
 
 func (b *bodyFlags) flags(cmd *cobra.Command) {
@@ -168,7 +170,7 @@ func (b *bodyFlags) read(cmd *cobra.Command, p *Process) (string, error) {
 		defer file.Close()
 		in = file
 	} else if f, ok := in.(*os.File); ok && isTerminal(f) {
-		fmt.Fprintln(p.Err, "cairn: reading the body from here; end it with ctrl-D on a line of its own")
+		fmt.Fprintln(p.Err, "cairn: reading the body from the terminal; end it with ctrl-D on a line of its own")
 	}
 	data, err := io.ReadAll(io.LimitReader(in, maxMailRead))
 	if err != nil {
@@ -177,7 +179,8 @@ func (b *bodyFlags) read(cmd *cobra.Command, p *Process) (string, error) {
 	return string(data), nil
 }
 
-// maxMailRead is more than mail.max_body_bytes can allow, so that too much is noticed.
+// maxMailRead is more than mail.max_body_bytes allows, so that the size check sees a
+// text that is too long.
 const maxMailRead = 1<<29 + 1
 
 func isTerminal(f *os.File) bool {
@@ -185,7 +188,7 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Mode()&os.ModeDevice != 0
 }
 
-// lifetimeOf reads a time to live: seconds, or a duration such as 90m; nil for "".
+// lifetimeOf parses a lifetime: seconds, or a duration such as 90m; nil for "".
 func lifetimeOf(flag, text string) (*int64, error) {
 	if text == "" {
 		return nil, nil
@@ -195,12 +198,12 @@ func lifetimeOf(flag, text string) (*int64, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return nil, fault.Newf(fault.Invalid, "usage", "--%s takes a number of seconds or a duration such as 90m, not %.20q", flag, text)
+		return nil, fault.Newf(fault.Invalid, "usage", "--%s must be a number of seconds or a duration such as 90m, not %.20q", flag, text)
 	}
 	return new(int64(d / time.Second)), nil
 }
 
-// numberOf reads the number of a message or a reservation, with or without #.
+// numberOf parses the number of a message or a reservation, with or without #.
 func numberOf(what, text string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimPrefix(text, "#"), 10, 64)
 	if err != nil {
@@ -209,24 +212,24 @@ func numberOf(what, text string) (int64, error) {
 	return n, nil
 }
 
-// limited is --limit, nil if it was not given.
-func limited(cmd *cobra.Command, n *int) *int {
+// limitFlag returns --limit, nil if it is not set.
+func limitFlag(cmd *cobra.Command, n *int) *int {
 	if cmd.Flags().Changed("limit") {
 		return n
 	}
 	return nil
 }
 
-// upTo is a moment as people read it; "" for none.
-func upTo(t mail.Time) string {
+// formatTime formats a time for people; "" for the zero time.
+func formatTime(t mail.Time) string {
 	if t == 0 {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02 15:04")
 }
 
-// text is a value that may be missing, safe for a terminal.
-func text(s *string) string {
+// optionalText returns a value that may be missing, safe for a terminal.
+func optionalText(s *string) string {
 	if s == nil {
 		return ""
 	}

@@ -10,22 +10,22 @@ import (
 	"cairn/internal/mail"
 )
 
-// joined is several threads as the office takes them.
-func joined(threads []string) string { return strings.Join(threads, ",") }
+// joinThreads returns several threads in the form of the mail service's argument.
+func joinThreads(threads []string) string { return strings.Join(threads, ",") }
 
-// remarks are what is particular about a message, in parentheses; "" for nothing.
+// remarks returns the special properties of a message in parentheses, "" if it has none.
 func remarks(h mail.Header, more ...string) string {
 	var all []string
 	if h.Importance != "normal" {
 		all = append(all, h.Importance)
 	}
 	if h.AckRequired {
-		all = append(all, "ack wanted")
+		all = append(all, "ack required")
 	}
 	if h.ThreadID != nil {
-		all = append(all, "thread "+text(h.ThreadID))
+		all = append(all, "thread "+optionalText(h.ThreadID))
 	}
-	if n := attached(h); n > 0 {
+	if n := countAttachments(h); n > 0 {
 		all = append(all, counted(n, "attachment"))
 	}
 	if all = append(all, more...); len(all) == 0 {
@@ -34,24 +34,24 @@ func remarks(h mail.Header, more ...string) string {
 	return "  (" + strings.Join(all, ", ") + ")"
 }
 
-// attached counts the attachments of a message.
-func attached(h mail.Header) int {
+// countAttachments counts the attachments of a message.
+func countAttachments(h mail.Header) int {
 	var all []json.RawMessage
-	_ = json.Unmarshal(h.Attachments, &all) // the office's own JSON
+	_ = json.Unmarshal(h.Attachments, &all) // the mail service wrote this JSON
 	return len(all)
 }
 
-// headerLine is a message on one line.
+// headerLine formats a message as one line.
 func headerLine(h mail.Header, who string, more ...string) string {
 	subject := oneLine(h.Subject)
 	if subject == "" {
 		subject = "(no subject)"
 	}
-	return fmt.Sprintf("#%-4d %s  %s  %s%s\n", h.ID, upTo(h.Created), printable(who), subject, remarks(h, more...))
+	return fmt.Sprintf("#%-4d %s  %s  %s%s\n", h.ID, formatTime(h.Created), printable(who), subject, remarks(h, more...))
 }
 
-// indented is a text below a line about it; nil for none. No line of it can pass for
-// one of ours.
+// indented returns a text to print below its header line; "" for nil. The indentation
+// keeps its lines from looking like output of cairn.
 func indented(body *string) string {
 	if body == nil || *body == "" {
 		return ""
@@ -88,7 +88,7 @@ func printOutbox(w io.Writer, box mail.OutboxResource) error {
 	return nil
 }
 
-// recipients are all who got a message, as its sender may know.
+// recipients lists the recipients of a message, as far as its sender may know them.
 func recipients(p mail.Payload) string {
 	out := strings.Join(p.To, ", ")
 	for _, more := range []struct {
@@ -126,7 +126,7 @@ func printMessage(w io.Writer, m mail.ThreadMessage) error {
 
 func printThread(w io.Writer, t mail.ThreadResource) error {
 	for _, m := range t.Messages {
-		m.ThreadID = nil // it is the same on every line
+		m.ThreadID = nil // every line would repeat it
 		if err := printMessage(w, m); err != nil {
 			return err
 		}
@@ -137,9 +137,9 @@ func printThread(w io.Writer, t mail.ThreadResource) error {
 func printStamp(w io.Writer, out any) (err error) {
 	switch s := out.(type) {
 	case mail.Read:
-		_, err = fmt.Fprintf(w, "#%d read at %s\n", s.MessageID, upTo(s.At))
+		_, err = fmt.Fprintf(w, "#%d read at %s\n", s.MessageID, formatTime(s.At))
 	case mail.Acknowledged:
-		_, err = fmt.Fprintf(w, "#%d acknowledged at %s\n", s.MessageID, upTo(s.At))
+		_, err = fmt.Fprintf(w, "#%d acknowledged at %s\n", s.MessageID, formatTime(s.At))
 	}
 	return err
 }
@@ -202,12 +202,12 @@ func printSummary(w io.Writer, t mail.ThreadSummary) error {
 	return nil
 }
 
-// row is a line of a table, its cells parted by tabs.
+// row returns a line of a table; tabs separate its cells.
 func row(format string, values ...any) []string {
 	return strings.Split(fmt.Sprintf(format, values...), "\t")
 }
 
-// rows prints a table without blanks at the ends of its lines.
+// rows prints a table without trailing spaces.
 func rows(w io.Writer, lines [][]string) error {
 	var out strings.Builder
 	t := tabwriter.NewWriter(&out, 0, 4, 2, ' ', 0)

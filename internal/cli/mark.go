@@ -17,12 +17,12 @@ func markCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mark TEXT",
 		Short: "Leave a note in the current session",
-		Long: `mark stores a note with the project's newest session of the last 24 hours, or in
-a session of its own, and prints its id. Marks weigh most in what the next
-session is told.`,
+		Long: `mark stores a note in the project's newest session of the last 24 hours, else in a new
+session, and prints its id. Marks have the highest weight in the context of the next
+session.`,
 		Example: `  cairn mark "the flaky test is TestLogin; do not retry it, it needs the new fixture" --pin`,
 		Args:    exactArgs(1, "one text; put quotes around it"),
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			a.Text = args[0]
 			id, err := c.Mark(cmd.Context(), a)
 			if err != nil {
@@ -32,32 +32,32 @@ session is told.`,
 			return err
 		}),
 	}
-	cmd.Flags().StringVar(&a.Project, "project", "", "the project (id or alias) instead of the one here")
+	cmd.Flags().StringVar(&a.Project, "project", "", "the project (id or alias) instead of the current one")
 	cmd.Flags().StringVar(&a.Session, "session", "", "the session instead of the project's newest")
-	cmd.Flags().BoolVar(&a.Pin, "pin", false, "also pin it, so that every session is told")
+	cmd.Flags().BoolVar(&a.Pin, "pin", false, "also pin it, so that every session gets it")
 	return cmd
 }
 
 func pinCommand(p *Process, unpin bool) *cobra.Command {
 	a := observation.PinArgs{Unpin: unpin}
 	use, short, long := "pin", "Keep rows permanently and show them to every session",
-		`pin keeps observations from expiring; only purge deletes them. The newest ten that
-are pinned stand first in what every session of every project is told.
+		`pin keeps observations permanently; only purge deletes them. The context of every
+session, in every project, begins with the ten newest pinned observations.
 
-Name them by their ids, which cairn search and cairn context print, or all of a
-session or about a file. If one of the ids is unknown nothing is changed.`
+Name observations by their ids, which cairn search and cairn context print, or name a
+session or a file to pin all of its observations. If an id is unknown, nothing changes.`
 	if unpin {
 		use, short, long = "unpin", "Undo pin",
-			`unpin lets observations expire again with their type's time, and no longer tells
-them to every session. If one of the ids is unknown nothing is changed.`
+			`unpin applies the retention of their type to observations again, and no longer adds
+them to every context. If an id is unknown, nothing changes.`
 	}
 	cmd := &cobra.Command{
 		Use:     use + " [ID...]",
 		Short:   short,
 		Long:    long,
 		Example: "  cairn " + use + " 42 43\n  cairn " + use + " --file src/auth.go",
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (err error) {
-			if err := given(cmd, "session", "file"); err != nil {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (err error) {
+			if err := refuseBlank(cmd, "session", "file"); err != nil {
 				return err
 			}
 			if a.IDs, err = pinIDs(args, a); err != nil {
@@ -71,8 +71,8 @@ them to every session. If one of the ids is unknown nothing is changed.`
 			return err
 		}),
 	}
-	cmd.Flags().StringVar(&a.Session, "session", "", "every row of a session")
-	cmd.Flags().StringVar(&a.File, "file", "", "every row about a file")
+	cmd.Flags().StringVar(&a.Session, "session", "", "all rows of this session")
+	cmd.Flags().StringVar(&a.File, "file", "", "all rows about this file")
 	return cmd
 }
 
@@ -84,13 +84,13 @@ func pinIDs(args []string, a observation.PinArgs) ([]int64, error) {
 		}
 	}
 	if given != 1 {
-		return nil, fault.New(fault.Invalid, "usage", "takes either ids, or --session, or --file")
+		return nil, fault.New(fault.Invalid, "usage", "requires ids, --session or --file, only one of them")
 	}
 	var ids []int64
 	for _, arg := range args {
 		id, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil {
-			return nil, fault.Newf(fault.Invalid, "usage", "%.40q is no id", arg).WithHint("ids are numbers; `cairn search` prints them")
+			return nil, fault.Newf(fault.Invalid, "usage", "%.40q is not an id", arg).WithHint("ids are numbers; `cairn search` prints them")
 		}
 		ids = append(ids, id)
 	}

@@ -18,13 +18,13 @@ func memoryCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "memory",
 		Short: "Keep texts for later sessions, and for other devices",
-		Long: `memory keeps what is worth keeping: entries, word for word, and for each memory one
-context document that sums it up. A memory stands in a vault; every project has one of
-its own, which the commands mean unless --memory names another.
+		Long: `memory keeps texts for later sessions and other devices. A memory has entries, stored
+word for word, and one context document that summarises it. Each memory is in a vault.
+Every project has its own memory, which is the default of --memory.
 
-Without a hub an entry is committed at once. With one (cairn hub join) it is stored
-here at once and inflight until the hub has confirmed it; then other devices have it,
-too. A text that is - is read from standard input.`,
+Without a hub an entry is committed immediately. With a hub (cairn hub join) an entry is
+stored on this device and stays inflight until the hub confirms it. Then other devices
+get it too. For the text - the commands read standard input.`,
 		Example: `  cairn memory add-entry "Invoices are numbered per year." --summary "invoice numbers"
   cairn memory list-entries
   cairn memory search "invoice numbers"
@@ -43,16 +43,16 @@ too. A text that is - is read from standard input.`,
 }
 
 func addEntryCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var a memory.NewEntry
 	var tags []string
 	var metadata string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "add-entry TEXT",
 		Short: "Keep a text, word for word",
-		Long: `add-entry keeps a text of at most 9,000 characters. Once it has answered, the text is on
-the disk. Its localId, pending-N, names it on this device; its entryId, which a hub
-gives it later, everywhere.`,
+		Long: `add-entry stores a text of at most 9,000 characters. When it returns, the text is on
+disk. The localId, pending-N, identifies the entry on this device. The entryId, which a
+hub may assign later, identifies it everywhere.`,
 		Example: `  cairn memory add-entry "Ana wants refunds in UTC." --summary "refunds count in UTC" --tag topic=refunds
   git log -1 --format=%B | cairn memory add-entry - --summary "last commit"`,
 		Args: exactArgs(1, "one text, or - for standard input"),
@@ -69,7 +69,7 @@ gives it later, everywhere.`,
 				return out, fault.New(fault.Invalid, memory.CodeInvalid, "--metadata must be a JSON object")
 			}
 		}
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Added, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Added, memory.WriteInfo, error) {
 			return b.AddEntry(ctx, who, a)
 		})
 	}, func(w io.Writer, e memory.Added) error {
@@ -80,22 +80,22 @@ gives it later, everywhere.`,
 		_, err := fmt.Fprintf(w, "%s %s\n", e.Status, name)
 		return err
 	})
-	cmd.Flags().StringVarP(&a.Summary, "summary", "s", "", "what it says, in at most 512 characters")
-	cmd.Flags().StringArrayVar(&tags, "tag", nil, "a `KEY=VALUE` to find it by (may be repeated)")
-	cmd.Flags().StringVar(&metadata, "metadata", "", "a JSON object to keep with it")
-	cmd.Flags().StringVar(&a.SessionID, "session-id", "", "the session that it belongs to")
-	return f.keyed(f.about(cmd))
+	cmd.Flags().StringVarP(&a.Summary, "summary", "s", "", "a summary of at most 512 characters")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "a tag `KEY=VALUE` (may be repeated)")
+	cmd.Flags().StringVar(&metadata, "metadata", "", "a JSON object to store with the entry")
+	cmd.Flags().StringVar(&a.SessionID, "session-id", "", "the entry's session")
+	return f.keyFlag(f.memoryFlag(cmd))
 }
 
 func listEntriesCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var a memory.ListArgs
 	var tags []string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "list-entries", Aliases: []string{"get-entries"},
 		Short: "List committed entries, newest first",
-		Long: `list-entries prints the newest entries. --before goes on to older ones, --after lists
-the oldest that are newer; both take a time or an entry's id.`,
+		Long: `list-entries prints the newest entries. --before continues with older entries, --after
+lists newer ones, oldest first. Both accept a time or an entry's id.`,
 		Example: "  cairn memory list-entries --limit 5\n  cairn memory list-entries --tag topic=refunds --before 2026-03-01T00:00:00Z",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.Listed, error) {
@@ -103,43 +103,43 @@ the oldest that are newer; both take a time or an entry's id.`,
 		for _, pair := range tags {
 			key, value, ok := strings.Cut(pair, "=")
 			if !ok {
-				return memory.Listed{}, fault.Newf(fault.Invalid, "usage", "--tag takes KEY=VALUE, not %.40q", pair)
+				return memory.Listed{}, fault.Newf(fault.Invalid, "usage", "--tag must be KEY=VALUE, not %.40q", pair)
 			}
 			a.Tags = append(a.Tags, key+":"+value)
 		}
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Listed, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Listed, error) {
 			return b.ListEntries(ctx, who, a)
 		})
 	}, func(w io.Writer, l memory.Listed) error { return printEntries(w, l.Entries...) })
-	cmd.Flags().Int64Var(&a.Limit, "limit", 25, "most entries, 1 to 50")
-	cmd.Flags().StringVar(&a.Before, "before", "", "only older ones than this time or entry")
-	cmd.Flags().StringVar(&a.After, "after", "", "only newer ones, the oldest of them")
-	cmd.Flags().StringArrayVar(&tags, "tag", nil, "only those with this `KEY=VALUE` (may be repeated)")
-	cmd.Flags().StringVar(&a.SessionID, "session-id", "", "only those of a session")
-	return f.about(cmd)
+	cmd.Flags().Int64Var(&a.Limit, "limit", 25, "maximum number of entries (1–50)")
+	cmd.Flags().StringVar(&a.Before, "before", "", "only entries before this time or entry")
+	cmd.Flags().StringVar(&a.After, "after", "", "only entries after this time or entry, oldest first")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "only entries with this tag `KEY=VALUE` (may be repeated)")
+	cmd.Flags().StringVar(&a.SessionID, "session-id", "", "only entries of this session")
+	return f.memoryFlag(cmd)
 }
 
-// printEntries prints a line per entry: when, which, and what it says in short.
+// printEntries prints a line per entry: time, id and summary.
 func printEntries(w io.Writer, entries ...memory.Entry) error {
 	for _, e := range entries {
 		short := e.Summary
 		if strings.TrimSpace(short) == "" {
 			short = e.RawEntry
 		}
-		if _, err := fmt.Fprintf(w, "%s  %s  %s\n", when(e.CreationTime), e.EntryID, firstOf(short, 100)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %s  %s\n", formatMemoryTime(e.CreationTime), e.EntryID, firstOf(short, 100)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// when is a time as people read it.
-func when(t memory.Time) string {
+// formatMemoryTime formats a time for people.
+func formatMemoryTime(t memory.Time) string {
 	text := t.String()
 	return text[:10] + " " + text[11:16]
 }
 
-// firstOf is the beginning of a text, safe for a terminal.
+// firstOf returns the beginning of a text, safe for a terminal.
 func firstOf(text string, most int) string {
 	runes := []rune(printable(strings.Join(strings.Fields(text), " ")))
 	if len(runes) > most {
@@ -149,17 +149,17 @@ func firstOf(text string, most int) string {
 }
 
 func getEntryCommand(p *Process) *cobra.Command {
-	f := remembering(p)
-	cmd := answering(&f, cobra.Command{
+	f := newMemoryFlags(p)
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "get-entry ID", Short: "Show a committed entry",
 		Example: "  cairn memory get-entry 0b9d2c1e-6f5a-4a57-9a3f-0f8f5a3c2b11",
 		Args:    exactArgs(1, "one entry's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Entry, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Entry, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Entry, error) {
 			return b.GetEntry(ctx, who, f.memory, args[0])
 		})
 	}, printEntry)
-	return f.about(cmd)
+	return f.memoryFlag(cmd)
 }
 
 func printEntry(w io.Writer, e memory.Entry) error {
@@ -177,11 +177,11 @@ func printEntry(w io.Writer, e memory.Entry) error {
 }
 
 func patchEntryCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var tags []string
 	var summary string
 	var untag bool
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "patch-entry ID", Short: "Replace an entry's tags or summary",
 		Example: "  cairn memory patch-entry ID --summary \"what it says\" --tag topic=refunds\n  cairn memory patch-entry ID --no-tags",
 		Args:    exactArgs(1, "one entry's id"),
@@ -196,43 +196,43 @@ func patchEntryCommand(p *Process) *cobra.Command {
 		if cmd.Flags().Changed("summary") {
 			patch.Summary = &summary
 		}
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Entry, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Entry, memory.WriteInfo, error) {
 			return b.PatchEntry(ctx, who, f.memory, args[0], patch)
 		})
 	}, printEntry)
-	cmd.Flags().StringArrayVar(&tags, "tag", nil, "a `KEY=VALUE` of the new tags, which replace the old (may be repeated)")
-	cmd.Flags().BoolVar(&untag, "no-tags", false, "take all tags off")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "a new tag `KEY=VALUE`; the new tags replace all old ones (may be repeated)")
+	cmd.Flags().BoolVar(&untag, "no-tags", false, "remove all tags")
 	cmd.Flags().StringVarP(&summary, "summary", "s", "", "the new summary")
 	cmd.MarkFlagsMutuallyExclusive("tag", "no-tags")
-	return f.keyed(f.about(cmd))
+	return f.keyFlag(f.memoryFlag(cmd))
 }
 
 func correctEntryCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var a memory.Correction
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "correct-entry ID RIGHT-ID", Short: "Mark an entry as corrected by another one, once",
 		Example: "  cairn memory correct-entry OLD NEW --reason \"the limit is 30 days\"",
 		Args:    exactArgs(2, "the ids of the entry that is wrong and of the one that is right"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Entry, error) {
 		a.CorrectedEntryID = args[1]
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Entry, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Entry, memory.WriteInfo, error) {
 			return b.CorrectEntry(ctx, who, f.memory, args[0], a)
 		})
 	}, printEntry)
 	cmd.Flags().StringVar(&a.Reason, "reason", "", "why")
-	return f.keyed(f.about(cmd))
+	return f.keyFlag(f.memoryFlag(cmd))
 }
 
 func listInflightCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var limit int64
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "list-inflight-entries", Short: "List entries that the hub has not confirmed, oldest first",
 		Example: "  cairn memory list-inflight-entries",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.InflightList, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.InflightList, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.InflightList, error) {
 			return b.ListInflight(ctx, who, f.memory, limit)
 		})
 	}, func(w io.Writer, l memory.InflightList) error {
@@ -243,8 +243,8 @@ func listInflightCommand(p *Process) *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Flags().Int64Var(&limit, "limit", 25, "most entries, 1 to 50")
-	return f.about(cmd)
+	cmd.Flags().Int64Var(&limit, "limit", 25, "maximum number of entries (1–50)")
+	return f.memoryFlag(cmd)
 }
 
 func printInflight(w io.Writer, e memory.Inflight) error {
@@ -252,23 +252,23 @@ func printInflight(w io.Writer, e memory.Inflight) error {
 	if strings.TrimSpace(short) == "" {
 		short = e.RawEntry
 	}
-	_, err := fmt.Fprintf(w, "%s  %s  %s\n", when(e.CreationTime), e.LocalID, firstOf(short, 100))
+	_, err := fmt.Fprintf(w, "%s  %s  %s\n", formatMemoryTime(e.CreationTime), e.LocalID, firstOf(short, 100))
 	return err
 }
 
-// oneInflight is the answer about one inflight entry (seed inflight-entries).
+// oneInflight is the result for one inflight entry (seed inflight-entries).
 type oneInflight struct {
 	Entry memory.Inflight `json:"entry"`
 }
 
 func getInflightCommand(p *Process) *cobra.Command {
-	f := remembering(p)
-	cmd := answering(&f, cobra.Command{
+	f := newMemoryFlags(p)
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "get-inflight-entry LOCAL-ID", Short: "Show an entry that the hub has not confirmed",
 		Example: "  cairn memory get-inflight-entry pending-12",
 		Args:    exactArgs(1, "one entry's localId, such as pending-12"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (oneInflight, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (oneInflight, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (oneInflight, error) {
 			e, err := b.GetInflight(ctx, who, f.memory, args[0])
 			return oneInflight{e}, err
 		})
@@ -279,36 +279,36 @@ func getInflightCommand(p *Process) *cobra.Command {
 		_, err := fmt.Fprintf(w, "\n%s\n", printable(e.Entry.RawEntry))
 		return err
 	})
-	return f.about(cmd)
+	return f.memoryFlag(cmd)
 }
 
 func getContextCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var history bool
 	var at string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "get-context", Short: "Print a memory's context document",
-		Long: `get-context prints the current document. Where two devices have written over the same
-one, the hub keeps the first as the current one and the other as a version: --history
-prints the versions that this device holds, newest first, and --at the document that was
-current at a moment.`,
+		Long: `get-context prints the current document. If two devices replace the same document, the
+hub keeps the first as the current one and the other as a version. --history prints the
+versions on this device, newest first. --at prints the document that was current at a
+past moment.`,
 		Example: "  cairn memory get-context\n  cairn memory get-context --history\n  cairn memory get-context --at \"yesterday 14:00\"",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (any, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (any, error) {
 			if history {
 				return b.ContextHistory(ctx, who, f.memory, 0)
 			}
 			if at != "" {
 				d, err := b.GetContextAt(ctx, who, f.memory, at)
 				if err == nil {
-					f.sayMoment(d.At)
+					f.noteMoment(d.At)
 				}
 				return d, err
 			}
 			d, err := b.GetContext(ctx, who, f.memory)
 			if err == nil && d.Conflicts > 0 {
-				fmt.Fprintf(p.Err, "cairn: %d contexts of another writer lost against this one: --history prints them\n", d.Conflicts)
+				fmt.Fprintf(p.Err, "cairn: %d conflicting contexts of other writers were kept as versions: --history prints them\n", d.Conflicts)
 			}
 			return d, err
 		})
@@ -326,9 +326,9 @@ current at a moment.`,
 		return err
 	})
 	atFlag(cmd, &at)
-	cmd.Flags().BoolVar(&history, "history", false, "print the versions, with those that lost against another device's")
+	cmd.Flags().BoolVar(&history, "history", false, "print all versions, also those that lost a conflict with another device")
 	cmd.MarkFlagsMutuallyExclusive("history", "at")
-	return f.about(cmd)
+	return f.memoryFlag(cmd)
 }
 
 // printVersions prints the versions of a context, each below a line with its time and
@@ -340,9 +340,9 @@ func printVersions(w io.Writer, all memory.Versions) error {
 		case v.Current:
 			state = "current"
 		case v.Open:
-			state = "lost against another device's, not merged"
+			state = "lost a conflict with another device, not merged"
 		case v.ConflictWith != "":
-			state = "lost against another device's"
+			state = "lost a conflict with another device"
 		}
 		if !v.Synced {
 			state += ", not sent"
@@ -358,14 +358,14 @@ func printVersions(w io.Writer, all memory.Versions) error {
 }
 
 func updateContextCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var a memory.NewDocument
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "update-context TEXT", Aliases: []string{"put-context"},
 		Short: "Replace a memory's context document, whole",
-		Long: `update-context stores a whole new document of at most 5,000 characters, written over the
-current one. If another device has replaced that one first, this document is kept as
-a version: cairn memory get-context --history prints it.`,
+		Long: `update-context replaces the current document by a new one of at most 5,000 characters. If
+another device has replaced it first, the new document is kept as a version, which
+cairn memory get-context --history prints.`,
 		Example: "  cairn memory update-context - < context.md",
 		Args:    exactArgs(1, "the document, or - for standard input"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out memory.Document, err error) {
@@ -375,27 +375,27 @@ a version: cairn memory get-context --history prints it.`,
 		if a.Markdown, err = p.textOf("document", args[0]); err != nil {
 			return out, err
 		}
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Document, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Document, memory.WriteInfo, error) {
 			return b.UpdateContext(ctx, who, a)
 		})
 	}, func(w io.Writer, d memory.Document) error {
 		_, err := fmt.Fprintf(w, "stored %s\n", d.UpdatedAt)
 		return err
 	})
-	cmd.Flags().StringVar(&a.SessionID, "session-id", "", "the session that writes it (default: one for this command)")
-	return f.keyed(f.about(cmd))
+	cmd.Flags().StringVar(&a.SessionID, "session-id", "", "the writing session (default: a new one)")
+	return f.keyFlag(f.memoryFlag(cmd))
 }
 
 func whoamiCommand(p *Process) *cobra.Command {
-	f := remembering(p)
-	cmd := answering(&f, cobra.Command{
+	f := newMemoryFlags(p)
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "whoami", Short: "Print the user id of this device",
-		Long: `whoami prints the id under which memories belong to you on this device, and who you are
-at the hub if you have joined one.`,
+		Long: `whoami prints the user id that owns your memories on this device. If you have joined a
+hub, it also prints your user id there.`,
 		Example: "  cairn whoami\n  cairn whoami --json",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.User, error) {
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.User, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.User, memory.WriteInfo, error) {
 			u, err := b.Whoami(ctx, who)
 			return u, memory.WriteInfo{}, err
 		})

@@ -15,37 +15,40 @@ import (
 	"cairn/internal/memory"
 )
 
-// memoryFlags are the flags that commands of memories share.
+// memoryFlags are the common flags of the commands for memories.
 type memoryFlags struct {
 	project, memory, user, key string
-	answers
+	resultPrinter
 }
 
-func remembering(p *Process) memoryFlags { return memoryFlags{answers: answers{process: p}} }
+func newMemoryFlags(p *Process) memoryFlags {
+	return memoryFlags{resultPrinter: resultPrinter{process: p}}
+}
 
-// common are the flags of every command, about those of one memory, keyed those of a
-// command that stores something.
+// common adds the flags of every command. memoryFlag adds the flag of commands on one
+// memory, keyFlag that of commands that write.
 func (f *memoryFlags) common(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&f.project, "project", "", "the project (id or alias) instead of the one here (CAIRN_PROJECT)")
-	cmd.Flags().StringVar(&f.user, "user-id", "", "who you say you are; another user is not found")
+	cmd.Flags().StringVar(&f.project, "project", "", "the project (id or alias; default: CAIRN_PROJECT, else the current one)")
+	cmd.Flags().StringVar(&f.user, "user-id", "", "the expected user id; another user's data is not found")
 	return f.json(cmd)
 }
 
-// json adds --json, with which an error is an envelope on standard error (memories §3).
+// json adds --json. With it an error is printed as an envelope on standard error
+// (memories §3).
 func (f *memoryFlags) json(cmd *cobra.Command) *cobra.Command {
 	cmd.Annotations = map[string]string{enveloped: "yes"}
-	return f.answers.json(cmd)
+	return f.resultPrinter.json(cmd)
 }
 
-func (f *memoryFlags) about(cmd *cobra.Command) *cobra.Command {
+func (f *memoryFlags) memoryFlag(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVarP(&f.memory, "memory", "m", memory.DefaultMemory, "the memory's `ID`; default is the project's own")
 	cmd.Flags().StringVar(&f.memory, "memory-id", memory.DefaultMemory, "the same as --memory")
-	_ = cmd.Flags().MarkHidden("memory-id") // it is there
+	_ = cmd.Flags().MarkHidden("memory-id") // fails only if the flag does not exist
 	return f.common(cmd)
 }
 
-func (f *memoryFlags) keyed(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&f.key, "idempotency-key", "", "repeating a command with the same key changes nothing")
+func (f *memoryFlags) keyFlag(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&f.key, "idempotency-key", "", "a command with a key used before changes nothing")
 	return cmd
 }
 
@@ -57,8 +60,8 @@ func (f *memoryFlags) caller() memory.Caller {
 	return c
 }
 
-// recalled is what a method of memory.Service that only reads answers.
-func recalled[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, ask func(context.Context, *memory.Service, memory.Caller) (T, error)) (out T, err error) {
+// readMemory calls a method of memory.Service that only reads, and returns its result.
+func readMemory[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, ask func(context.Context, *memory.Service, memory.Caller) (T, error)) (out T, err error) {
 	err = c.Memories().Read(cmd.Context(), f.caller(), func(ctx context.Context, b *memory.Service, who memory.Caller) (err error) {
 		out, err = ask(ctx, b, who)
 		return err
@@ -66,8 +69,8 @@ func recalled[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, ask fun
 	return out, err
 }
 
-// kept is recalled for a method that stores something.
-func kept[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, do func(context.Context, *memory.Service, memory.Caller) (T, memory.WriteInfo, error)) (out T, err error) {
+// writeMemory does the same for a method that writes.
+func writeMemory[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, do func(context.Context, *memory.Service, memory.Caller) (T, memory.WriteInfo, error)) (out T, err error) {
 	err = c.Memories().Write(cmd.Context(), f.caller(), func(ctx context.Context, b *memory.Service, who memory.Caller) (err error) {
 		out, _, err = do(ctx, b, who)
 		return err
@@ -75,7 +78,7 @@ func kept[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, do func(con
 	return out, err
 }
 
-func (f *memoryFlags) inTerminal(cmd *cobra.Command, err error) error {
+func (f *memoryFlags) cliHint(cmd *cobra.Command, err error) error {
 	if f.asJSON || err == nil {
 		return err
 	}
@@ -86,27 +89,28 @@ func (f *memoryFlags) inTerminal(cmd *cobra.Command, err error) error {
 	case memory.CodeCommitted:
 		return known.WithHint(fmt.Sprintf("`cairn memory get-entry %v` shows it", known.Details["entryId"]))
 	case memory.CodeNotFound:
-		return known.WithHint("`cairn memory list-vaults` and `cairn memory list-memories` show what there is")
+		return known.WithHint("`cairn memory list-vaults` and `cairn memory list-memories` show the ids")
 	case memory.CodeAwaitTimeout, memory.CodeHubUnavailable:
-		return known.WithHint("`cairn replication status` says what it waits for")
+		return known.WithHint("`cairn replication status` shows what it waits for")
 	case memory.CodeReplicationFailed:
 		if _, stopped := known.Details["state"]; stopped {
 			return err // its hint says what to do about the hub
 		}
-		return known.WithHint("`cairn replication retry` sends them again, `cairn replication discard` gives them up")
+		return known.WithHint("`cairn replication retry` sends them again, `cairn replication discard` discards them")
 	}
 	return err
 }
 
-// maxMemoryRead is more than any text of memories may have, so that too much is noticed.
+// maxMemoryRead is more than the limit of any text, so that the size check sees a text
+// that is too long.
 const maxMemoryRead = 1 << 20
 
-// textOf is an argument, or standard input for -. What is not text is refused, and a
-// newline at the end of what comes from a pipe stays.
+// textOf returns an argument, or standard input for "-". It keeps a trailing newline.
+// Text that is not UTF-8 is an error.
 func (p *Process) textOf(what, arg string) (string, error) {
 	if arg == "-" {
 		if f, ok := p.In.(*os.File); ok && isTerminal(f) {
-			fmt.Fprintf(p.Err, "cairn: reading the %s from here; end it with ctrl-D on a line of its own\n", what)
+			fmt.Fprintf(p.Err, "cairn: reading the %s from the terminal; end it with ctrl-D on a line of its own\n", what)
 		}
 		data, err := io.ReadAll(io.LimitReader(p.In, maxMemoryRead))
 		if err != nil {
@@ -120,13 +124,13 @@ func (p *Process) textOf(what, arg string) (string, error) {
 	return arg, nil
 }
 
-// tagsOf reads --tag k=v; nil for none.
+// tagsOf parses the tags of --tag KEY=VALUE; nil if there are none.
 func tagsOf(pairs []string) (map[string]string, error) {
 	var tags map[string]string
 	for _, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			return nil, fault.Newf(fault.Invalid, "usage", "--tag takes KEY=VALUE, not %.40q", pair)
+			return nil, fault.Newf(fault.Invalid, "usage", "--tag must be KEY=VALUE, not %.40q", pair)
 		}
 		if tags == nil {
 			tags = map[string]string{}

@@ -12,17 +12,19 @@ import (
 )
 
 func searchMemoryCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var a memory.SearchArgs
 	var tags []string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "search QUERY", Aliases: []string{"search-memories"},
 		Short: "Search committed entries, best match first",
-		Long: `search finds entries of one memory by any of the query's words; the more of them an entry
-has, the rarer they are and the more of them its neighbours have, the better. An unknown
-word is replaced by the nearest known one. The query is plain text: nothing in it has a special meaning. The number before a hit is its
-score, 0 to 1, which says nothing between two queries. cairn recall searches every memory,
-and all other parts of the store.`,
+		Long: `search finds the entries of one memory that contain any of the query's words. An entry
+ranks higher the more of the words it contains, the rarer they are, and the more of them
+its neighbours contain. An unknown word is replaced by the nearest known one. The query
+is plain text without special characters. The number before a hit is its score, 0 to 1;
+scores of different queries cannot be compared.
+
+cairn recall searches every memory, and all other parts of the store.`,
 		Example: "  cairn memory search \"when did Ana ask for refunds\" --top-k 5\n  cairn memory search refunds --tag topic=billing",
 		Args:    exactArgs(1, "one query, or - for standard input; put quotes around several words"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out memory.Found, err error) {
@@ -33,20 +35,20 @@ and all other parts of the store.`,
 		if a.Tags, err = tagsOf(tags); err != nil {
 			return out, err
 		}
-		out, err = recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Found, error) {
+		out, err = readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Found, error) {
 			return b.Search(ctx, who, a)
 		})
-		f.sayCorrected(out.Corrected, out.Hint)
-		f.say("%s for %q", counted(out.Count, "result"), a.Query)
+		f.noteCorrected(out.Corrected, out.Hint)
+		f.note("%s for %q", counted(out.Count, "result"), a.Query)
 		return out, err
 	}, func(w io.Writer, found memory.Found) error {
 		return printHitsOfMemory(w, found)
 	})
-	cmd.Flags().Int64Var(&a.TopK, "top-k", memory.DefaultTopK, "most entries, 1 to 100")
-	cmd.Flags().StringVar(&a.Mode, "mode", "", "auto, lexical or hybrid (default auto)")
-	cmd.Flags().StringArrayVar(&tags, "tag", nil, "only those with this `KEY=VALUE` (may be repeated)")
-	cmd.Flags().StringVar(&a.SessionID, "session-id", "", "only those of a session")
-	return f.about(cmd)
+	cmd.Flags().Int64Var(&a.TopK, "top-k", memory.DefaultTopK, "maximum number of entries (1–100)")
+	cmd.Flags().StringVar(&a.Mode, "mode", "", "the search mode: auto, lexical or hybrid (default auto)")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "only entries with this tag `KEY=VALUE` (may be repeated)")
+	cmd.Flags().StringVar(&a.SessionID, "session-id", "", "only entries of this session")
+	return f.memoryFlag(cmd)
 }
 
 func printHitsOfMemory(w io.Writer, found memory.Found) error {
@@ -63,15 +65,15 @@ func printHitsOfMemory(w io.Writer, found memory.Found) error {
 }
 
 func getTopKCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var k int64
 	var query string
-	cmd := answering(&f, cobra.Command{
-		Use: "get-top-k", Short: "Show the entries that match a query best, or without one the newest",
+	cmd := resultCommand(&f, cobra.Command{
+		Use: "get-top-k", Short: "Show the entries that match a query best, or the newest without a query",
 		Example: "  cairn memory get-top-k --k 3\n  cairn memory get-top-k --k 3 --query refunds",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (any, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (any, error) {
 			found, listed, err := b.TopK(ctx, who, f.memory, k, query)
 			if found != nil {
 				return *found, err
@@ -84,25 +86,25 @@ func getTopKCommand(p *Process) *cobra.Command {
 		}
 		return printEntries(w, out.(memory.Listed).Entries...)
 	})
-	cmd.Flags().Int64Var(&k, "k", memory.DefaultTopK, "most entries, 1 to 100, without a query to 50")
-	cmd.Flags().StringVar(&query, "query", "", "what to look for")
-	return f.about(cmd)
+	cmd.Flags().Int64Var(&k, "k", memory.DefaultTopK, "maximum number of entries (1–100; without a query 1–50)")
+	cmd.Flags().StringVar(&query, "query", "", "the words to search for")
+	return f.memoryFlag(cmd)
 }
 
 func getPromptsCommand(p *Process) *cobra.Command {
-	f := remembering(p)
-	return f.common(answering(&f, cobra.Command{
+	f := newMemoryFlags(p)
+	return f.common(resultCommand(&f, cobra.Command{
 		Use: "get-prompts KIND", Aliases: []string{"get-default-prompts"}, Short: "Print the prompts that explain to an agent how to keep a memory",
-		Long: `get-prompts prints the prompts for a kind of memory, chat or code. Texts of your own take
-the place of ours: <memory.prompts_dir>/<KIND>/<NAME>.md, where NAME is context_prompt,
+		Long: `get-prompts prints the prompts for a kind of memory, chat or code. Your own texts replace
+the built-in ones: <memory.prompts_dir>/<KIND>/<NAME>.md, where NAME is context_prompt,
 entry_capture_prompt, summary_prompt or context_summary_rules.`,
 		Example: "  cairn memory get-prompts code",
 		Args:    exactArgs(1, "chat or code"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Prompts, error) {
-		return recalled(cmd, c, &f, func(_ context.Context, b *memory.Service, _ memory.Caller) (memory.Prompts, error) {
+		return readMemory(cmd, c, &f, func(_ context.Context, b *memory.Service, _ memory.Caller) (memory.Prompts, error) {
 			out, warnings, err := b.Prompts(args[0])
 			for _, w := range warnings {
-				f.say("%s", w)
+				f.note("%s", w)
 			}
 			return out, err
 		})

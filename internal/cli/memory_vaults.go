@@ -13,7 +13,7 @@ import (
 	"cairn/internal/memory"
 )
 
-// sortedTags are tags as key=value, in order.
+// sortedTags returns tags as key=value, sorted.
 func sortedTags(tags map[string]string) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
@@ -41,100 +41,100 @@ func printMemories(w io.Writer, memories ...memory.Memory) error {
 }
 
 func createVaultCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var a memory.NewVault
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "create-vault TITLE", Short: "Create a vault, a group of memories",
 		Example: "  cairn memory create-vault shop --description \"all about the shop\"",
 		Args:    exactArgs(1, "one title: letters, digits and hyphens"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Vault, error) {
 		a.Title = args[0]
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Vault, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Vault, memory.WriteInfo, error) {
 			return b.CreateVault(ctx, who, a)
 		})
 	}, func(w io.Writer, v memory.Vault) error { return printVaults(w, v) })
-	cmd.Flags().StringVar(&a.Description, "description", "", "what it is for")
-	return f.keyed(f.common(cmd))
+	cmd.Flags().StringVar(&a.Description, "description", "", "what the vault is for")
+	return f.keyFlag(f.common(cmd))
 }
 
 func listVaultsCommand(p *Process) *cobra.Command {
-	f := remembering(p)
-	return f.common(answering(&f, cobra.Command{
+	f := newMemoryFlags(p)
+	return f.common(resultCommand(&f, cobra.Command{
 		Use: "list-vaults", Short: "List the vaults, oldest first", Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.Vaults, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Vaults, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Vaults, error) {
 			return b.Vaults(ctx, who)
 		})
 	}, func(w io.Writer, v memory.Vaults) error { return printVaults(w, v.Vaults...) }))
 }
 
 func getVaultCommand(p *Process) *cobra.Command {
-	f := remembering(p)
-	return f.common(answering(&f, cobra.Command{
+	f := newMemoryFlags(p)
+	return f.common(resultCommand(&f, cobra.Command{
 		Use: "get-vault ID", Short: "Show a vault", Args: exactArgs(1, "one vault's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Vault, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Vault, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Vault, error) {
 			return b.Vault(ctx, who, args[0])
 		})
 	}, func(w io.Writer, v memory.Vault) error { return printVaults(w, v) }))
 }
 
 func createMemoryCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var a memory.NewMemory
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "create-memory VAULT-ID TITLE", Aliases: []string{"create-memory-in-vault"}, Short: "Create a memory in a vault",
 		Example: "  cairn memory create-memory VAULT-ID decisions --type code",
 		Args:    exactArgs(2, "a vault's id and a title"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Memory, error) {
 		a.VaultID, a.Title = args[0], args[1]
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Memory, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Memory, memory.WriteInfo, error) {
 			return b.CreateMemory(ctx, who, a)
 		})
 	}, func(w io.Writer, m memory.Memory) error { return printMemories(w, m) })
-	cmd.Flags().StringVar(&a.MemoryType, "type", "", "chat, code or another word (default chat)")
-	cmd.Flags().StringVar(&a.Description, "description", "", "what it is for")
-	return f.keyed(f.common(cmd))
+	cmd.Flags().StringVar(&a.MemoryType, "type", "", "the kind of memory: chat, code or another word (default chat)")
+	cmd.Flags().StringVar(&a.Description, "description", "", "what the memory is for")
+	return f.keyFlag(f.common(cmd))
 }
 
 func listMemoriesCommand(p *Process) *cobra.Command {
-	f := remembering(p)
-	return f.common(answering(&f, cobra.Command{
+	f := newMemoryFlags(p)
+	return f.common(resultCommand(&f, cobra.Command{
 		Use: "list-memories VAULT-ID", Short: "List the memories of a vault, oldest first", Args: exactArgs(1, "one vault's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Memories, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Memories, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Memories, error) {
 			return b.Memories(ctx, who, args[0])
 		})
 	}, func(w io.Writer, m memory.Memories) error { return printMemories(w, m.Memories...) }))
 }
 
 func getMemoryCommand(p *Process) *cobra.Command {
-	f := remembering(p)
-	return f.common(answering(&f, cobra.Command{
+	f := newMemoryFlags(p)
+	return f.common(resultCommand(&f, cobra.Command{
 		Use: "get-memory [ID]", Short: "Show a memory, by default the project's own", Args: atMostOne("memory's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Memory, error) {
 		id := memory.DefaultMemory
 		if len(args) > 0 {
 			id = args[0]
 		}
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Memory, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Memory, error) {
 			return b.Memory(ctx, who, id)
 		})
 	}, func(w io.Writer, m memory.Memory) error { return printMemories(w, m) }))
 }
 
-// deletingCommand makes the command that deletes an entry, a memory or a vault.
+// deletingCommand returns the command that deletes an entry, a memory or a vault.
 func deletingCommand(p *Process, what string) *cobra.Command {
-	f := remembering(p)
-	cmd := answering(&f, cobra.Command{
+	f := newMemoryFlags(p)
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "delete-" + what + " ID", Short: map[string]string{
 			"entry": "Delete an entry permanently", "memory": "Delete a memory with all its entries, permanently", "vault": "Delete a vault, which must be empty",
 		}[what],
-		Long: `With a hub the command waits until the hub has deleted it, too; when the hub cannot be
+		Long: `With a hub the command waits until the hub has deleted it too. If the hub cannot be
 reached, nothing is deleted.`,
 		Args: exactArgs(1, "one "+what+"'s id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (map[string]string, error) {
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (out map[string]string, r memory.WriteInfo, err error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (out map[string]string, r memory.WriteInfo, err error) {
 			switch what {
 			case "entry":
 				r, err = b.DeleteEntry(ctx, who, f.memory, args[0])
@@ -150,29 +150,29 @@ reached, nothing is deleted.`,
 		return err
 	})
 	if what == "entry" {
-		return f.keyed(f.about(cmd))
+		return f.keyFlag(f.memoryFlag(cmd))
 	}
-	return f.keyed(f.common(cmd))
+	return f.keyFlag(f.common(cmd))
 }
 
 func awaitCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var timeout int64
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use: "await-consistency", Aliases: []string{"await"}, Short: "Wait until the hub has confirmed what was written",
-		Long: `await-consistency returns once every write of the memory that was made before is at the
-hub, at once where there is none. The exit code is 1 when the time is up, or the hub
-has refused one of them.`,
+		Long: `await-consistency waits until the hub has confirmed all earlier writes to the memory.
+Without a hub it returns immediately. The exit code is 1 after the timeout, or if the hub
+has refused a write.`,
 		Example: "  cairn memory await --timeout-ms 5000",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (map[string]string, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (map[string]string, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (map[string]string, error) {
 			return map[string]string{"status": "consistent"}, b.AwaitConsistency(ctx, who, f.memory, memory.AwaitFor(&timeout))
 		})
 	}, func(w io.Writer, _ map[string]string) error {
 		_, err := fmt.Fprintln(w, "consistent")
 		return err
 	})
-	cmd.Flags().Int64Var(&timeout, "timeout-ms", 30_000, "how long to wait; 0 looks once")
-	return f.about(cmd)
+	cmd.Flags().Int64Var(&timeout, "timeout-ms", 30_000, "maximum time to wait; 0 checks once")
+	return f.memoryFlag(cmd)
 }

@@ -22,7 +22,7 @@ import (
 	"cairn/internal/web"
 )
 
-// defaultAddress is where open looks for a server and else listens.
+// defaultAddress is the address at which open looks for a server, or else starts one.
 const defaultAddress = "127.0.0.1:8765"
 
 func openCommand(p *Process) *cobra.Command {
@@ -31,21 +31,21 @@ func openCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open [PAGE]",
 		Short: "Show what agents do and did, in the browser",
-		Long: `open shows the pages of cairn in your browser and signs you in by a link that works once,
-for a minute. PAGE is one of
+		Long: `open shows the pages of cairn in your browser. It signs you in with a link that works
+once, within a minute. PAGE is one of
   ` + pageNames() + `
-or the address of a page, such as "/search?q=refunds"; without one it is today.
+or the path of a page, such as "/search?q=refunds". The default is today.
 
 If a server of this store listens at the address, open uses it. Otherwise it serves the
-pages itself until you stop it with Ctrl-C; nothing goes on in the background.`,
+pages itself until you stop it with Ctrl-C. Nothing runs in the background.`,
 		Example: "  cairn open\n  cairn open records\n  cairn open --print   # only print the link",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: p.using(store.Server, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+		RunE: p.withCairn(store.Server, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			page, err := pageNamed(append(args, "today")[0])
 			if err != nil {
 				return err
 			}
-			if err := given(cmd, "http"); err != nil {
+			if err := refuseBlank(cmd, "http"); err != nil {
 				return err
 			}
 			show := func(ctx context.Context, at string) error { return p.showPage(ctx, c.Dir(), at, page, printed) }
@@ -60,7 +60,7 @@ pages itself until you stop it with Ctrl-C; nothing goes on in the background.`,
 				}()
 			}
 			check := func(ctx context.Context) (doctor.Diagnosis, error) { return p.diagnose(ctx, cmd, doctor.Args{}) }
-			return p.serve(cmd.Context(), c, serving{web: listener{addr: addr, ready: ready, doctor: check}})
+			return p.serve(cmd.Context(), c, serveOptions{web: listener{addr: addr, ready: ready, doctor: check}})
 		}),
 	}
 	cmd.Flags().StringVar(&addr, "http", defaultAddress, "the `ADDR` of the server")
@@ -68,7 +68,7 @@ pages itself until you stop it with Ctrl-C; nothing goes on in the background.`,
 	return cmd
 }
 
-// pageNamed is the address of a page that is given by its name or its address.
+// pageNamed returns the path of a page, given by its name or path.
 func pageNamed(name string) (string, error) {
 	if u, err := url.ParseRequestURI(name); err == nil && strings.HasPrefix(name, "/") && web.Covers(u.EscapedPath()) {
 		return name, nil
@@ -79,7 +79,7 @@ func pageNamed(name string) (string, error) {
 		}
 	}
 	return "", fault.Newf(fault.Invalid, "usage", "there is no page %.40q", name).
-		WithHint("the pages are " + pageNames() + "; an address begins with /")
+		WithHint("the pages are " + pageNames() + "; a path begins with /")
 }
 
 // pageNames lists the pages that have a name.
@@ -91,7 +91,7 @@ func pageNames() string {
 	return strings.Join(names, ", ")
 }
 
-// isServing reports whether a cairn answers at an address.
+// isServing reports whether a cairn server responds at an address.
 func isServing(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -108,7 +108,7 @@ func isServing(ctx context.Context, addr string) bool {
 	return json.NewDecoder(answer.Body).Decode(&health) == nil && health.Version != nil && health.Schema != nil
 }
 
-// showPage opens a page in the browser, or prints its link where that is asked for and where
+// showPage opens a page in the browser. It prints the link instead if printed is set or
 // there is no browser.
 func (p *Process) showPage(ctx context.Context, dir, addr, page string, printed bool) error {
 	path, err := httpapi.SignInLink(dir, page, time.Now())
@@ -130,7 +130,7 @@ func (p *Process) showPage(ctx context.Context, dir, addr, page string, printed 
 	return err
 }
 
-// browse hands a link to the user's browser: BROWSER, else what the system opens links with.
+// browse opens a link with the user's browser: BROWSER, else the system's default.
 func (p *Process) browse(ctx context.Context, link string) error {
 	program, args := "xdg-open", []string{link}
 	switch {

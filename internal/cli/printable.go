@@ -5,10 +5,9 @@ import (
 	"unicode"
 )
 
-// printable is a text of others as a terminal may have it: without escape sequences
-// and control characters, which could steer it, and without separators of lines and
-// characters that turn the direction of writing or cannot be seen, which could make
-// it show something else.
+// printable makes a text from others safe for a terminal. It removes escape sequences
+// and control characters, which could control the terminal. It also removes line
+// separators, direction marks and invisible characters, which could disguise the text.
 func printable(s string) string {
 	var out strings.Builder
 	for s != "" {
@@ -31,14 +30,14 @@ func isControl(r rune) bool {
 	switch {
 	case r < ' ', r >= 0x7f && r < 0xa0:
 		return true
-	case r == 0x2028, r == 0x2029, unicode.Is(unicode.Cf, r): // ends of lines, marks of direction, characters without a shape
+	case r == 0x2028, r == 0x2029, unicode.Is(unicode.Cf, r): // line separators, direction marks, invisible characters
 		return true
 	}
 	return false
 }
 
-// sequence is the length of the control character that a text begins with, and of
-// the escape sequence that it opens.
+// sequence returns the length of the control character at the beginning of a text,
+// including the escape sequence that it starts.
 func sequence(s string) int {
 	first := []rune(s[:min(len(s), 4)])[0]
 	length := len(string(first))
@@ -47,7 +46,7 @@ func sequence(s string) int {
 		if at == len(s) {
 			return at
 		}
-		kind, at = rune(s[at])+0x40, at+1 // the second half of an escape says what its one-character form says
+		kind, at = rune(s[at])+0x40, at+1 // a two-character escape means the same as its one-character form
 	}
 	switch kind {
 	case 0x9b: // parameters and a final character

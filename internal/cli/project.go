@@ -20,10 +20,9 @@ func projectCommand(p *Process) *cobra.Command {
 		Use:   "project",
 		Short: "List projects, and decide which clones belong to them",
 		Long: `A project is a repository: all clones of one remote, with their worktrees and folders.
-Without a remote, copies of one history are one project. People know a project by a
-short id, made from its folder's name, which never changes automatically. A project
-without a repository can be created for its records alone. link and split correct what
-this rule gets wrong.`,
+Without a remote, copies of one history are one project. The id of a project comes from
+the name of its folder and never changes automatically. create creates a project without
+a repository, for records. link and split change which clones belong to a project.`,
 		Example: "  cairn project list\n  cairn project overview\n  cairn project create \"Checkout design\" --id checkout-design",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -32,31 +31,31 @@ this rule gets wrong.`,
 		projectListCommand(p), projectCreateCommand(p), projectShowCommand(p), projectOverviewCommand(p),
 		projectChange(p, cobra.Command{
 			Use: "alias ALIAS ID", Short: "Add ALIAS as another name of the project ID",
-			Long: `alias gives a project one more name. Every --project and every question of an
-agent takes it in the place of the id.`,
+			Long: `alias adds another name to a project. You and your agents can use it wherever a project
+id is expected.`,
 			Example: "  cairn project alias webshop shop",
 		}, (*cairn.Cairn).AddAlias),
 		projectChange(p, cobra.Command{
 			Use: "merge FROM INTO", Short: "Merge the project FROM into INTO, permanently",
-			Long: `merge moves all that was recorded in one project to another, for instance after a
-repository was cloned anew under another name. What happens in FROM's folder from
-now on goes to INTO, and FROM becomes another name of it. It cannot be undone.`,
+			Long: `merge moves everything recorded in one project to another, for instance after a
+repository was cloned again under another name. New events in FROM's folder are then
+recorded in INTO, and FROM becomes another name of INTO. merge cannot be undone.`,
 			Example: "  cairn project merge shop-2 shop",
 		}, (*cairn.Cairn).Merge),
 		projectDecision(p, cobra.Command{
 			Use: "link CHECKOUT PROJECT", Short: "Move a clone to another project",
-			Long: `link moves the clone that holds the folder CHECKOUT into PROJECT, with all its worktrees
-and the sessions that began there, for instance a fork that you treat as one with its
-original. Everything of a project that has no other clone moves; the project becomes
-another name of PROJECT. split undoes it.`,
+			Long: `link moves the clone that contains the folder CHECKOUT to PROJECT, with its worktrees
+and the sessions that started there. Use it for a fork that belongs to its original. If
+the old project has no other clone, all of its data moves and it becomes another name of
+PROJECT. split undoes link.`,
 			Example: "  cairn project link ~/src/shop-fork shop",
 			Args:    exactArgs(2, "a folder and a project"),
 		}, (*cairn.Cairn).LinkCheckout),
 		projectDecision(p, cobra.Command{
 			Use: "split CHECKOUT [ID]", Short: "Split a clone off as a project of its own",
-			Long: `split takes the clone that holds the folder CHECKOUT out of its project, with all its
-worktrees and the sessions that began there, and makes it a project of its own. Its
-records, mail and memories stay in the old project. link undoes it.`,
+			Long: `split moves the clone that contains the folder CHECKOUT to a new project, with its
+worktrees and the sessions that started there. Records, mail and memories stay in the
+old project. link undoes split.`,
 			Example: "  cairn project split ~/src/shop-experiment shop-experiment",
 			Args:    cobra.RangeArgs(1, 2),
 		}, (*cairn.Cairn).SplitCheckout),
@@ -65,15 +64,15 @@ records, mail and memories stay in the old project. link undoes it.`,
 }
 
 func projectListCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
-	return f.json(answering(&f, cobra.Command{
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
+	return f.json(resultCommand(&f, cobra.Command{
 		Use:   "list",
 		Short: "List the projects, most recently used first",
-		Long: `list prints a line per project: its id, how many sessions it has, its other names
-and the folders of its clones.`,
+		Long: `list prints a line per project: id, number of sessions, other names, and the folders of
+its clones.`,
 		Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]project.Summary, error) {
-		return listed(c.Projects(cmd.Context()))
+		return listOf(c.Projects(cmd.Context()))
 	}, func(out io.Writer, list []project.Summary) error {
 		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 		for _, s := range list {
@@ -83,7 +82,7 @@ and the folders of its clones.`,
 	}))
 }
 
-// rootsOf lists the folders of a project, that of its first checkout first.
+// rootsOf lists the folders of a project, the folder of the first checkout first.
 func rootsOf(s project.Summary) string {
 	roots := []string{}
 	if s.Root != "" {
@@ -97,19 +96,19 @@ func rootsOf(s project.Summary) string {
 	return strings.Join(roots, ", ")
 }
 
-// projectChange completes a command that changes something about two names.
+// projectChange completes a command that changes the projects of two names.
 func projectChange(p *Process, cmd cobra.Command, change func(c *cairn.Cairn, ctx context.Context, a, b string) error) *cobra.Command {
 	cmd.Args = exactArgs(2, "two names")
-	cmd.RunE = p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+	cmd.RunE = p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 		return change(c, cmd.Context(), args[0], args[1])
 	})
 	return &cmd
 }
 
-// projectDecision completes a command that decides to which project a checkout belongs.
+// projectDecision completes a command that sets the project of a checkout.
 func projectDecision(p *Process, cmd cobra.Command, decide func(c *cairn.Cairn, ctx context.Context, path, id string) (project.Decision, error)) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
-	return f.json(answering(&f, cmd, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (project.Decision, error) {
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
+	return f.json(resultCommand(&f, cmd, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (project.Decision, error) {
 		id := ""
 		if len(args) > 1 {
 			id = args[1]
@@ -127,13 +126,13 @@ func projectDecision(p *Process, cmd cobra.Command, decide func(c *cairn.Cairn, 
 
 func projectCreateCommand(p *Process) *cobra.Command {
 	var a record.CreateProjectArgs
-	f := recordFlags{answers: answers{process: p}}
-	cmd := answering(&f, cobra.Command{
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a project without a repository, and print its id",
-		Long: `create makes a project for records that belong to no repository. Commands and cairn
-serve work on it with --project ID or CAIRN_PROJECT. Repositories need no create: they
-become projects by themselves.`,
+		Long: `create creates a project for records that belong to no repository. To work on it, use
+--project ID or CAIRN_PROJECT with commands and cairn serve. Repositories become projects
+automatically.`,
 		Example: `  cairn project create "Checkout design" --id checkout-design
   cairn records tree --project checkout-design`,
 		Args: exactArgs(1, "one name; put quotes around several words"),
@@ -144,14 +143,14 @@ become projects by themselves.`,
 		_, err := fmt.Fprintln(w, q.ID)
 		return err
 	})
-	cmd.Flags().StringVar(&a.ID, "id", "", "its id: lower-case letters, digits, dots, dashes (default: a generated one)")
-	cmd.Flags().StringVar(&a.Description, "description", "", "what it is about, at most 2,000 characters")
+	cmd.Flags().StringVar(&a.ID, "id", "", "the project's id: lower-case letters, digits, dots, dashes (default: a generated one)")
+	cmd.Flags().StringVar(&a.Description, "description", "", "a description of at most 2,000 characters")
 	return f.json(cmd)
 }
 
 func projectShowCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
-	return f.reading(answering(&f, cobra.Command{
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
+	return f.readFlags(resultCommand(&f, cobra.Command{
 		Use:     "show [ID]",
 		Short:   "Show a project and its tick, the count of its records' writes",
 		Long:    `show prints a project's id, name and description, and its tick.`,
@@ -176,12 +175,12 @@ func printProject(w io.Writer, q record.Project) error {
 }
 
 func projectOverviewCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
-	return f.reading(answering(&f, cobra.Command{
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
+	return f.readFlags(resultCommand(&f, cobra.Command{
 		Use:   "overview [ID]",
 		Short: "Show the state of a project's records and who works on them",
-		Long: `overview prints the records at the top of the tree, those that are OPEN and LATER (at
-most 50 each), the sessions that are not closed, and what happened last.`,
+		Long: `overview prints the records at the top of the tree, the OPEN and LATER records (at most
+50 each), the open sessions, and the latest activity.`,
 		Example: "  cairn project overview\n  cairn project overview checkout-design --at tick:17",
 		Args:    atMostOne("project's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (record.Overview, error) {

@@ -46,8 +46,8 @@ rows are deleted then, and the next purge or sweep clears the bytes.`,
   cairn purge --project shop --type web_fetch --older-than 30 --confirm
   cairn purge --message 12 --message 15 --confirm`,
 		Args: noArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (err error) {
-			if err := given(cmd, "session", "project", "file", "type", "before", "search"); err != nil {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (err error) {
+			if err := refuseBlank(cmd, "session", "project", "file", "type", "before", "search"); err != nil {
 				return err
 			}
 			if letters.All || len(letters.IDs) > 0 {
@@ -58,10 +58,10 @@ rows are deleted then, and the next purge or sweep clears the bytes.`,
 				return err
 			}
 			if f := cmd.Flags(); f.Changed("older-than") && a.OlderThan < 1 {
-				return fault.New(fault.Invalid, "usage", "--older-than takes a number of days from 1 on")
+				return fault.New(fault.Invalid, "usage", "--older-than must be 1 or more days")
 			}
 			a.Progress = p.progress("observations")
-			defer p.patience()()
+			defer p.reportSlow()()
 			done, err := c.Purge(cmd.Context(), a)
 			if err != nil && done.Rows == 0 && !fault.HasCode(err, store.CodeHeld) {
 				return err
@@ -71,42 +71,42 @@ rows are deleted then, and the next purge or sweep clears the bytes.`,
 			} else {
 				p.printPurged(done, a.Confirm)
 			}
-			return p.partly("purge", err)
+			return p.reportPartial("purge", err)
 		}),
 	}
 	f := cmd.Flags()
 	f.Int64SliceVar(&a.IDs, "id", nil, "the observation with the id `N` (may be repeated)")
-	f.Lookup("id").DefValue = "" // which would be printed as []
-	f.StringVar(&a.Session, "session", "", "those of the session `ID`")
-	f.StringVar(&a.Project, "project", "", "those of the project `ID` (or alias)")
-	f.StringVar(&a.File, "file", "", "those about the file `PATH`")
-	f.StringVar(&a.Type, "type", "", "those of the type `NAME`, such as command_error or user_prompt")
-	f.StringVar(&before, "before", "", "those from before the day `DATE` (YYYY-MM-DD, local midnight) or Unix second")
-	f.IntVar(&a.OlderThan, "older-than", 0, "those older than so many `DAYS`")
-	f.StringVar(&a.Search, "search", "", "those that `QUERY` finds, in the language of cairn search")
+	f.Lookup("id").DefValue = "" // else the help would print []
+	f.StringVar(&a.Session, "session", "", "observations of the session `ID`")
+	f.StringVar(&a.Project, "project", "", "observations of the project `ID` (or alias)")
+	f.StringVar(&a.File, "file", "", "observations about the file `PATH`")
+	f.StringVar(&a.Type, "type", "", "observations of the type `NAME`, such as command_error or user_prompt")
+	f.StringVar(&before, "before", "", "observations from before the day `DATE` (YYYY-MM-DD, local midnight) or Unix second")
+	f.IntVar(&a.OlderThan, "older-than", 0, "observations older than this number of `DAYS`")
+	f.StringVar(&a.Search, "search", "", "observations that match `QUERY`, in the language of cairn search")
 	f.Int64SliceVar(&letters.IDs, "message", nil, "the message with the number `ID` (may be repeated)")
 	f.Lookup("message").DefValue = ""
 	f.BoolVar(&letters.All, "mail", false, "all messages of --project")
-	f.BoolVar(&a.Confirm, "confirm", false, "purge them; else only count")
+	f.BoolVar(&a.Confirm, "confirm", false, "purge; without it only count")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-// purgeMail is purge for messages.
+// purgeMail purges messages.
 func (p *Process) purgeMail(cmd *cobra.Command, c *cairn.Cairn, a mail.PurgeArgs, asJSON bool) error {
 	for _, name := range []string{"id", "session", "file", "type", "before", "older-than", "search"} {
 		if cmd.Flags().Changed(name) {
-			return fault.Newf(fault.Invalid, "usage", "--%s is about observations; mail is purged by --message, or by --mail with --project", name)
+			return fault.Newf(fault.Invalid, "usage", "--%s selects observations; to purge mail, use --message, or --mail with --project", name)
 		}
 	}
 	switch {
 	case a.All && len(a.IDs) > 0:
-		return fault.New(fault.Invalid, "usage", "--mail means all messages: leave --message out")
+		return fault.New(fault.Invalid, "usage", "--mail cannot be combined with --message: it means all messages")
 	case a.All && a.Project == "":
 		return fault.New(fault.Invalid, "usage", "--mail requires --project")
 	}
 	a.Progress = p.progress("messages")
-	defer p.patience()()
+	defer p.reportSlow()()
 	done, err := c.PurgeMail(cmd.Context(), a)
 	if err != nil && (!a.Confirm || done.Messages == 0) {
 		return err
@@ -116,58 +116,58 @@ func (p *Process) purgeMail(cmd *cobra.Command, c *cairn.Cairn, a mail.PurgeArgs
 	} else {
 		p.printPurgedMail(done, a.Confirm)
 	}
-	return p.partly("purge", err)
+	return p.reportPartial("purge", err)
 }
 
-func (p *Process) printPurgedMail(done cairn.PurgedMail, confirmed bool) {
+func (p *Process) printPurgedMail(done cairn.MailPurgeResult, confirmed bool) {
 	w := p.Out
 	if !confirmed {
 		fmt.Fprintf(w, "would purge %s\n", counted(done.Messages, "message"))
 		if done.Messages > 0 {
-			fmt.Fprintln(w, "nothing is changed yet: add --confirm to purge them for good")
+			fmt.Fprintln(w, "nothing was changed: add --confirm to purge them permanently")
 		}
 		return
 	}
 	fmt.Fprintf(w, "purged %s\n", counted(done.Messages, "message"))
 	if done.Already > 0 {
-		fmt.Fprintf(w, "%s had been purged before\n", counted(done.Already, "message"))
+		fmt.Fprintf(w, "%s were already purged\n", counted(done.Already, "message"))
 	}
 	if done.Attachments > 0 {
-		fmt.Fprintln(w, "also gone: "+counted(done.Attachments, "attachment"))
+		fmt.Fprintln(w, "also deleted: "+counted(done.Attachments, "attachment"))
 	}
 	if done.Backups > 0 {
-		fmt.Fprintln(w, "also gone: "+counted(done.Backups, "automatic backup"))
+		fmt.Fprintln(w, "also deleted: "+counted(done.Backups, "automatic backup"))
 	}
 	for _, b := range done.Behind {
 		fmt.Fprintf(w, "%s does not know of it yet: %s behind\n", b.Follower, counted(int(b.Changes), "change"))
 	}
 	for _, folder := range done.Archives {
-		fmt.Fprintf(w, "the files are gone from %s; its Git history keeps them, and the subjects in it, until it is rewritten:\n", folder)
-		fmt.Fprintf(w, "  delete that folder and run `cairn reconcile --rebuild`, which begins a new history;\n")
-		fmt.Fprintf(w, "  clones of it, exports, and backups made earlier that lie elsewhere keep them as well\n")
+		fmt.Fprintf(w, "the files were deleted in %s; its Git history contains them, and their subjects, until you rewrite it:\n", folder)
+		fmt.Fprintf(w, "  delete that folder and run `cairn reconcile --rebuild`, which starts a new history;\n")
+		fmt.Fprintf(w, "  clones of it, exports, and earlier backups in other folders contain them too\n")
 	}
 	if done.Messages > 0 && len(done.Archives) == 0 {
-		fmt.Fprintln(w, "exports, and backups made earlier that lie elsewhere, keep them")
+		fmt.Fprintln(w, "exports, and earlier backups in other folders, still contain them")
 	}
 }
 
-// partly reports an error after which a part is done: exit code 1.
-func (p *Process) partly(what string, err error) error {
+// reportPartial prints an error after which a part of the work is done, and returns exit
+// code 1.
+func (p *Process) reportPartial(what string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if !fault.HasCode(err, store.CodeHeld) {
-		err = fmt.Errorf("only a part is done, repeat it: %w", err)
+		err = fmt.Errorf("only a part was done, run it again: %w", err)
 	}
 	report(p.Err, what, err)
 	return exitError(1)
 }
 
-// patience tells after a second that a command is still at work; what it
-// returns ends that.
-func (p *Process) patience() (stop func() bool) {
+// reportSlow prints a message after a second, unless stop is called before.
+func (p *Process) reportSlow() (stop func() bool) {
 	return time.AfterFunc(time.Second, func() {
-		fmt.Fprintln(p.Err, "cairn: still at it; a large store takes a while")
+		fmt.Fprintln(p.Err, "cairn: still working; a large store takes a while")
 	}).Stop
 }
 
@@ -183,7 +183,7 @@ func (p *Process) printPurged(done observation.PurgeResult, confirmed bool) {
 	}
 	if !confirmed {
 		if done.Rows > 0 {
-			fmt.Fprintln(w, "nothing is changed yet: add --confirm to purge them for good")
+			fmt.Fprintln(w, "nothing was changed: add --confirm to purge them permanently")
 		}
 		return
 	}
@@ -193,11 +193,11 @@ func (p *Process) printPurged(done observation.PurgeResult, confirmed bool) {
 	}{
 		{done.Prompts, fmt.Sprintf("%d prompts and answers", done.Prompts)},
 		{done.Sessions, counted(done.Sessions, "empty session")},
-		{done.Ledger, fmt.Sprintf("%d entries of what sessions were told", done.Ledger)},
+		{done.Ledger, fmt.Sprintf("%d entries about contexts given to sessions", done.Ledger)},
 		{done.Backups, counted(done.Backups, "automatic backup")},
 	} {
 		if gone.n > 0 {
-			fmt.Fprintln(w, "also gone: "+gone.what)
+			fmt.Fprintln(w, "also deleted: "+gone.what)
 		}
 	}
 	for _, b := range done.Behind {

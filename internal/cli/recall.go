@@ -20,24 +20,24 @@ func recallCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recall QUESTION",
 		Short: "Ask in plain words what was done, decided and said before",
-		Long: `recall finds past sessions for a question in plain words, best first, together with the
-records, messages and entries of memories that fit. Not all words must match: rare words
-count most, words such as "how" and "was" do not count, and an unknown word is replaced
-by the nearest known one. A time in the question ("yesterday", "last week", "in
-January") finds sessions of that time first.
+		Long: `recall answers a question in plain words. It prints the best matching past sessions, with
+matching records, messages and memory entries. Not all words must match. Rare words count
+most, words such as "how" and "was" do not count, and an unknown word is replaced by the
+nearest known one. A time in the question ("yesterday", "last week", "in January") puts
+sessions of that time first.
 
---words gives words that you expect there: names, files, identifiers, error texts. It
-helps more than anything else. A question with OR, NOT, "a phrase", prefix* or
-NEAR(a b, 5) is an exact query, as for cairn search.
+--words adds words that you expect in the result: names, files, identifiers, error texts.
+It improves the result more than anything else. A question with OR, NOT, "a phrase",
+prefix* or NEAR(a b, 5) is an exact query, as in cairn search.
 
-The session that asks is left out if another one matches. All projects are searched
-unless --project names one. The answer has at most 160 tokens for each session of
---limit, which makes 800, and 800 for each with --full.`,
+recall searches all projects unless you use --project. It skips the session that asks, if
+another one matches. The output has at most 160 tokens per session of --limit, 800 by
+default; with --full it has 800 tokens per session.`,
 		Example: `  cairn recall 'why did the refund test fail last week'
   cairn recall 'how did we speed up the import' --words 'batch insert prepared statement'
   cairn recall --json 'who asked for UTC'`,
 		Args: exactArgs(1, "one question; put quotes around several words"),
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			if a.Query = args[0]; full {
 				a.Detail = recall.DetailFull
 			}
@@ -45,7 +45,7 @@ unless --project names one. The answer has at most 160 tokens for each session o
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&a.Words, "words", "", "words that the answer is expected to hold")
+	f.StringVar(&a.Words, "words", "", "words that the result should contain")
 	f.StringVar(&a.Project, "project", "", "only this project (id or alias)")
 	f.IntVar(&a.Limit, "limit", 5, "maximum number of sessions (1–100)")
 	f.BoolVar(&full, "full", false, "up to 800 tokens for each session")
@@ -53,12 +53,12 @@ unless --project names one. The answer has at most 160 tokens for each session o
 	return cmd
 }
 
-// recall prints the answer of cairn recall and cairn search --all.
+// recall prints the result of cairn recall and cairn search --all.
 func (p *Process) recall(cmd *cobra.Command, c *cairn.Cairn, a recall.Args) error {
 	a.Progress = p.afterASecond()
 	c.IndexTurns(cmd.Context())
 	var err error
-	if a.Asker, err = c.AskingSession(cmd.Context()); err != nil {
+	if a.Asker, err = c.CallerSession(cmd.Context()); err != nil {
 		return err
 	}
 	found, err := c.Recall(cmd.Context(), a)
@@ -77,8 +77,8 @@ func (p *Process) recall(cmd *cobra.Command, c *cairn.Cairn, a recall.Args) erro
 	return err
 }
 
-// marks are what standard output shows before and after a word that matched: bold in a
-// terminal that shows colour (no-color.org), else nothing.
+// marks returns the texts before and after a matching word: bold in a terminal with
+// colours (no-color.org), else "".
 func (p *Process) marks() (on, off string) {
 	if !p.printsToTerminal() || p.Getenv("NO_COLOR") != "" || p.Getenv("TERM") == "dumb" {
 		return "", ""
@@ -96,12 +96,13 @@ func (p *Process) printsToTerminal() bool {
 	return ok && isTerminal(f)
 }
 
-// sayCorrected says which words of a query were replaced, and the hint of an empty result.
-func (f *answers) sayCorrected(corrected map[string]string, hint string) {
+// noteCorrected adds notes about replaced words of a query, and the hint of an empty
+// result.
+func (f *resultPrinter) noteCorrected(corrected map[string]string, hint string) {
 	for _, word := range slices.Sorted(maps.Keys(corrected)) {
-		f.say("%q was searched for as %q", word, corrected[word])
+		f.note("%q was searched for as %q", word, corrected[word])
 	}
 	if hint != "" {
-		f.say("%s", hint)
+		f.note("%s", hint)
 	}
 }

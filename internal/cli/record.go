@@ -47,7 +47,8 @@ cairn. CAIRN_DISABLE=1 turns both off.`,
 	return cmd
 }
 
-// exitWith ends the process with an exit code, after what there was to say has been said.
+// exitWith returns the error that makes the process exit with code. Everything is
+// already printed.
 func exitWith(code int) error {
 	if code == 0 {
 		return nil

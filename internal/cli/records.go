@@ -15,18 +15,17 @@ func recordsCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "records",
 		Short: "Keep and read design reasoning: questions, conclusions, notes",
-		Long: `records is for reasoning that outlives a chat: a tree of questions, conclusions and
-notes for each project, every one OPEN, LATER, RESOLVED or DISCARDED. Agents work
-with the same records through the MCP tools of cairn serve.
+		Long: `records keeps reasoning that outlives a chat. Each project has a tree of questions,
+conclusions and notes; each record is OPEN, LATER, RESOLVED or DISCARDED. Agents use the
+same records through the MCP tools of cairn serve.
 
-Reading needs nothing. Whoever changes a record or adds below it first activates
-it in a session, so that nobody overwrites what he has not seen. The session is
-the one of the agent that runs the command, else a new one; its name is printed,
-and --session goes on in it.
+Before you change a record or add one below it, activate it in a session. This prevents
+you from overwriting a version that you have not seen. The session is that of the agent
+that runs the command, else a new one. Its name is printed, and --session continues it.
 
-A body may cite code as path#L10-L20. What those lines say is remembered, and the
-record is marked as drifted once the working tree no longer says it. Each write
-is a tick of the project's clock: --at tick:N shows the project as it was then.`,
+A body can cite code as path#L10-L20. cairn remembers the content of these lines and
+marks the record as drifted when the working tree no longer contains it. Each write
+increases the project's tick: --at tick:N shows the project at that time.`,
 		Example: `  cairn records tree
   cairn records create --type question --title "Where do refunds expire?"
   cairn records activate R001
@@ -44,13 +43,13 @@ is a tick of the project's clock: --at tick:N shows the project as it was then.`
 }
 
 func recordsTreeCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var kept []string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "tree [ID]",
-		Short: "Print the records of a project as a tree, or one with all below it",
-		Long: `tree draws each record with its id, state, type and title, children below their
-parent. (drifted) marks one that cites code which the working tree no longer has.`,
+		Short: "Print the records of a project, or of one branch, as a tree",
+		Long: `tree prints each record with id, state, type and title, children below their parent.
+(drifted) marks a record that cites code which the working tree no longer contains.`,
 		Example: "  cairn records tree\n  cairn records tree R001 --state OPEN,LATER",
 		Args:    atMostOne("record's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) ([]record.Ref, error) {
@@ -61,11 +60,11 @@ parent. (drifted) marks one that cites code which the working tree no longer has
 		refs, err := treeOf(cmd.Context(), c.Records(), &f, args)
 		return withStates(refs, states), err
 	}, drawTree)
-	stateFlag(cmd, &kept, "only records in these states, and those above them")
-	return f.reading(cmd)
+	stateFlag(cmd, &kept, "only records in these states, and their parents")
+	return f.readFlags(cmd)
 }
 
-// treeOf lists a project's records, or one with all below it, parents first.
+// treeOf lists a project's records, or a record and everything below it, parents first.
 func treeOf(ctx context.Context, r cairn.Records, f *recordFlags, args []string) ([]record.Ref, error) {
 	if len(args) == 0 {
 		return r.List(ctx, record.ListArgs{Caller: f.caller(), At: f.at})
@@ -79,43 +78,44 @@ func treeOf(ctx context.Context, r cairn.Records, f *recordFlags, args []string)
 }
 
 func recordsListCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var a record.ListArgs
 	var kept []string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "list",
 		Short: "List records, parents first",
-		Long: `list prints a line per record: its id, state, type and title. All of the project are
-listed; --roots or --parent choose one level of the tree, and --depth more of them.`,
+		Long: `list prints a line per record: id, state, type and title. Without --roots and --parent it
+lists all records of the project. These flags choose one level of the tree, and --depth
+adds more levels.`,
 		Example: "  cairn records list --state OPEN\n  cairn records list --parent R001 --depth 2 --type question",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (list []record.Ref, err error) {
 		if a.Roots && a.ParentID != "" {
-			return nil, fault.New(fault.Invalid, "usage", "takes --parent or --roots, not both")
+			return nil, fault.New(fault.Invalid, "usage", "--parent cannot be combined with --roots")
 		}
 		if a.States, err = statesOf(kept); err != nil {
 			return nil, err
 		}
 		a.Caller, a.At = f.caller(), f.at
-		return listed(c.Records().List(cmd.Context(), a))
+		return listOf(c.Records().List(cmd.Context(), a))
 	}, printRefs)
 	stateFlag(cmd, &kept, "only records in these states")
 	cmd.Flags().StringSliceVar(&a.Types, "type", nil, "only records of these types")
-	cmd.Flags().StringVar(&a.ParentID, "parent", "", "only what is below this record")
+	cmd.Flags().StringVar(&a.ParentID, "parent", "", "only records below this one")
 	cmd.Flags().BoolVar(&a.Roots, "roots", false, "only roots")
-	cmd.Flags().IntVar(&a.Depth, "depth", 1, "how many levels, with --parent or --roots")
-	return f.reading(cmd)
+	cmd.Flags().IntVar(&a.Depth, "depth", 1, "number of levels, with --parent or --roots")
+	return f.readFlags(cmd)
 }
 
 func recordsShowCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
-	return f.reading(answering(&f, cobra.Command{
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
+	return f.readFlags(resultCommand(&f, cobra.Command{
 		Use:   "show ID",
 		Short: "Print a whole record",
-		Long: `show prints a record with its body, without loading it into a session. Of each piece
-of code that the body cites it tells how it stands in the working tree: as it was,
-moved (now at L4-L5), drifted (no longer there), or not compared, where there is no
-working tree or the file cannot be read.`,
+		Long: `show prints a record with its body, without loading it into a session. For each code
+citation in the body it prints the state in the working tree: as it was, moved (now at
+L4-L5), drifted (no longer there), or not compared, if there is no working tree or the
+file cannot be read.`,
 		Example: "  cairn records show R001\n  cairn records show R001 --at tick:17",
 		Args:    exactArgs(1, "one record's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (record.Record, error) {
@@ -124,16 +124,16 @@ working tree or the file cannot be read.`,
 }
 
 func recordsSearchCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var a record.SearchArgs
 	var kept []string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find records by their words",
-		Long: `search finds records by their words: first records that hold all of them, then records
-that hold some. An unknown word is replaced by the nearest known one. Exact: AND, OR, NOT,
-"a phrase", prefix* and parentheses. Titles weigh more than summaries, and those
-more than bodies. The number is the score, 1.000 for the best.`,
+		Long: `search finds records by their words: first records with all words, then records with
+some. An unknown word is replaced by the nearest known one. A query with AND, OR, NOT,
+"a phrase", prefix* or parentheses is exact. Titles weigh more than summaries, and
+summaries more than bodies. The number is the score, 1.000 for the best.`,
 		Example: `  cairn records search 'refund expiry'
   cairn records search '"after 30 days" OR ledger' --state OPEN`,
 		Args: exactArgs(1, "one query; put quotes around several words"),
@@ -144,48 +144,49 @@ more than bodies. The number is the score, 1.000 for the best.`,
 		a.Caller, a.Query, a.At = f.caller(), args[0], f.at
 		found, err = c.Records().Search(cmd.Context(), a)
 		found.Results = notNil(found.Results)
-		f.sayCorrected(found.Corrected, found.Hint)
-		f.say("%d of %d results for %q", len(found.Results), found.Total, a.Query)
+		f.noteCorrected(found.Corrected, found.Hint)
+		f.note("%d of %d results for %q", len(found.Results), found.Total, a.Query)
 		return found, err
 	}, printHitsOfRecords)
 	stateFlag(cmd, &kept, "only records in these states")
 	cmd.Flags().StringSliceVar(&a.Types, "type", nil, "only records of these types")
-	cmd.Flags().StringVar(&a.ParentID, "parent", "", "only this record and all below it")
-	cmd.Flags().IntVar(&a.Limit, "limit", 20, "most results, 1 to 500")
-	return f.reading(cmd)
+	cmd.Flags().StringVar(&a.ParentID, "parent", "", "only this record and everything below it")
+	cmd.Flags().IntVar(&a.Limit, "limit", 20, "maximum number of results (1–500)")
+	return f.readFlags(cmd)
 }
 
 func recordsHistoryCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var a record.HistoryArgs
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "history ID",
 		Short: "Show the versions of a record, newest first",
-		Long: `history prints each stored version of a record: its number, tick, time and session,
-what was done, and how the body changed.`,
+		Long: `history prints each version of a record: number, tick, time, session, kind of change, and
+the changes of the body.`,
 		Example: "  cairn records history R001 --limit 3",
 		Args:    exactArgs(1, "one record's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) ([]record.HistoryItem, error) {
 		a.Caller, a.ID, a.At = f.caller(), args[0], f.at
-		return listed(c.Records().History(cmd.Context(), a))
+		return listOf(c.Records().History(cmd.Context(), a))
 	}, printHistory)
 	cmd.Flags().StringVar(&a.Since, "since", "", "only from this RFC 3339 time on")
 	cmd.Flags().IntVar(&a.Limit, "limit", 50, "most entries, 1 to 500")
-	return f.reading(cmd)
+	return f.readFlags(cmd)
 }
 
 func recordsDiffCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var a record.DiffArgs
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "diff ID --from VERSION",
 		Short: "Compare two versions of a record",
-		Long: `diff compares versions, each given as v3, tick:17, an RFC 3339 time, or last_save for
-what the session saved last; --to left out means now.`,
+		Long: `diff compares two versions of a record. A version is v3, tick:17, an RFC 3339 time, or
+last_save, the version that the session saved last. The default of --to is the current
+version.`,
 		Example: "  cairn records diff R001 --from v1\n  cairn records diff R001 --from last_save --session S-…",
 		Args:    exactArgs(1, "one record's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (record.VersionDiff, error) {
-		if err := wanted(cmd, "from"); err != nil {
+		if err := requireFlags(cmd, "from"); err != nil {
 			return record.VersionDiff{}, err
 		}
 		a.Caller, a.ID = f.caller(), args[0]
@@ -193,27 +194,27 @@ what the session saved last; --to left out means now.`,
 	}, printDiff)
 	cmd.Flags().StringVar(&a.From, "from", "", "the older version")
 	cmd.Flags().StringVar(&a.To, "to", "", "the newer version (default now)")
-	return f.recording(cmd)
+	return f.writeFlags(cmd)
 }
 
 func recordsActivityCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var a record.ActivityArgs
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "activity",
 		Short: "Show what happened in the project, newest first",
-		Long: `activity prints who did what when: records that were created, updated or moved to
-another state, sessions that started, saved, branched or closed, what they activated,
-and conflicts.`,
+		Long: `activity prints what happened in a project: records that were created, updated or moved
+to another state; sessions that started, saved, branched or closed, and the records that
+they activated; and conflicts.`,
 		Example: "  cairn records activity --record R001\n  cairn records activity --type conflict_detected,conflict_resolved",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]record.Activity, error) {
 		a.Caller, a.At = f.caller(), f.at
-		return listed(c.Records().RecentActivity(cmd.Context(), a))
+		return listOf(c.Records().RecentActivity(cmd.Context(), a))
 	}, printActivity)
 	cmd.Flags().StringVar(&a.Since, "since", "", "only from this RFC 3339 time on")
 	cmd.Flags().IntVar(&a.Limit, "limit", 50, "most entries, 1 to 500")
-	cmd.Flags().StringSliceVar(&a.Types, "type", nil, "only these, such as record_created or state_transition")
-	cmd.Flags().StringVar(&a.RecordID, "record", "", "only of this record")
-	return f.reading(cmd)
+	cmd.Flags().StringSliceVar(&a.Types, "type", nil, "only activity of these types, such as record_created or state_transition")
+	cmd.Flags().StringVar(&a.RecordID, "record", "", "only activity of this record")
+	return f.readFlags(cmd)
 }

@@ -10,8 +10,8 @@ import (
 	"cairn/internal/record"
 )
 
-// withStates keeps the refs in certain states and those above them; none keeps
-// all. refs are parents first.
+// withStates returns the refs in one of the states, and the refs above them. Without
+// states it returns all refs. refs are sorted parents first.
 func withStates(refs []record.Ref, states []record.State) []record.Ref {
 	if len(states) == 0 {
 		return notNil(refs)
@@ -30,8 +30,8 @@ func withStates(refs []record.Ref, states []record.State) []record.Ref {
 	return kept
 }
 
-// drawTree draws refs, parents first, as a tree. What has no parent among them is
-// a root.
+// drawTree prints refs, sorted parents first, as a tree. A ref without a parent among
+// them is a root.
 func drawTree(w io.Writer, refs []record.Ref) error {
 	below := map[string][]record.Ref{}
 	known := map[string]bool{}
@@ -63,7 +63,7 @@ func drawTree(w io.Writer, refs []record.Ref) error {
 	return err
 }
 
-// refLine is a record on one line.
+// refLine formats a record as one line.
 func refLine(r record.Ref) string {
 	line := fmt.Sprintf("%s %-9s %s: %s", r.ID, r.State, printable(r.Type), printable(r.Title))
 	if r.Drifted {
@@ -93,11 +93,11 @@ func printHitsOfRecords(w io.Writer, found record.SearchResult) error {
 	return nil
 }
 
-// oneLine is a text on one line, safe for a terminal.
+// oneLine returns a text as one line, safe for a terminal.
 func oneLine(s string) string { return printable(strings.Join(strings.Fields(s), " ")) }
 
-// block is a text of several lines, safe for a terminal, that ends in a newline
-// if it is not empty.
+// block returns a text of several lines, safe for a terminal. It ends with a newline
+// unless it is empty.
 func block(s string) string {
 	var out strings.Builder
 	for line := range strings.Lines(s) {
@@ -182,7 +182,7 @@ func printBundle(w io.Writer, a record.Activated) error {
 	return err
 }
 
-// printUpdated prints the new version's number, or on a conflict both versions.
+// printUpdated prints the number of the new version, or both versions after a conflict.
 func printUpdated(w io.Writer, u record.Updated) error {
 	if u.Conflict == nil {
 		_, err := fmt.Fprintf(w, "%s v%d\n", u.Record.ID, u.Record.Version)
@@ -192,7 +192,7 @@ func printUpdated(w io.Writer, u record.Updated) error {
 	if err := printRecord(w, u.Conflict.OtherVersion); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nyours, made from version %d\n", u.Conflict.BaseVersion)
+	fmt.Fprintf(w, "\nyours, based on version %d\n", u.Conflict.BaseVersion)
 	if err := printRecord(w, u.Conflict.YourVersion); err != nil {
 		return err
 	}

@@ -15,15 +15,15 @@ import (
 )
 
 func recordsActivateCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var override bool
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "activate ID",
 		Short: "Load a record into the session, with its parent and children",
-		Long: `activate prints a record, its parent and its OPEN children whole, the rest below it by
-title, and notes which version the session has loaded. Only then may the session
-change the record or add below it. If another session has it active too, that is
-told and goes on all the same; --override says that it is known.`,
+		Long: `activate prints a record, its parent and its OPEN children in full, and the titles of
+everything else below it. It remembers which version the session has loaded. Only then
+can the session change the record or add records below it. If the record is active in
+another session too, the command warns and continues. --override suppresses the warning.`,
 		Example: "  cairn records activate R001\n  cairn records activate R002 --session S-…",
 		Args:    exactArgs(1, "one record's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (a record.Activated, err error) {
@@ -33,15 +33,15 @@ told and goes on all the same; --override says that it is known.`,
 		}
 		a, err = c.Records().Activate(cmd.Context(), record.ActivateArgs{Caller: caller, ID: args[0], Override: override})
 		for _, w := range a.Context.Warnings {
-			f.say("%s: %s", w.Type, warning(w))
+			f.note("%s: %s", w.Type, warning(w))
 		}
 		return a, err
 	}, printBundle)
-	cmd.Flags().BoolVar(&override, "override", false, "do not warn that another session has it active")
-	return f.recording(cmd)
+	cmd.Flags().BoolVar(&override, "override", false, "do not warn if another session has the record active")
+	return f.writeFlags(cmd)
 }
 
-// warning is a bundle's warning in the words of commands.
+// warning returns the text of a bundle's warning, with a hint about commands.
 func warning(w record.Warning) string {
 	if w.Type != "stale" {
 		return w.Message
@@ -50,15 +50,15 @@ func warning(w record.Warning) string {
 	return what + "; `cairn session sync` shows them"
 }
 
-// texts are the flags with a record's content.
+// texts are the flags for the content of a record.
 type texts struct {
 	title, summary, body, bodyFile, metadata string
 	related                                  []string
 }
 
 func (t *texts) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.title, "title", "", "one line of 1 to 200 characters")
-	cmd.Flags().StringVar(&t.summary, "summary", "", "1-2 sentences, at most 1,000 characters")
+	cmd.Flags().StringVar(&t.title, "title", "", "the title, one line of 1 to 200 characters")
+	cmd.Flags().StringVar(&t.summary, "summary", "", "a summary in 1-2 sentences, at most 1,000 characters")
 	cmd.Flags().StringVar(&t.body, "body", "", "the text, at most 1 MiB")
 	cmd.Flags().StringVar(&t.bodyFile, "body-file", "", "the file with the text, - for standard input")
 	cmd.Flags().StringSliceVar(&t.related, "related", nil, "ids of related records")
@@ -66,10 +66,11 @@ func (t *texts) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("body", "body-file")
 }
 
-// maxBodyRead is more than a body may have, so that too much is noticed.
+// maxBodyRead is more than the limit of a body, so that the size check sees a body that
+// is too long.
 const maxBodyRead = 2 << 20
 
-// readBody is the body that the flags give, nil if they give none.
+// readBody returns the body that the flags give, nil if they give none.
 func (t *texts) readBody(cmd *cobra.Command, p *Process) (*string, error) {
 	switch {
 	case cmd.Flags().Changed("body"):
@@ -93,7 +94,7 @@ func (t *texts) readBody(cmd *cobra.Command, p *Process) (*string, error) {
 	return new(string(data)), nil
 }
 
-// object is the metadata that the flags give, nil if they give none.
+// object returns the metadata that the flags give, nil if they give none.
 func (t *texts) object(cmd *cobra.Command) json.RawMessage {
 	if !cmd.Flags().Changed("metadata") {
 		return nil
@@ -102,20 +103,20 @@ func (t *texts) object(cmd *cobra.Command) json.RawMessage {
 }
 
 func recordsCreateCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var t texts
 	var parent, state string
 	var a record.CreateArgs
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "create --type TYPE --title TITLE",
 		Short: "Store a new record and print its id",
-		Long: `create stores a record and activates it. Below --parent only if that record is
-active in the session. The type is any word: question, conclusion, note…`,
+		Long: `create stores a record and activates it. A record below --parent requires that the
+parent is active in the session. The type is any word: question, conclusion, note …`,
 		Example: `  cairn records create --type question --title "Where do refunds expire?" --body-file notes.md
   git log -3 | cairn records create --type note --title "What moved" --body-file - --parent R001 --session S-…`,
 		Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (made record.Created, err error) {
-		if err := wanted(cmd, "type", "title"); err != nil {
+		if err := requireFlags(cmd, "type", "title"); err != nil {
 			return made, err
 		}
 		body, err := t.readBody(cmd, p)
@@ -138,23 +139,23 @@ active in the session. The type is any word: question, conclusion, note…`,
 		return err
 	})
 	t.flags(cmd)
-	cmd.Flags().StringVar(&a.Type, "type", "", "what it is, 1 to 64 characters")
-	cmd.Flags().StringVar(&parent, "parent", "", "the record it stands below")
-	cmd.Flags().StringVar(&state, "state", "", "OPEN (default), LATER, RESOLVED or DISCARDED")
-	return f.recording(cmd)
+	cmd.Flags().StringVar(&a.Type, "type", "", "the type, 1 to 64 characters")
+	cmd.Flags().StringVar(&parent, "parent", "", "the parent record")
+	cmd.Flags().StringVar(&state, "state", "", "the state: OPEN (default), LATER, RESOLVED or DISCARDED")
+	return f.writeFlags(cmd)
 }
 
 func recordsUpdateCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var t texts
 	var a record.UpdateArgs
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "update ID",
 		Short: "Change a record's content",
-		Long: `update changes what its flags give of a record that is active in the session, and
-leaves the rest. If another session stored a version that this one has not loaded,
-nothing is stored, both versions are shown and the exit code is 1; --force then
-stores this one, and the other stays in the history.`,
+		Long: `update changes the fields of a record that its flags name. The record must be active in
+the session. If another session has stored a version that this session has not loaded,
+update stores nothing, prints both versions and exits 1. --force then stores your
+version; the other one stays in the history.`,
 		Example: "  cairn records update R001 --body-file notes.md --session S-…",
 		Args:    exactArgs(1, "one record's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (u record.Updated, err error) {
@@ -174,40 +175,40 @@ stores this one, and the other stays in the history.`,
 		u, err = c.Records().Update(cmd.Context(), a)
 		if u.Conflict != nil {
 			f.no = true
-			f.say("%s: nothing was stored: version %d is another session's, and yours was made from version %d (--force stores yours over it)",
+			f.note("%s: nothing was stored: another session stored version %d, and yours is based on version %d (--force stores yours anyway)",
 				nameOf(cmd), u.Conflict.OtherVersion.Version, u.Conflict.BaseVersion)
 		}
 		return u, err
 	}, printUpdated)
 	t.flags(cmd)
-	cmd.Flags().BoolVar(&a.Force, "force", false, "store it over another session's version")
-	return f.recording(cmd)
+	cmd.Flags().BoolVar(&a.Force, "force", false, "store your version even if another session stored a newer one")
+	return f.writeFlags(cmd)
 }
 
 func recordsTransitionCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var a record.TransitionArgs
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "transition ID STATE",
 		Short: "Change a record's state",
-		Long: `transition moves a record that is active in the session to OPEN, LATER, RESOLVED or
-DISCARDED. LATER and DISCARDED want a --reason, RESOLVED wants --resolved-by with the
-record that answers this one. From LATER it goes to OPEN or DISCARDED, from RESOLVED
-and DISCARDED to OPEN.`,
+		Long: `transition changes the state of a record that is active in the session to OPEN, LATER,
+RESOLVED or DISCARDED. LATER and DISCARDED require --reason. RESOLVED requires
+--resolved-by, the record that answers this one. LATER can change to OPEN or DISCARDED;
+RESOLVED and DISCARDED can only change to OPEN.`,
 		Example: "  cairn records transition R001 RESOLVED --resolved-by R007 --session S-…",
 		Args:    exactArgs(2, "a record's id and a state"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (record.Transitioned, error) {
 		a.Caller, a.ID, a.ToState = f.caller(), args[0], stateOf(args[1])
 		moved, err := c.Records().Transition(cmd.Context(), a)
 		if w := moved.CascadeWarning; w != nil {
-			f.say("%s", w.Message)
+			f.note("%s", w.Message)
 		}
 		return moved, err
 	}, func(w io.Writer, v record.Transitioned) error {
 		_, err := fmt.Fprintf(w, "%s %s\n", v.Record.ID, v.Record.State)
 		return err
 	})
-	cmd.Flags().StringVar(&a.Reason, "reason", "", "why, 1 to 1,000 characters")
+	cmd.Flags().StringVar(&a.Reason, "reason", "", "the reason, 1 to 1,000 characters")
 	cmd.Flags().StringVar(&a.ResolvedBy, "resolved-by", "", "the record with the answer")
-	return f.recording(cmd)
+	return f.writeFlags(cmd)
 }

@@ -21,9 +21,9 @@ func replicationCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replication",
 		Short: "Show and control the replication with a hub",
-		Long: `replication is about the hub that cairn hub join has joined. Servers (cairn serve) send
-what is written and bring what other devices wrote; without one, cairn replication
-drain does it once.`,
+		Long: `replication shows and controls the exchange with the hub that you joined with cairn hub
+join. A running server (cairn serve) sends new data and fetches the data of other
+devices. Without a server, cairn replication drain does that once.`,
 		Example: "  cairn replication status\n  cairn replication drain\n  cairn replication retry pending-12",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -38,8 +38,8 @@ drain does it once.`,
 }
 
 func replicationStatusCommand(p *Process) *cobra.Command {
-	f := remembering(p)
-	return f.common(answering(&f, cobra.Command{
+	f := newMemoryFlags(p)
+	return f.common(resultCommand(&f, cobra.Command{
 		Use: "status", Short: "Show the replication status",
 		Long: `status asks the hub, and lists what waits for it and what it has refused for good.`,
 		Args: noArgs,
@@ -55,7 +55,7 @@ func printReplication(w io.Writer, s cairn.ReplicationStatus) error {
 	}
 	line := fmt.Sprintf("%s: %s, %d pending, %d refused", s.HubURL, s.State, s.Pending, s.Failed)
 	if s.OldestPending != 0 {
-		line += ", the oldest since " + when(s.OldestPending)
+		line += ", the oldest since " + formatMemoryTime(s.OldestPending)
 	}
 	if s.Why != "" {
 		line += "; " + printable(s.Why)
@@ -83,14 +83,14 @@ func printReplication(w io.Writer, s cairn.ReplicationStatus) error {
 }
 
 func replicationPauseCommand(p *Process, pause bool) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	use, short, said := "pause", "Pause replication, also after restarts, until resume", "paused"
 	if !pause {
 		use, short, said = "resume", "Resume replication", "resumed"
 	}
-	return f.common(answering(&f, cobra.Command{Use: use, Short: short, Args: noArgs},
+	return f.common(resultCommand(&f, cobra.Command{Use: use, Short: short, Args: noArgs},
 		func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (map[string]bool, error) {
-			return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, _ memory.Caller) (map[string]bool, memory.WriteInfo, error) {
+			return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, _ memory.Caller) (map[string]bool, memory.WriteInfo, error) {
 				return map[string]bool{"paused": pause}, memory.WriteInfo{}, b.SetPaused(ctx, pause)
 			})
 		}, func(w io.Writer, _ map[string]bool) error {
@@ -100,20 +100,20 @@ func replicationPauseCommand(p *Process, pause bool) *cobra.Command {
 }
 
 func replicationFailedCommand(p *Process, use, short string, do func(*memory.Service, context.Context, memory.Caller, []string) (int, error)) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var all bool
 	discards := strings.HasPrefix(use, "discard")
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use: use, Short: short,
 		Example: "  cairn replication status\n  cairn replication " + strings.Fields(use)[0] + " pending-12",
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (map[string]int, error) {
 		if discards && len(args) == 0 && !all {
-			return nil, fault.New(fault.Invalid, "usage", "takes what to give up, or --all").WithHint("`cairn replication status` lists it")
+			return nil, fault.New(fault.Invalid, "usage", "requires the localIds to discard, or --all").WithHint("`cairn replication status` lists it")
 		}
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (map[string]int, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (map[string]int, error) {
 			n, err := do(b, ctx, who, args)
 			if err == nil && n == 0 && len(args) > 0 {
-				err = fault.New(fault.NotFound, memory.CodeNotFound, "nothing of that was refused")
+				err = fault.New(fault.NotFound, memory.CodeNotFound, "none of these changes was refused")
 			}
 			return map[string]int{"changes": n}, err
 		})
@@ -122,17 +122,17 @@ func replicationFailedCommand(p *Process, use, short string, do func(*memory.Ser
 		return err
 	})
 	if discards {
-		cmd.Flags().BoolVar(&all, "all", false, "everything that was refused")
+		cmd.Flags().BoolVar(&all, "all", false, "all refused changes")
 	}
 	return f.common(cmd)
 }
 
 func replicationDrainCommand(p *Process) *cobra.Command {
-	f := remembering(p)
-	return f.common(answering(&f, cobra.Command{
+	f := newMemoryFlags(p)
+	return f.common(resultCommand(&f, cobra.Command{
 		Use: "drain", Short: "Send waiting changes and fetch new ones, once",
-		Long: `drain does at once what a server does all the time. The exit code is 1 if something
-still waits afterwards, because the hub refused it or asked to wait.`,
+		Long: `drain exchanges data with the hub once, as a server does continuously. The exit code is
+1 if changes still wait afterwards, because the hub refused them or asked to wait.`,
 		Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (cairn.ReplicationStatus, error) {
 		log := slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -146,21 +146,21 @@ still waits afterwards, because the hub refused it or asked to wait.`,
 }
 
 func hubJoinCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var a cairn.JoinArgs
 	var upload string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "join URL",
 		Short: "Share memories with your other devices through a hub",
-		Long: `join reads a token from standard input, which cairn hub token create made at the hub,
-keeps it in a file that only you can read, and from then on sends memories to the hub
-and brings those of your other devices. What is here already is sent, too, unless
---upload none says otherwise.`,
+		Long: `join connects this device to a hub. It reads a token of cairn hub token create from
+standard input and stores it in a file that only you can read. From then on cairn sends
+memories to the hub and fetches those of your other devices. Existing memories are sent
+too, unless you use --upload none.`,
 		Example: "  cairn hub join https://hub.example:8766 < token\n  cairn replication status",
 		Args:    exactArgs(1, "the hub's URL, such as https://hub.example:8766"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (hubJoined, error) {
 		if a.URL, a.Upload = args[0], upload == "all"; upload != "all" && upload != "none" {
-			return hubJoined{}, fault.New(fault.Invalid, "usage", "--upload takes all or none").WithHint(seeHelp(cmd))
+			return hubJoined{}, fault.New(fault.Invalid, "usage", "--upload must be all or none").WithHint(seeHelp(cmd))
 		}
 		var err error
 		if a.Token, err = p.tokenLine(); err != nil {
@@ -173,12 +173,12 @@ and brings those of your other devices. What is here already is sent, too, unles
 		return err
 	})
 	cmd.Flags().StringVar(&a.User, "user", "", "the local user (default: the device's own)")
-	cmd.Flags().StringVar(&upload, "upload", "all", "what is here already: all, or none of it")
-	cmd.Flags().BoolVar(&a.Insecure, "insecure-http", false, "let URL be plain HTTP to another machine; the token and all text cross the network in the clear")
+	cmd.Flags().StringVar(&upload, "upload", "all", "which existing memories to send: all or none")
+	cmd.Flags().BoolVar(&a.Insecure, "insecure-http", false, "allow a URL with plain HTTP to another machine; the token and all texts are sent unencrypted")
 	return f.json(cmd)
 }
 
-// hubJoined is the answer of hub join.
+// hubJoined is the result of hub join.
 type hubJoined struct {
 	memory.User
 	Hub replica.Whoami `json:"hub"`
@@ -194,19 +194,19 @@ func (p *Process) tokenLine() (string, error) {
 		return token, nil
 	}
 	if err == nil || err == io.EOF {
-		err = fault.New(fault.Invalid, "usage", "there is no token on standard input").WithHint("`cairn hub token create` at the hub prints one")
+		err = fault.New(fault.Invalid, "usage", "standard input contains no token").WithHint("`cairn hub token create` at the hub prints one")
 	}
 	return "", err
 }
 
 func hubLeaveCommand(p *Process) *cobra.Command {
-	f := remembering(p)
+	f := newMemoryFlags(p)
 	var force bool
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "leave",
 		Short: "Stop sharing; the local data stays",
-		Long: `leave ends the replication and deletes the token. It is refused while entries are
-inflight; --force commits them here instead, under new ids.`,
+		Long: `leave ends the replication and deletes the token. It fails while entries are inflight.
+--force commits these entries on this device instead, under new ids.`,
 		Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.User, error) {
 		return c.Replication().Leave(cmd.Context(), f.caller(), force)
@@ -214,6 +214,6 @@ inflight; --force commits them here instead, under new ids.`,
 		_, err := fmt.Fprintf(w, "left %s\n", u.HubURL)
 		return err
 	})
-	cmd.Flags().BoolVar(&force, "force", false, "commit here what the hub has not got")
+	cmd.Flags().BoolVar(&force, "force", false, "commit inflight entries on this device")
 	return f.json(cmd)
 }

@@ -14,17 +14,17 @@ import (
 )
 
 func reserveCommand(p *Process) *cobra.Command {
-	f := mailing(p)
+	f := newMailFlags(p)
 	var a mail.ReserveArgs
 	var ttl string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "reserve PATH…",
 		Short: "Reserve files, so that other agents do not edit them",
-		Long: `reserve gives an agent files for a while: paths or globs from the root of the
-repository, a folder with all that is below it. What nobody else holds is granted;
-what somebody does is shown with its holder, is not granted, and makes the exit code
-1. Shared reservations do not stand in each other's way. An advisory one is granted
-all the same and keeps nobody from editing.`,
+		Long: `reserve reserves files for an agent for a limited time. PATH is a path or glob, relative
+to the root of the repository; a folder includes everything below it. Files that another
+agent has reserved are not granted. They are printed with their holder, and the exit code
+is 1. Shared reservations do not conflict with each other. An advisory reservation is
+always granted and does not block edits.`,
 		Example: `  cairn reserve internal/ledger --as BlueLake --reason "splitting the package"
   cairn reserve 'docs/**/*.md' README.md --ttl 30m --shared --as BlueLake`,
 		Args: someArgs("paths or globs"),
@@ -36,28 +36,28 @@ all the same and keeps nobody from editing.`,
 			return g, err
 		}
 		a.ProjectKey, a.Paths = f.key(c), args
-		g, err = done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.GrantedReservations, error) {
+		g, err = writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.GrantedReservations, error) {
 			return o.FileReservationPaths(ctx, who, a)
 		})
 		f.no = len(g.Conflicts) > 0
 		for _, w := range g.Warnings {
-			f.say("%s", w)
+			f.note("%s", w)
 		}
 		return g, err
 	}, printGranted)
-	cmd.Flags().StringVar(&ttl, "ttl", "", "for how long: seconds, or a duration such as 90m (default 1h, at least 1m)")
-	cmd.Flags().BoolVar(&a.Shared, "shared", false, "others may hold the same files shared, too")
-	cmd.Flags().BoolVar(&a.Advisory, "advisory", false, "grant it whoever else holds the files, and keep nobody away")
-	cmd.Flags().StringVar(&a.Reason, "reason", "", "what for")
-	cmd.Flags().StringVar(&a.IdempotencyKey, "key", "", "repeating a command with the same key changes nothing")
-	return f.acting(cmd)
+	cmd.Flags().StringVar(&ttl, "ttl", "", "the lifetime: seconds, or a duration such as 90m (default 1h, at least 1m)")
+	cmd.Flags().BoolVar(&a.Shared, "shared", false, "allow other agents to reserve the same files as shared")
+	cmd.Flags().BoolVar(&a.Advisory, "advisory", false, "reserve the files even if another agent holds them, without blocking edits")
+	cmd.Flags().StringVar(&a.Reason, "reason", "", "the reason")
+	cmd.Flags().StringVar(&a.IdempotencyKey, "key", "", "idempotency key: a command with a key used before changes nothing")
+	return f.actFlags(cmd)
 }
 
-// someArgs wants at least one argument and says what they are.
+// someArgs requires at least one argument; what describes them in the error.
 func someArgs(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return fault.New(fault.Invalid, "usage", "takes "+what).WithHint(seeHelp(cmd))
+			return fault.New(fault.Invalid, "usage", "requires "+what).WithHint(seeHelp(cmd))
 		}
 		return nil
 	}
@@ -73,28 +73,28 @@ func exclusivity(exclusive bool) string {
 func printGranted(w io.Writer, g mail.GrantedReservations) error {
 	var lines [][]string
 	for _, r := range g.Granted {
-		lines = append(lines, row("granted\t%s\t#%d, %s, until %s", printable(r.PathPattern), r.ID, exclusivity(r.Exclusive), upTo(r.Expires)))
+		lines = append(lines, row("granted\t%s\t#%d, %s, until %s", printable(r.PathPattern), r.ID, exclusivity(r.Exclusive), formatTime(r.Expires)))
 	}
 	for _, k := range g.Conflicts {
 		for _, h := range k.Holders {
-			lines = append(lines, row("held\t%s\tby %s: %s, %s, until %s", printable(k.Path), printable(h.Agent), printable(h.PathPattern), exclusivity(h.Exclusive), upTo(h.Expires)))
+			lines = append(lines, row("held\t%s\tby %s: %s, %s, until %s", printable(k.Path), printable(h.Agent), printable(h.PathPattern), exclusivity(h.Exclusive), formatTime(h.Expires)))
 		}
 	}
 	return rows(w, lines)
 }
 
 func releaseCommand(p *Process) *cobra.Command {
-	f := mailing(p)
+	f := newMailFlags(p)
 	var ids []string
 	var force, quiet bool
 	var note string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "release [PATH…]",
 		Short: "Release reserved files",
-		Long: `release ends reservations of an agent: those of the paths and numbers that are
-given, or all. With --force it ends one of another agent that is stale (its holder is
-silent and nothing happens to the files) or has expired, and writes to the holder;
-HumanOverseer may end any.`,
+		Long: `release ends an agent's reservations: the given paths and numbers, or all. With --force
+it ends a stale or expired reservation of another agent, and writes to the holder. A
+reservation is stale if its holder is inactive and the files do not change. HumanOverseer
+can end any reservation.`,
 		Example: `  cairn release --as BlueLake
   cairn release internal/ledger --id 12 --as BlueLake
   cairn release --id 7 --force --as BlueLake --note "you were gone for hours"`,
@@ -110,18 +110,18 @@ HumanOverseer may end any.`,
 		if err != nil {
 			return nil, err
 		}
-		return done(cmd, c, func(ctx context.Context, o *mail.Service, caller mail.Caller) (any, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, caller mail.Caller) (any, error) {
 			if force {
 				return o.ForceReleaseFileReservation(ctx, caller, mail.ForceArgs{ProjectKey: f.key(c), AgentName: who, ID: numbers[0], Quiet: quiet, Note: note})
 			}
 			return o.ReleaseFileReservations(ctx, caller, mail.ReleaseArgs{ProjectKey: f.key(c), AgentName: who, Paths: args, IDs: numbers})
 		})
 	}, printReleased)
-	cmd.Flags().StringSliceVar(&ids, "id", nil, "those with these numbers")
-	cmd.Flags().BoolVar(&force, "force", false, "end another agent's")
-	cmd.Flags().BoolVar(&quiet, "quiet", false, "do not write to its holder, with --force")
-	cmd.Flags().StringVar(&note, "note", "", "a word to its holder, with --force")
-	return f.acting(cmd)
+	cmd.Flags().StringSliceVar(&ids, "id", nil, "the reservations with these numbers")
+	cmd.Flags().BoolVar(&force, "force", false, "end another agent's reservation")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "with --force: do not write to the holder")
+	cmd.Flags().StringVar(&note, "note", "", "with --force: a note to the holder")
+	return f.actFlags(cmd)
 }
 
 func numbersOf(ids []string) (all []int64, err error) {
@@ -141,28 +141,28 @@ func printReleased(w io.Writer, out any) (err error) {
 		_, err = fmt.Fprintf(w, "%s released\n", counted(r.Released, "reservation"))
 	case mail.ForceReleased:
 		if r.Already || r.Reservation == nil {
-			_, err = fmt.Fprintf(w, "it was released at %s\n", upTo(r.At))
+			_, err = fmt.Fprintf(w, "it was already released at %s\n", formatTime(r.At))
 			break
 		}
-		told := ""
+		notified := ""
 		if r.Reservation.Notified {
-			told = ", who got a message"
+			notified = ", and its holder was notified"
 		}
-		_, err = fmt.Fprintf(w, "#%d %s released, of %s%s\n", r.Reservation.ID, printable(r.Reservation.PathPattern), printable(r.Reservation.Agent), told)
+		_, err = fmt.Fprintf(w, "#%d %s of %s released%s\n", r.Reservation.ID, printable(r.Reservation.PathPattern), printable(r.Reservation.Agent), notified)
 	}
 	return err
 }
 
 func renewCommand(p *Process) *cobra.Command {
-	f := mailing(p)
+	f := newMailFlags(p)
 	var ids []string
 	var lasting string
 	var a mail.RenewArgs
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "renew [PATH…]",
 		Short: "Extend reservations",
-		Long: `renew lets reservations of an agent last longer: those of the paths and numbers that
-are given, or all. One that has expired is renewed if nobody else holds its files.`,
+		Long: `renew extends an agent's reservations: the given paths and numbers, or all. An expired
+reservation is renewed if no other agent holds its files.`,
 		Example: "  cairn renew --as BlueLake\n  cairn renew internal/ledger --for 2h --as BlueLake",
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (r mail.Renewed, err error) {
 		if a.IDs, err = numbersOf(ids); err != nil {
@@ -175,29 +175,29 @@ are given, or all. One that has expired is renewed if nobody else holds its file
 			return r, err
 		}
 		a.ProjectKey, a.Paths = f.key(c), args
-		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Renewed, error) {
+		return writeMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Renewed, error) {
 			return o.RenewFileReservations(ctx, who, a)
 		})
 	}, func(w io.Writer, r mail.Renewed) error {
 		var lines [][]string
 		for _, k := range r.Reservations {
-			lines = append(lines, row("#%d\t%s\tuntil %s", k.ID, printable(k.PathPattern), upTo(k.New)))
+			lines = append(lines, row("#%d\t%s\tuntil %s", k.ID, printable(k.PathPattern), formatTime(k.New)))
 		}
 		return rows(w, lines)
 	})
-	cmd.Flags().StringSliceVar(&ids, "id", nil, "those with these numbers")
-	cmd.Flags().StringVar(&lasting, "for", "", "how much longer: seconds, or a duration such as 90m (default 30m)")
-	cmd.Flags().StringVar(&a.Until, "until", "", "until a time, such as 2026-03-01T18:00:00Z, instead of --for")
+	cmd.Flags().StringSliceVar(&ids, "id", nil, "the reservations with these numbers")
+	cmd.Flags().StringVar(&lasting, "for", "", "the additional time: seconds, or a duration such as 90m (default 30m)")
+	cmd.Flags().StringVar(&a.Until, "until", "", "the new end, such as 2026-03-01T18:00:00Z, instead of --for")
 	cmd.MarkFlagsMutuallyExclusive("for", "until")
-	return f.acting(cmd)
+	return f.actFlags(cmd)
 }
 
 func reservationsCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reservations",
 		Short: "Show which files are reserved, and by whom",
-		Long: `reservations shows who holds which files. cairn reserve takes some, cairn release
-gives them back.`,
+		Long: `reservations shows which agent holds which files. To reserve files use cairn reserve, to
+release them cairn release.`,
 		Example: "  cairn reservations list\n  cairn reservations check internal/ledger/post.go\n  cairn reservations list --at \"2h ago\"",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -207,39 +207,39 @@ gives them back.`,
 }
 
 func reservationsListCommand(p *Process) *cobra.Command {
-	f := mailing(p)
+	f := newMailFlags(p)
 	var all bool
 	var at string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "list",
 		Short: "List the reservations of a project",
-		Long: `list prints a line per reservation: its number, holder, files, until when, and what
-for. A stale one, whose holder is silent and to whose files nothing happens, may be
-ended by others (cairn release --force). --at lists those that were active at a moment.`,
+		Long: `list prints a line per reservation: number, holder, files, end and reason. A reservation
+is stale if its holder is inactive and the files do not change; other agents can end it
+with cairn release --force. --at lists the reservations that were active at a past moment.`,
 		Example: "  cairn reservations list\n  cairn reservations list --all --json\n  cairn reservations list --at \"2026-11-20 14:00\"",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
 		if at != "" {
-			return pastOf(asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Past[[]mail.ListedReservation], error) {
+			return pastOf(readMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Past[[]mail.ListedReservation], error) {
 				return o.FileReservationsAt(ctx, who, f.key(c), all, at)
-			}))(&f.answers)
+			}))(&f.resultPrinter)
 		}
-		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.ListedReservation, error) {
+		return readMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.ListedReservation, error) {
 			return o.FileReservations(ctx, who, f.key(c), all)
 		})
 	}, nowOrThen(printReservations))
-	cmd.Flags().BoolVar(&all, "all", false, "also those that have ended")
+	cmd.Flags().BoolVar(&all, "all", false, "also ended reservations")
 	atFlag(cmd, &at)
-	return f.reading(cmd)
+	return f.readFlags(cmd)
 }
 
 func printReservations(w io.Writer, list []mail.ListedReservation) error {
 	var lines [][]string
 	for _, r := range list {
-		state := "until " + upTo(r.Expires)
+		state := "until " + formatTime(r.Expires)
 		switch {
 		case r.Released != 0:
-			state = "released " + upTo(r.Released)
+			state = "released " + formatTime(r.Released)
 			if r.Ended {
 				state += " (its session had ended)"
 			}
@@ -252,14 +252,14 @@ func printReservations(w io.Writer, list []mail.ListedReservation) error {
 }
 
 func reservationsCheckCommand(p *Process) *cobra.Command {
-	f := mailing(p)
+	f := newMailFlags(p)
 	var a mail.CheckArgs
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "check PATH…",
 		Short: "Check whether files are free, or who holds them",
-		Long: `check prints for each path whether it could be reserved now, or who stands in the
-way, since when and what for; if anybody does, the exit code is 1. With --as the
-agent's own reservations do not count.`,
+		Long: `check prints for each path whether it can be reserved now. If another agent holds it,
+check prints the holder, the time and the reason, and exits 1. With --as it ignores the
+agent's own reservations.`,
 		Example: "  cairn reservations check internal/ledger/post.go --as BlueLake",
 		Args:    someArgs("paths or globs"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Checked, error) {
@@ -267,14 +267,14 @@ agent's own reservations do not count.`,
 		if a.AgentName == "" {
 			a.AgentName = p.Getenv("CAIRN_AGENT")
 		}
-		found, err := asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Checked, error) {
+		found, err := readMail(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Checked, error) {
 			return o.CheckFileReservationConflicts(ctx, who, a)
 		})
 		f.no = len(found.Conflicts) > 0
 		return found, err
 	}, printChecked)
-	cmd.Flags().BoolVar(&a.Shared, "shared", false, "whether they could be reserved shared")
-	return f.acting(cmd)
+	cmd.Flags().BoolVar(&a.Shared, "shared", false, "check for a shared reservation")
+	return f.actFlags(cmd)
 }
 
 func printChecked(w io.Writer, found mail.Checked) error {
@@ -293,10 +293,10 @@ func printChecked(w io.Writer, found mail.Checked) error {
 			}
 			where := ""
 			if h.Branch != nil {
-				where = " on " + text(h.Branch)
+				where = " on " + optionalText(h.Branch)
 			}
 			lines = append(lines, row("held\t%s\tby %s%s: #%d %s, %s, %s to %s\t%s", printable(k.Path), printable(h.Agent), where, h.ID,
-				printable(h.PathPattern), strings.Join(words, ", "), upTo(h.Created), upTo(h.Expires), oneLine(h.Reason)))
+				printable(h.PathPattern), strings.Join(words, ", "), formatTime(h.Created), formatTime(h.Expires), oneLine(h.Reason)))
 		}
 	}
 	return rows(w, lines)

@@ -20,25 +20,26 @@ func searchCommand(p *Process) *cobra.Command {
 	var full, ids, all bool
 	cmd := &cobra.Command{
 		Use:   "search QUERY",
-		Short: "Find what happened",
-		Long: `search finds rows of everything that was recorded, in all projects unless --project
-names one. Rows that hold all words come first, stop words left out. If they are fewer
-than --limit, rows of turns that hold the most and the rarest of the words follow,
-marked "matched": "some"; an unknown word is replaced by the nearest known one. With OR,
-NOT, "a phrase", prefix*, NEAR(a b, 5) or parentheses the query is exact. Identifiers are
-found whole and by their parts. Rows with equal texts are one row with a count, except
+		Short: "Find recorded events by their words",
+		Long: `search finds recorded rows by their words, in all projects unless you use --project. Rows
+with all words come first; stop words are ignored. If they are fewer than --limit, rows
+follow whose turns contain the most and the rarest of the words, marked "matched":
+"some". An unknown word is replaced by the nearest known one. A query with OR, NOT,
+"a phrase", prefix*, NEAR(a b, 5) or parentheses is exact. Identifiers are found by the
+whole name and by its parts. Rows with the same text are shown once with a count, except
 with --ids.
 
-Best matches come first: in a terminal a line for each, with the words that matched in
-bold, else a JSON array. cairn show prints a row whole. For a question, use cairn recall.
+In a terminal each result is a line, best match first, with matching words in bold. Other
+outputs get a JSON array. cairn show prints a whole row. To ask a question, use cairn
+recall.
 
---all searches all parts of the store and prints sessions: it is cairn recall.`,
+--all searches all parts of the store and prints sessions, as cairn recall does.`,
 		Example: `  cairn search 'getUserById'
   cairn search '"connection refused" OR timeout' --type command_error
   cairn search stale --ids | xargs cairn pin
   cairn search --all 'refund expiry'`,
 		Args: exactArgs(1, "one query; put quotes around several words"),
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			if all {
 				q := recall.Args{Query: args[0], Project: a.Scope.Project}
 				if cmd.Flags().Changed("limit") {
@@ -52,10 +53,10 @@ bold, else a JSON array. cairn show prints a row whole. For a question, use cair
 			}
 			if !j.Exists() {
 				return fault.New(fault.NotFound, store.CodeMissing, "there is no store yet").
-					WithHint("fill one with `cairn import`")
+					WithHint("`cairn import` creates and fills one")
 			}
 			a.Query = args[0]
-			asker, err := c.AskingSession(cmd.Context())
+			asker, err := c.CallerSession(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -81,20 +82,20 @@ bold, else a JSON array. cairn show prints a row whole. For a question, use cair
 	f := cmd.Flags()
 	f.StringVar(&a.Scope.Project, "project", "", "only this project (id or alias)")
 	f.StringVar(&a.ObsType, "type", "", "only rows of this type, such as command_error or file_edit")
-	f.IntVar(&a.Limit, "limit", 20, "most results, 1 to 100")
-	f.IntVar(&a.Offset, "offset", 0, "results to skip")
-	f.StringVar(&a.OrderBy, "order-by", "relevance", "relevance, or blended with recency")
-	f.BoolVar(&full, "full", false, "whole rows, with content and metadata")
-	f.BoolVar(&ids, "ids", false, "ids only, one a line")
-	f.BoolVar(&all, "all", false, "search records, mail and memories, too, as cairn recall")
-	f.Bool("json", false, "print JSON; without it too where the output is no terminal, except with --all")
+	f.IntVar(&a.Limit, "limit", 20, "maximum number of results (1–100)")
+	f.IntVar(&a.Offset, "offset", 0, "number of results to skip")
+	f.StringVar(&a.OrderBy, "order-by", "relevance", "the order: relevance, or blended (relevance and recency)")
+	f.BoolVar(&full, "full", false, "print whole rows, with content and metadata")
+	f.BoolVar(&ids, "ids", false, "print only ids, one per line")
+	f.BoolVar(&all, "all", false, "also search records, mail and memories, as cairn recall does")
+	f.Bool("json", false, "print JSON; this is the default if the output is not a terminal, except with --all")
 	for _, other := range []string{"type", "offset", "order-by", "full", "ids"} {
 		cmd.MarkFlagsMutuallyExclusive("all", other)
 	}
 	return cmd
 }
 
-// fullRow is a row that was found, with all its fields.
+// fullRow is a found row with all its fields.
 type fullRow struct {
 	observation.FoundRow
 	SourceEvent string  `json:"source_event"`
@@ -132,7 +133,7 @@ func (p *Process) printRows(cmd *cobra.Command, j *observation.Service, found []
 	return printJSON(p.Out, out)
 }
 
-// printFound prints rows for people: a line for each or, if they are to be full, whole.
+// printFound prints rows for people: a line for each, or with full the whole rows.
 func (p *Process) printFound(cmd *cobra.Command, j *observation.Service, found []observation.FoundRow, query string, full bool) error {
 	var b strings.Builder
 	on, off := p.marks()
@@ -148,7 +149,7 @@ func (p *Process) printFound(cmd *cobra.Command, j *observation.Service, found [
 			}
 			continue
 		}
-		fmt.Fprintf(&b, "#%d  %s  %s  %s: %s", row.ID, second(row.Timestamp), oneLine(row.Project), row.ObsType, recall.Marked(finder, oneLine(row.Excerpt), on, off))
+		fmt.Fprintf(&b, "#%d  %s  %s  %s: %s", row.ID, formatSecond(row.Timestamp), oneLine(row.Project), row.ObsType, recall.Marked(finder, oneLine(row.Excerpt), on, off))
 		if row.Count > 1 {
 			fmt.Fprintf(&b, "  (%d times)", row.Count)
 		}

@@ -15,10 +15,10 @@ import (
 func sessionCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "session",
-		Short: "See what other sessions changed in records, save, close",
-		Long: `session is about work on records (see cairn records --help): a session begins when
-it first activates or creates a record of the project, and lasts until it is closed.
-Without --session these commands mean the session of the agent that runs them.`,
+		Short: "Manage the sessions that work on records",
+		Long: `session manages the sessions that work on records (see cairn records --help). A session
+starts when it first activates or creates a record of the project, and lasts until it is
+closed. The default of --session is the session of the agent that runs the command.`,
 		Example: "  cairn session list\n  cairn session sync --session S-…\n  cairn session close --session S-… --summary \"refunds are decided\"",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -28,16 +28,16 @@ Without --session these commands mean the session of the agent that runs them.`,
 }
 
 func sessionListCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
-	return f.reading(answering(&f, cobra.Command{
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
+	return f.readFlags(resultCommand(&f, cobra.Command{
 		Use:   "list",
 		Short: "List the open sessions of a project and what they have active",
-		Long: `list prints a line per session that is not closed: its name, how many writes have
-happened since it last synced, and the records that it has active.`,
+		Long: `list prints a line per open session: its name, the number of writes since its last sync,
+and its active records.`,
 		Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]record.OpenSession, error) {
 		o, err := c.Records().Overview(cmd.Context(), record.OverviewArgs{Caller: f.caller(), At: f.at, AllSessions: true})
-		return listed(o.OpenSessions, err)
+		return listOf(o.OpenSessions, err)
 	}, printSessions))
 }
 
@@ -50,21 +50,21 @@ func printSessions(w io.Writer, list []record.OpenSession) error {
 }
 
 func sessionSyncCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
-	return f.recording(answering(&f, cobra.Command{
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
+	return f.writeFlags(resultCommand(&f, cobra.Command{
 		Use:   "sync",
 		Short: "Show what other sessions changed since the last sync",
-		Long: `sync prints a line per change that other sessions made in the project's records since
-this one last synced: the tick, the record, the kind of change and the session. What
-this session has loaded stays as it was; activating a record again shows it anew.`,
+		Long: `sync prints the changes that other sessions made to the project's records since the last
+sync of this session, one per line: tick, record, kind of change and session. It does not
+reload records; to see the current version of a record, activate it again.`,
 		Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (record.SyncResult, error) {
 		s, err := c.Records().Sync(cmd.Context(), record.SyncArgs{Caller: f.caller()})
 		if s.Warning != "" {
-			f.say("%s", s.Warning)
+			f.note("%s", s.Warning)
 		}
 		if s.Truncated {
-			f.say("there is more; sync again")
+			f.note("there are more changes; run sync again")
 		}
 		return s, err
 	}, printSync))
@@ -79,14 +79,14 @@ func printSync(w io.Writer, s record.SyncResult) error {
 }
 
 func sessionSaveCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var summary string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "save",
 		Short: "Mark the session's changes as saved",
-		Long: `save marks a milestone and prints the records that the session changed since the last
-one. Every change is stored at once anyway; cairn records diff ID --from last_save
-shows what came after it.`,
+		Long: `save marks a milestone and prints the records that the session has changed since the last
+milestone. Changes are always stored immediately, with or without save. cairn records
+diff ID --from last_save shows the changes since the milestone.`,
 		Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (record.Saved, error) {
 		return c.Records().Save(cmd.Context(), record.SaveArgs{Caller: f.caller(), Summary: summary})
@@ -94,32 +94,32 @@ shows what came after it.`,
 		_, err := fmt.Fprintf(w, "saved %s\n", idsOrNothing(s.SavedRecords))
 		return err
 	})
-	cmd.Flags().StringVar(&summary, "summary", "", "for the activity, at most 1,000 characters")
-	return f.recording(cmd)
+	cmd.Flags().StringVar(&summary, "summary", "", "a summary for the activity, at most 1,000 characters")
+	return f.writeFlags(cmd)
 }
 
 func sessionCloseCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var summary string
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "close",
 		Short: "End the session's work on records",
-		Long: `close ends a session's work on the project: it has nothing active any more and is no
-longer listed. What it changed stays stored. Activating a record under its name opens
-it anew.`,
+		Long: `close ends a session's work on the project. The session then has no active records and is
+no longer listed. Its changes stay stored. To open it again, activate a record under its
+name.`,
 		Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (record.Closed, error) {
 		s, err := c.Records().Close(cmd.Context(), record.SaveArgs{Caller: f.caller(), Summary: summary})
 		if s.UnsavedWarning != "" {
-			f.say("%s", s.UnsavedWarning)
+			f.note("%s", s.UnsavedWarning)
 		}
 		return s, err
 	}, func(w io.Writer, s record.Closed) error {
 		_, err := fmt.Fprintf(w, "closed; it had %s active\n", idsOrNothing(s.DeactivatedRecords))
 		return err
 	})
-	cmd.Flags().StringVar(&summary, "summary", "", "for the activity, at most 1,000 characters")
-	return f.recording(cmd)
+	cmd.Flags().StringVar(&summary, "summary", "", "a summary for the activity, at most 1,000 characters")
+	return f.writeFlags(cmd)
 }
 
 func idsOrNothing(ids []string) string {

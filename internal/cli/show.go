@@ -21,25 +21,24 @@ func showCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show ID...",
-		Short: "Print rows that a search found, or whole sessions",
-		Long: `show prints what recall and search only quote. A number, with or without #, is a row:
-show prints its whole text and what the command or tool printed, if that is kept. Any
-other ID is a session, or the beginning of its id: show prints its prompts, its answers
-and a line for each action.
+		Short: "Print whole rows or sessions",
+		Long: `show prints the rows and sessions that recall and search quote. A number, with or without
+#, is a row: show prints its whole text, and the output of the command or tool if it is
+kept. Any other ID is a session or the beginning of its id: show prints its prompts, its
+answers and a line for each action.
 
-IDs of nothing that is there are named at the end, and the exit code is then 1; all
-others are printed. --json prints a list with the rows as get_observations has them, and the
-sessions as session_trace has them.`,
+Unknown IDs are listed at the end, and the exit code is then 1. --json prints a list, with
+rows in the form of get_observations and sessions in the form of session_trace.`,
 		Example: `  cairn show 8448
   cairn show '#8448' '#8451'
   cairn show 63784323-7042-4ab8-82b1-3c0b79467bf9`,
 		Args: atLeastOne("the numbers of rows, or ids of sessions"),
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			j, err := c.Observations(cmd.Context())
 			if err != nil {
 				return err
 			}
-			s := showing{service: j, out: p.Out, all: []any{}}
+			s := showRun{service: j, out: p.Out, all: []any{}}
 			if err := s.read(cmd, args); err != nil {
 				return err
 			}
@@ -49,8 +48,8 @@ sessions as session_trace has them.`,
 				err = s.print()
 			}
 			if err == nil && len(s.missing) > 0 {
-				err = fault.Newf(fault.NotFound, "not_found", "there is no row and no session %s", strings.Join(s.missing, ", ")).
-					WithHint("it may have been purged; `cairn search` finds rows, `cairn recall` sessions")
+				err = fault.Newf(fault.NotFound, "not_found", "no row or session found for %s", strings.Join(s.missing, ", ")).
+					WithHint("it may have been purged; `cairn search` finds rows, `cairn recall` finds sessions")
 			}
 			return err
 		}),
@@ -59,15 +58,15 @@ sessions as session_trace has them.`,
 	return cmd
 }
 
-// showing is what one call of cairn show prints.
-type showing struct {
+// showRun is one run of cairn show.
+type showRun struct {
 	service *observation.Service
 	out     io.Writer
 	all     []any // each an observation.Observation or an observation.Trace
 	missing []string
 }
 
-func (s *showing) read(cmd *cobra.Command, args []string) error {
+func (s *showRun) read(cmd *cobra.Command, args []string) error {
 	for _, arg := range args {
 		if id, err := strconv.ParseInt(strings.TrimPrefix(arg, "#"), 10, 64); err == nil {
 			rows, err := s.service.Get(cmd.Context(), []int64{id})
@@ -98,7 +97,7 @@ func (s *showing) read(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (s *showing) print() error {
+func (s *showRun) print() error {
 	var b strings.Builder
 	for i, one := range s.all {
 		if i > 0 {
@@ -115,9 +114,9 @@ func (s *showing) print() error {
 	return err
 }
 
-// describeRow prints a row with its whole text.
+// describeRow writes a row with its whole text.
 func describeRow(b *strings.Builder, o observation.Observation) {
-	fmt.Fprintf(b, "#%d  %s  %s  %s  session %s", o.ID, second(o.Timestamp), o.ObsType, oneLine(o.Project), oneLine(o.SessionID))
+	fmt.Fprintf(b, "#%d  %s  %s  %s  session %s", o.ID, formatSecond(o.Timestamp), o.ObsType, oneLine(o.Project), oneLine(o.SessionID))
 	if o.IsPinned {
 		b.WriteString("  pinned")
 	}
@@ -137,19 +136,19 @@ func describeRow(b *strings.Builder, o observation.Observation) {
 	}
 }
 
-// second is a time in Unix seconds, to the minute, in UTC.
-func second(at int64) string { return minute(record.Time(at * 1e9)) }
+// formatSecond formats Unix seconds in UTC, with minutes.
+func formatSecond(at int64) string { return formatMinute(record.Time(at * 1e9)) }
 
-// describeSession prints the prompts of a session and what was done for each.
+// describeSession writes the prompts of a session with the actions for each.
 func describeSession(b *strings.Builder, t observation.Trace) {
-	fmt.Fprintf(b, "session %s  %s  %s", oneLine(t.SessionID), oneLine(t.Project), second(t.StartedAt))
+	fmt.Fprintf(b, "session %s  %s  %s", oneLine(t.SessionID), oneLine(t.Project), formatSecond(t.StartedAt))
 	if t.EndedAt != nil {
-		b.WriteString(" to " + second(*t.EndedAt))
+		b.WriteString(" to " + formatSecond(*t.EndedAt))
 	}
 	b.WriteByte('\n')
 	for _, p := range t.Prompts {
 		if p.Content != nil {
-			fmt.Fprintf(b, "\n%s  %s\n", second(p.Timestamp), p.Source)
+			fmt.Fprintf(b, "\n%s  %s\n", formatSecond(p.Timestamp), p.Source)
 			b.WriteString(indented(p.Content))
 		}
 		for _, row := range p.Observations {
@@ -158,7 +157,7 @@ func describeSession(b *strings.Builder, t observation.Trace) {
 	}
 }
 
-// describeAction prints a row of a session in a line, and a failure in a second one.
+// describeAction writes a row of a session as one line, and a failure as a second line.
 func describeAction(b *strings.Builder, row observation.TraceRow) {
 	text := oneLine(row.ContentPreview)
 	if row.FilePath != nil {
@@ -170,6 +169,6 @@ func describeAction(b *strings.Builder, row observation.TraceRow) {
 	}
 	b.WriteByte('\n')
 	if row.Failed {
-		b.WriteString("      failed: " + cmp.Or(oneLine(row.Error), "no reason is kept") + "\n")
+		b.WriteString("      failed: " + cmp.Or(oneLine(row.Error), "the reason is not stored") + "\n")
 	}
 }

@@ -14,18 +14,18 @@ import (
 	"cairn/internal/store"
 )
 
-// status is what cairn holds and where.
+// status describes cairn's store and its content.
 type status struct {
 	Version   string             `json:"version"`
 	Driver    string             `json:"driver"`
 	Store     string             `json:"store"`
 	Exists    bool               `json:"exists"`
-	Bytes     int64              `json:"bytes"`     // of the file and its write-ahead log
-	Encrypted bool               `json:"encrypted"` // it is encrypted at rest
+	Bytes     int64              `json:"bytes"`     // size of the file and its write-ahead log
+	Encrypted bool               `json:"encrypted"` // encrypted on disk
 	Project   string             `json:"project"`
-	Session   string             `json:"session"` // whose agent runs this command, "" if none does
+	Session   string             `json:"session"` // the session that runs this command, "" if none does
 	Counts    observation.Stats  `json:"counts"`
-	Wired     []string           `json:"harnesses"` // whose settings call cairn
+	Connected []string           `json:"harnesses"` // harnesses whose settings call cairn
 	Device    cairn.DeviceStatus `json:"device"`
 	followers.Account
 }
@@ -35,25 +35,25 @@ func statusCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show version, store, counts, the last event and the connected agents",
-		Long: `status shows which cairn this is, where its store lies and what it holds, which
-project the working directory belongs to, the session that runs this command, and
-which agents' settings call cairn. It judges nothing; cairn doctor does.
+		Long: `status shows cairn's version, the path and content of the store, the project of the
+working directory, the session that runs the command, and the connected agents. It does
+not check anything; to find problems, use cairn doctor.
 
-Followers read what is written to the store: the archive of each project, the vectors
-of memories, the replication to a hub. status shows how many changes wait for each,
-which follower fails, since when and why, and which changes are set aside. cairn retry
-makes them try again at once.
+Followers read every change of the store: the archive of each project, the vectors of
+memories, the replication to a hub. status shows how many changes wait for each follower,
+which followers fail, since when and why, and which changes are set aside. cairn retry
+makes them try again immediately.
 
-With --line it prints one line about the session, for the status line of an agent
-program: its project, agent, unread mail and reservations. The session is that of
-the JSON object on standard input, as Claude Code passes it, else the one that runs
-this command. cairn init sets it in Claude Code, unless there is another one or
---no-status-line is given. By hand, in ~/.claude/settings.json:
+--line prints one line about the session for the status line of an agent program: project,
+agent, unread mail and reservations. The session is that of the JSON object on standard
+input, as Claude Code passes it, else the session that runs the command. cairn init adds
+the line to Claude Code, unless it has another one or you use --no-status-line. To add it
+yourself, in ~/.claude/settings.json:
 
   "statusLine": {"type": "command", "command": "cairn status --line"}`,
 		Example: "  cairn status\n  cairn status --json\n  cairn status --line",
 		Args:    noArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			if line {
 				return p.statusLine(cmd, c, asJSON)
 			}
@@ -68,13 +68,13 @@ this command. cairn init sets it in Claude Code, unless there is another one or
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&line, "line", false, "print one line about the session, for a status line")
+	cmd.Flags().BoolVar(&line, "line", false, "print one line about the session for a status line")
 	return cmd
 }
 
 func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
 	ctx := cmd.Context()
-	s := status{Version: p.Version, Driver: store.Driver, Store: c.Path(), Wired: p.wiredHarnesses(cmd)}
+	s := status{Version: p.Version, Driver: store.Driver, Store: c.Path(), Connected: p.connectedHarnesses(cmd)}
 	var err error
 	if s.Project, err = c.Here(ctx, ""); err != nil {
 		return s, err
@@ -108,13 +108,13 @@ func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
 func (p *Process) printStatus(s status) error {
 	w := p.Out
 	fmt.Fprintf(w, "cairn %s (%s)\n", s.Version, s.Driver)
-	if wired := strings.Join(s.Wired, ", "); wired != "" {
-		fmt.Fprintf(w, "wired    %s\n", wired)
+	if connected := strings.Join(s.Connected, ", "); connected != "" {
+		fmt.Fprintf(w, "agents   %s\n", connected)
 	} else {
-		fmt.Fprintln(w, "wired    no agent (`cairn init` does that)")
+		fmt.Fprintln(w, "agents   none connected (`cairn init` connects them)")
 	}
 	if !s.Exists {
-		_, err := fmt.Fprintf(w, "store    %s (not there yet: `cairn import` fills it)\n", s.Store)
+		_, err := fmt.Fprintf(w, "store    %s (does not exist yet: `cairn import` creates it)\n", s.Store)
 		return err
 	}
 	n := s.Counts

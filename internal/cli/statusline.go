@@ -12,12 +12,12 @@ import (
 	"cairn"
 )
 
-// maxStatusInput is how much of its standard input `status --line` reads, in bytes.
+// maxStatusInput limits the standard input of `status --line`, in bytes.
 const maxStatusInput = 1 << 20
 
-// askedSession is the session that the program which shows the line names on standard
-// input, "" if it names none.
-func (p *Process) askedSession() string {
+// inputSession returns the session that the agent program names on standard input, "" if
+// it names none.
+func (p *Process) inputSession() string {
 	if f, ok := p.In.(*os.File); ok && isTerminal(f) {
 		return ""
 	}
@@ -32,7 +32,7 @@ func (p *Process) askedSession() string {
 }
 
 func (p *Process) statusLine(cmd *cobra.Command, c *cairn.Cairn, asJSON bool) error {
-	line, err := c.StatusLine(cmd.Context(), p.askedSession())
+	line, err := c.StatusLine(cmd.Context(), p.inputSession())
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (p *Process) statusLine(cmd *cobra.Command, c *cairn.Cairn, asJSON bool) er
 	return err
 }
 
-// statusText is the line for people.
+// statusText formats the status line.
 func statusText(s cairn.StatusLine) string {
 	parts := []string{strings.TrimSpace("cairn " + s.Project)}
 	for _, a := range s.Agents {

@@ -19,12 +19,12 @@ func sweepCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep",
 		Short: "Delete what has expired",
-		Long: `sweep deletes observations that are older than their type is kept, pinned ones
-excepted: a bit of it happens at the start of every session anyway. If the store
-is larger than max_db_size_mb, the oldest go until it is down to 90 % of that. It
-also completes what an interrupted purge left on the disk.
+		Long: `sweep deletes observations that are older than the retention of their type, except pinned
+ones. Every start of a session also sweeps a small part. If the store is larger than
+max_db_size_mb, sweep deletes the oldest observations until it is down to 90 % of that.
+It also completes an interrupted purge.
 
-How long what is kept, in config.toml (the defaults):
+Retention in days, with the defaults (config.toml):
 
     [observations.retention.days]
     git_commit = 730      # and git_push
@@ -33,16 +33,16 @@ How long what is kept, in config.toml (the defaults):
     file_read = 90        # and search, mcp_call, web_fetch, web_search, task_spawn, tool_other
     user_prompt = "never" # and agent_message, marker
     [observations.retention]
-    output_days = 30      # what commands and tools printed, counted from the day of storing
+    output_days = 30      # output of commands and tools, counted from the day of storing
 
---rescan applies the present rules of redaction to everything that was stored
-before, for instance after you have added extra_patterns.`,
+--rescan applies the current redaction rules to everything stored before, for instance
+after you have added extra_patterns.`,
 		Example: `  cairn sweep --dry-run
   cairn sweep --rescan`,
 		Args: noArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			a.Progress = p.progress("observations")
-			defer p.patience()()
+			defer p.reportSlow()()
 			done, err := c.Sweep(cmd.Context(), a)
 			switch {
 			case err != nil && done.Rows == 0 && done.Rescan == nil:
@@ -52,16 +52,16 @@ before, for instance after you have added extra_patterns.`,
 			default:
 				p.printSwept(done, a.DryRun)
 			}
-			return p.partly("sweep", err)
+			return p.reportPartial("sweep", err)
 		}),
 	}
 	cmd.Flags().BoolVar(&a.DryRun, "dry-run", false, "only count")
-	cmd.Flags().BoolVar(&a.Rescan, "rescan", false, "also redact what is stored by the present rules")
+	cmd.Flags().BoolVar(&a.Rescan, "rescan", false, "also apply the current redaction rules to stored data")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-func (p *Process) printSwept(done cairn.Swept, dryRun bool) {
+func (p *Process) printSwept(done cairn.SweepResult, dryRun bool) {
 	w := p.Out
 	swept, rewrote := "swept", "redacted"
 	if dryRun {
@@ -70,10 +70,10 @@ func (p *Process) printSwept(done cairn.Swept, dryRun bool) {
 	fmt.Fprintf(w, "%s %s\n", swept, counted(done.Rows, "observation"))
 	printCounts(w, done.ByType)
 	if done.ForRoom > 0 {
-		fmt.Fprintf(w, "%d of them for want of room\n", done.ForRoom)
+		fmt.Fprintf(w, "%d of them because of max_db_size_mb\n", done.ForRoom)
 	}
 	if done.Ledger > 0 {
-		fmt.Fprintf(w, "%s %d entries of what sessions were told\n", swept, done.Ledger)
+		fmt.Fprintf(w, "%s %d entries about contexts given to sessions\n", swept, done.Ledger)
 	}
 	if done.Outputs > 0 {
 		fmt.Fprintf(w, "%s %s of commands and tools\n", swept, counted(done.Outputs, "output"))

@@ -13,9 +13,9 @@ func tokenCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Create, list and revoke tokens for the memories of serve --http",
-		Long: `token is about who else may use the memories that cairn serve --http serves. Such a
-token lets its bearer read (read), also create and change (write), or all (admin), over
-/v1 and MCP. Observations, records and mail stay with the owner's token, which cairn
+		Long: `token manages tokens that give other users access to the memories of cairn serve --http,
+over /v1 and MCP. The level read allows reading, write also creating and changing, and
+admin everything. Observations, records and mail require the owner's token, which cairn
 http-token prints.`,
 		Example: "  cairn token create --level write --name laptop --expires 720h\n  cairn token list\n  cairn token revoke 0f3a9c1d2e4b",
 		Args:    noArgs,
@@ -25,7 +25,7 @@ http-token prints.`,
 	return cmd
 }
 
-// newToken is the answer of token create.
+// newToken is the result of token create.
 type newToken struct {
 	httpapi.Token
 	Secret string `json:"token"`
@@ -37,8 +37,8 @@ func tokenCreateCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create a token and print it, once",
-		Long: `create prints a new token; only its SHA-256 is kept, so it cannot be shown again.
-Running servers take it at once.`,
+		Long: `create creates a token and prints it. Only its SHA-256 is stored, so it cannot be shown
+again. Running servers accept the token immediately.`,
 		Example: "  cairn token create --level read --name dashboard\n  cairn token create --level write --expires 24h",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -57,10 +57,10 @@ Running servers take it at once.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&a.Level, "level", "admin", "read, write or admin")
-	cmd.Flags().StringVar(&a.Name, "name", "", "what it is for, to know it by in the list")
+	cmd.Flags().StringVar(&a.Level, "level", "admin", "the level: read, write or admin")
+	cmd.Flags().StringVar(&a.Name, "name", "", "a name that identifies the token in the list")
 	cmd.Flags().StringVar(&a.UserID, "user", "", "the local user of memories (default: the device's own)")
-	cmd.Flags().DurationVar(&a.Expires, "expires", 0, "how long it is good for, such as 24h (default: for ever)")
+	cmd.Flags().DurationVar(&a.Expires, "expires", 0, "time until the token expires, such as 24h (default: never)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with its id")
 	return cmd
 }
@@ -95,7 +95,7 @@ func tokenListCommand(p *Process) *cobra.Command {
 	return cmd
 }
 
-// listedToken is a token as people read it.
+// listedToken formats a token for people.
 func listedToken(t httpapi.Token, now time.Time) string {
 	line := fmt.Sprintf("%s  %-5s  made %s", t.ID, t.Level, t.Created.Format(time.DateOnly))
 	switch {
@@ -119,10 +119,10 @@ func tokenRevokeCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "revoke ID", Short: "Revoke a token immediately",
-		Long: `revoke ends a token for good, named by its id or the beginning of it. Running servers
-refuse it from their next request on.`,
+		Long: `revoke makes a token invalid permanently. ID is the token's id or its beginning. Running
+servers reject the token from their next request.`,
 		Example: "  cairn token revoke 0f3a9c1d2e4b",
-		Args:    exactArgs(1, "a token's id, which `cairn token list` tells"),
+		Args:    exactArgs(1, "a token's id, which `cairn token list` prints"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config, err := p.config(cmd)
 			if err != nil {

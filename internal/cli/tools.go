@@ -14,18 +14,18 @@ import (
 	"cairn/internal/store"
 )
 
-// toolset is a group of tools that is served or left out as a whole.
+// toolset is a group of tools that is served as a whole or not at all.
 type toolset struct {
 	name         string
-	tools        []mcp.Tool     // as they are listed
-	all          []mcp.Tool     // as they are, also those that no list shows; the JSON mirror has these
+	tools        []mcp.Tool     // the listed tools
+	all          []mcp.Tool     // all tools, also unlisted ones; the JSON mirror has these
 	instructions string         // how to use them together
 	lean         string         // the same for the lean profile
-	project      []string       // arguments that name a call's project, the likeliest first; see httpapi.Toolset
-	resources    []mcp.Resource // besides the context
+	project      []string       // arguments that name a call's project, the most common first; see httpapi.Toolset
+	resources    []mcp.Resource // in addition to the context
 }
 
-func (q questions) toolsets(profile string) []toolset {
+func (q toolHandlers) toolsets(profile string) []toolset {
 	options := mcp.MailOptions{Keyring: q.keyring, Log: q.log}
 	sets := []toolset{
 		{
@@ -55,36 +55,36 @@ func (q questions) toolsets(profile string) []toolset {
 	return sets
 }
 
-// recallToolset is the toolset of the tool recall, which every surface has.
+// recallToolset is the toolset of the tool recall. Every server offers it.
 const recallToolset = "recall"
 
-// surface is which tools a server offers.
+// surface selects the tools that a server offers.
 type surface struct {
-	toolsets []string // by name; none for all
-	tools    []string // exactly these; none for those of the profile
-	profile  string   // one of cairn.Profiles; "" for that of the settings
+	toolsets []string // by name; empty for all
+	tools    []string // exactly these; empty for the tools of the profile
+	profile  string   // one of cairn.Profiles; "" for the profile of the settings
 }
 
 // flags adds the flags that choose a surface.
 func (s *surface) flags(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&s.toolsets, "toolsets", nil, "only these tools and recall, by toolset: observations,memories,records,mail (default all)")
-	cmd.Flags().StringSliceVar(&s.tools, "tools", nil, "exactly these tools, by name; find_tool and call_tool reach the others")
-	cmd.Flags().StringVar(&s.profile, "profile", "", "full; core, messaging or minimal: less of mail; lean: the few tools that an agent\nneeds every day, and find_tool and call_tool for the others, for programs that\nsend all definitions with each request (default mcp.profile of the settings, else full)")
+	cmd.Flags().StringSliceVar(&s.toolsets, "toolsets", nil, "only these toolsets, and recall: observations,memories,records,mail (default all)")
+	cmd.Flags().StringSliceVar(&s.tools, "tools", nil, "exactly these tools, by name; add find_tool and call_tool to reach the others")
+	cmd.Flags().StringVar(&s.profile, "profile", "", "full: all tools; core, messaging or minimal: fewer tools for mail; lean: the few tools\nthat an agent needs every day, with find_tool and call_tool for the others, for programs\nthat send all definitions with each request (default mcp.profile of the settings, else full)")
 }
 
-// sets are the toolsets of q that the surface shows.
-func (s surface) sets(q questions) ([]toolset, error) {
+// sets returns the selected toolsets of q.
+func (s surface) sets(q toolHandlers) ([]toolset, error) {
 	profile := s.profile
 	switch {
 	case len(s.tools) > 0 && profile != "":
-		return nil, fault.New(fault.Invalid, "usage", "--tools and --profile exclude each other").WithHint("--tools names every tool that is to be served")
+		return nil, fault.New(fault.Invalid, "usage", "--tools cannot be combined with --profile").WithHint("--tools must name every tool to serve")
 	case len(s.tools) > 0:
 		profile = "full"
 	case profile == "":
 		profile = q.cairn.Profile()
 	}
 	if !slices.Contains(cairn.Profiles(), profile) {
-		return nil, fault.Newf(fault.Invalid, "usage", "there is no profile %q", profile).WithHint("there are " + strings.Join(cairn.Profiles(), ", "))
+		return nil, fault.Newf(fault.Invalid, "usage", "unknown profile %q", profile).WithHint("there are " + strings.Join(cairn.Profiles(), ", "))
 	}
 	all, err := s.named(q.toolsets(profile))
 	switch {
@@ -98,7 +98,7 @@ func (s surface) sets(q questions) ([]toolset, error) {
 	return all, nil
 }
 
-// named picks the toolsets that were asked for by name, and recall.
+// named returns the toolsets that --toolsets names, and recall.
 func (s surface) named(all []toolset) ([]toolset, error) {
 	var names []string
 	for _, t := range all {
@@ -106,7 +106,7 @@ func (s surface) named(all []toolset) ([]toolset, error) {
 	}
 	for _, name := range s.toolsets {
 		if !slices.Contains(names, name) {
-			return nil, fault.Newf(fault.Invalid, "usage", "there is no toolset %q", name).WithHint("there are " + strings.Join(names, ", "))
+			return nil, fault.Newf(fault.Invalid, "usage", "unknown toolset %q", name).WithHint("there are " + strings.Join(names, ", "))
 		}
 	}
 	if len(s.toolsets) == 0 {
@@ -115,39 +115,39 @@ func (s surface) named(all []toolset) ([]toolset, error) {
 	return slices.DeleteFunc(all, func(t toolset) bool { return t.name != recallToolset && !slices.Contains(s.toolsets, t.name) }), nil
 }
 
-// reaching is the toolset of the two tools through which those of all are reached.
-func reaching(all []toolset) toolset {
+// reachTools returns the toolset of find_tool and call_tool, which reach the tools of all.
+func reachTools(all []toolset) toolset {
 	groups := make([]mcp.Group, len(all))
 	for i, t := range all {
 		groups[i] = mcp.Group{Name: t.name, Tools: t.all}
 	}
-	return toolset{name: "others", tools: mcp.Reaching(groups), lean: reachInstructions, instructions: reachInstructions}
+	return toolset{name: "others", tools: mcp.ReachTools(groups), lean: reachInstructions, instructions: reachInstructions}
 }
 
-// lean lists of all the tools of the lean profile.
+// lean keeps the tools of the lean profile.
 func (s surface) lean(all []toolset) []toolset {
-	all = append(all, reaching(all))
+	all = append(all, reachTools(all))
 	for i := range all {
 		all[i].tools, all[i].instructions = mcp.Lean(all[i].tools), all[i].lean
 	}
 	return all
 }
 
-// single lists of all exactly the tools that were asked for. Instructions keep the
-// sentences that name none of the others, unless call_tool reaches these.
+// single keeps exactly the tools that --tools names. Sentences of the instructions that
+// name other tools are removed, unless call_tool reaches these tools.
 func (s surface) single(all []toolset) ([]toolset, error) {
-	all = append(all, reaching(all))
+	all = append(all, reachTools(all))
 	var known []mcp.Tool
 	for _, t := range all {
 		known = append(known, t.tools...)
 	}
 	for _, name := range s.tools {
 		if !slices.ContainsFunc(known, func(t mcp.Tool) bool { return t.Name == name }) {
-			hint := "cairn tools lists them"
+			hint := "cairn tools lists all tools"
 			if near := mcp.Nearest(known, name); len(near) > 0 {
-				hint = "the nearest are " + strings.Join(near, ", ") + "; " + hint
+				hint = "similar names are " + strings.Join(near, ", ") + "; " + hint
 			}
-			return nil, fault.Newf(fault.Invalid, "usage", "there is no tool %q", name).WithHint(hint)
+			return nil, fault.Newf(fault.Invalid, "usage", "unknown tool %q", name).WithHint(hint)
 		}
 	}
 	var chosen []toolset
@@ -160,7 +160,7 @@ func (s surface) single(all []toolset) ([]toolset, error) {
 		case len(t.tools) == 0:
 			continue
 		default:
-			t.instructions = s.told(t.instructions, known)
+			t.instructions = s.sentences(t.instructions, known)
 			if t.all != nil {
 				t.all = t.tools
 			}
@@ -170,12 +170,13 @@ func (s surface) single(all []toolset) ([]toolset, error) {
 	return chosen, nil
 }
 
-// reachesAll reports whether call_tool is among the single tools, through which every
-// other is called.
+// reachesAll reports whether the selected tools include call_tool, which can call every
+// other tool.
 func (s surface) reachesAll() bool { return slices.Contains(s.tools, "call_tool") }
 
-// told are the sentences of a text that name no tool which is not served.
-func (s surface) told(text string, known []mcp.Tool) string {
+// sentences returns the sentences of a text, without those that name a tool which is not
+// served.
+func (s surface) sentences(text string, known []mcp.Tool) string {
 	var kept []string
 	for _, sentence := range strings.SplitAfter(text, ". ") {
 		if !slices.ContainsFunc(known, func(t mcp.Tool) bool {
@@ -187,28 +188,28 @@ func (s surface) told(text string, known []mcp.Tool) string {
 	return strings.TrimSpace(strings.Join(kept, ""))
 }
 
-// toolCost is what the definition of a tool costs a model's context.
+// toolCost is the cost of a tool's definition in a model's context.
 type toolCost struct {
 	Name   string `json:"name"`
 	About  string `json:"description"`
 	Tokens int    `json:"tokens"`
 }
 
-// toolsetCost is what a toolset costs.
+// toolsetCost is the cost of a toolset.
 type toolsetCost struct {
 	Name   string     `json:"name"`
 	Tokens int        `json:"tokens"`
 	Tools  []toolCost `json:"tools"`
 }
 
-// surfaceCost is what all toolsets cost, as they are and in each program.
+// surfaceCost is the cost of all toolsets, as defined and in each program.
 type surfaceCost struct {
 	Tokens   int           `json:"tokens"`
 	Toolsets []toolsetCost `json:"toolsets"`
 	Hosts    []hostCost    `json:"hosts"`
 }
 
-// hostCost is what tools and instructions cost in each request of a program.
+// hostCost is the cost of tools and instructions in each request of a program.
 type hostCost struct {
 	Name     string `json:"name"`
 	Seen     string `json:"measured_version,omitempty"`
@@ -241,7 +242,7 @@ func costOf(sets []toolset) (all surfaceCost, err error) {
 		if err != nil {
 			return all, err
 		}
-		all.Hosts = append(all.Hosts, hostCost{h.Name, h.Seen, h.Deferred, n})
+		all.Hosts = append(all.Hosts, hostCost{h.Name, h.Version, h.Deferred, n})
 	}
 	all.Tokens, err = mcp.Tokens(tools)
 	return all, err
@@ -253,16 +254,15 @@ func toolsCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "List the MCP tools of serve",
-		Long: `tools lists what serve offers with the same --toolsets, --tools and --profile. With
---tokens it shows the size of each definition in tokens: a quarter of its bytes, rounded
-up. Below that it shows what all of them and the server's instructions add to each
-request that a program sends to its model. Some programs load definitions on demand and
-send little more than names; the others send every definition each time, in their own
-form.`,
+		Long: `tools lists the tools that serve offers with the same --toolsets, --tools and --profile.
+With --tokens it shows the size of each definition in tokens: a quarter of its bytes,
+rounded up. Below that it shows how much all definitions and the server's instructions
+add to each request to a model. Some programs load definitions on demand and send little
+more than names. The others send every definition each time, in their own format.`,
 		Example: "  cairn tools --tokens\n  cairn tools --tokens --profile lean\n  cairn tools --tokens --tools recall,add_entry",
 		Args:    noArgs,
-		RunE: p.using(store.Command, func(_ *cobra.Command, c *cairn.Cairn, _ []string) error {
-			sets, err := chosen.sets(questions{cairn: c})
+		RunE: p.withCairn(store.Command, func(_ *cobra.Command, c *cairn.Cairn, _ []string) error {
+			sets, err := chosen.sets(toolHandlers{cairn: c})
 			if err != nil {
 				return err
 			}
@@ -277,7 +277,7 @@ form.`,
 		}),
 	}
 	chosen.flags(cmd)
-	cmd.Flags().BoolVar(&tokens, "tokens", false, "print tokens per tool, per toolset and in all")
+	cmd.Flags().BoolVar(&tokens, "tokens", false, "print the tokens per tool, per toolset and in total")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, always with tokens")
 	return cmd
 }

@@ -14,15 +14,14 @@ func uninstallCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Disconnect your agents and restore their settings files",
-		Long: `uninstall takes cairn's hooks and MCP server out of the settings of your agents.
-A file that nobody changed since ` + "`cairn init`" + ` gets back what it was, byte for byte,
-or is deleted if init made it. Of a file that was changed only cairn's entries are
-taken out.
+		Long: `uninstall removes cairn's hooks and MCP server from the settings of your agents. A file
+that is unchanged since ` + "`cairn init`" + ` is restored, byte for byte, or deleted if init
+created it. From a changed file only cairn's entries are removed.
 
-What was recorded stays, unless you ask for its end with --purge-data.`,
+Recorded data stays, unless you use --purge-data.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			place, err := p.place(cmd)
+			place, err := p.agentPaths(cmd)
 			if err != nil {
 				return err
 			}
@@ -30,7 +29,7 @@ What was recorded stays, unless you ask for its end with --purge-data.`,
 			if asJSON && err == nil {
 				err = printJSON(p.Out, u)
 			} else if !asJSON {
-				p.printUnwired(place, u, purge, err)
+				p.printUninstall(place, u, purge, err)
 			}
 			if err == nil && wiring.AnyFailed(u.Files) {
 				return exitError(1)
@@ -38,19 +37,19 @@ What was recorded stays, unless you ask for its end with --purge-data.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&purge, "purge-data", false, "also delete the data directory with everything recorded, without asking")
+	cmd.Flags().BoolVar(&purge, "purge-data", false, "also delete the data directory with everything recorded, without confirmation")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a report as JSON")
 	return cmd
 }
 
-func (p *Process) printUnwired(place wiring.Paths, u cairn.UninstallReport, purge bool, err error) {
+func (p *Process) printUninstall(place wiring.Paths, u cairn.UninstallReport, purge bool, err error) {
 	for _, c := range u.Files {
 		path := tilde(place, c.Path)
 		switch c.Action {
 		case wiring.Failed:
-			report(p.Err, "uninstall", fmt.Errorf("%s is left alone: %s", path, c.Error))
+			report(p.Err, "uninstall", fmt.Errorf("%s was not changed: %s", path, c.Error))
 		case wiring.Cleaned:
-			fmt.Fprintf(p.Out, "%-9s  %s (changed since init; only cairn's entries were taken out)\n", c.Action, path)
+			fmt.Fprintf(p.Out, "%-9s  %s (changed since init; only cairn's entries were removed)\n", c.Action, path)
 		default:
 			fmt.Fprintf(p.Out, "%-9s  %s\n", c.Action, path)
 		}
@@ -60,10 +59,10 @@ func (p *Process) printUnwired(place wiring.Paths, u cairn.UninstallReport, purg
 	case u.Purged:
 		fmt.Fprintf(p.Out, "%-9s  %s\n", wiring.Deleted, data)
 	case purge:
-		report(p.Err, "uninstall", fmt.Errorf("%s stays: it holds the originals of the files above", data))
+		report(p.Err, "uninstall", fmt.Errorf("%s was not deleted: it contains the originals of the files above", data))
 	case len(u.Files) == 0:
-		fmt.Fprintln(p.Err, "cairn: no agent's settings name cairn")
+		fmt.Fprintln(p.Err, "cairn: no agent's settings contain cairn")
 	default:
-		fmt.Fprintf(p.Out, "what was recorded stays in %s; --purge-data deletes it\n", data)
+		fmt.Fprintf(p.Out, "recorded data stays in %s; --purge-data deletes it\n", data)
 	}
 }

@@ -19,12 +19,11 @@ func watchCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Show what agents do as it happens, until interrupted",
-		Long: `watch prints a line for every observation that is stored from now on, by whatever
-agent: when, in which project, of which type, and the first line of what it says.
-It ends with Ctrl-C. Nothing is kept from being stored by it.`,
+		Long: `watch prints a line for each new observation of any agent: time, project, type and the
+first line of its text. Stop it with Ctrl-C. It does not slow down recording.`,
 		Example: "  cairn watch\n  cairn watch --project shop --json",
 		Args:    noArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+		RunE: p.withCairn(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			return c.Watch(cmd.Context(), name, func(o observation.Observation) error {
 				if asJSON {
 					return json.NewEncoder(p.Out).Encode(o)
@@ -37,6 +36,6 @@ It ends with Ctrl-C. Nothing is kept from being stored by it.`,
 		}),
 	}
 	cmd.Flags().StringVar(&name, "project", "", "only this project (id or alias)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }

@@ -16,9 +16,9 @@ import (
 )
 
 func whyCommand(p *Process) *cobra.Command {
-	f := recordFlags{answers: answers{process: p}}
+	f := recordFlags{resultPrinter: resultPrinter{process: p}}
 	var a why.Args
-	cmd := answering(&f, cobra.Command{
+	cmd := resultCommand(&f, cobra.Command{
 		Use:   "why FILE[:LINE]",
 		Short: "Show which commit, session and prompt wrote a line, and the records about it",
 		Long: `why traces a line of the working tree to the edit that wrote it. It shows the
@@ -33,9 +33,9 @@ squash, a rename, a formatter or a moved block does not hide it. The row "sure" 
   text     an edit wrote the line
   history  the text of the edits is not known (older rows, see cairn import): the
            session made the commit, or edited the file at that time
-  none     no recorded edit wrote the line, or the line is too common to tell
-Rows "missing" give the reason for what was not found. The exit code is 1 if
-nothing at all is known.
+  none     no recorded edit wrote the line, or the line is too common to decide
+Rows "missing" give the reasons why something was not found. The exit code is 1 if
+nothing is known.
 
 Follow up with the ids shown: ` + "`cairn show`" + ` prints rows and sessions,
 ` + "`cairn records show`" + ` records.`,
@@ -49,11 +49,11 @@ Follow up with the ids shown: ` + "`cairn show`" + ` prints rows and sessions,
 		f.no = !w.Known()
 		return w, err
 	}, printWhy)
-	cmd.Flags().StringVar(&a.ProjectID, "project", "", "the records of this project (id or alias), and a FILE in its root, instead of the one here (CAIRN_PROJECT)")
+	cmd.Flags().StringVar(&a.ProjectID, "project", "", "the project (id or alias) of the records, and of FILE (default: CAIRN_PROJECT, else the current one)")
 	return f.json(cmd)
 }
 
-// whyWidth is how many characters of a prompt or text a line shows.
+// whyWidth is the number of characters of a prompt or text that a line shows.
 const whyWidth = 100
 
 func printWhy(out io.Writer, w why.Answer) error {
@@ -75,7 +75,7 @@ func printWhy(out io.Writer, w why.Answer) error {
 	if w.Commit != nil {
 		row("commit", "%s", commitLine(*w.Commit))
 		if w.Commit.File != w.File || w.Commit.Line != w.Line {
-			row("", "there it is %s:%d", oneLine(w.Commit.File), w.Commit.Line)
+			row("", "at that commit %s:%d", oneLine(w.Commit.File), w.Commit.Line)
 		}
 	}
 	for _, c := range w.Commits {
@@ -107,13 +107,13 @@ func whyConfidence(c string) string {
 	case why.ByText:
 		return "text: the session's edit wrote the line"
 	case why.ByHistory:
-		return "history: only by the time of edits and commits, the text of the edits is not known"
+		return "history: only by the time of edits and commits; the text of the edits is not known"
 	}
 	return c + ": the author is not known"
 }
 
 func commitLine(c why.Commit) string {
-	line := fmt.Sprintf("%s  %s  %s: %s", c.Hash[:12], minute(c.Authored), brief(c.Author), brief(c.Subject))
+	line := fmt.Sprintf("%s  %s  %s: %s", c.Hash[:12], formatMinute(c.Authored), brief(c.Author), brief(c.Subject))
 	if c.SessionID != "" {
 		line += "  (session " + brief(c.SessionID) + ")"
 	}
@@ -129,15 +129,15 @@ func printWhySession(row func(name, format string, args ...any), s why.Session) 
 	if s.Harness != "" {
 		harness = ", " + s.Harness
 	}
-	row("session", "%s  %s%s, %s", brief(s.SessionID), minute(s.Started), brief(harness), how)
+	row("session", "%s  %s%s, %s", brief(s.SessionID), formatMinute(s.Started), brief(harness), how)
 	if s.Intent != "" && (s.Prompt == nil || !strings.HasPrefix(s.Prompt.Content, s.Intent)) {
 		row("", "about: %s", brief(s.Intent))
 	}
 	if s.Prompt != nil {
-		row("prompt", "#%d  %s  %s", s.Prompt.ID, minute(s.Prompt.Timestamp), brief(s.Prompt.Content))
+		row("prompt", "#%d  %s  %s", s.Prompt.ID, formatMinute(s.Prompt.Timestamp), brief(s.Prompt.Content))
 	}
 	if s.Edit != nil {
-		line := fmt.Sprintf("#%d  %s", s.Edit.ID, minute(s.Edit.Timestamp))
+		line := fmt.Sprintf("#%d  %s", s.Edit.ID, formatMinute(s.Edit.Timestamp))
 		if s.Edit.File != "" {
 			line += "  of " + oneLine(s.Edit.File)
 		}
@@ -157,9 +157,11 @@ func printWhySession(row func(name, format string, args ...any), s why.Session) 
 	}
 }
 
-func minute(t record.Time) string { return time.Unix(0, int64(t)).UTC().Format("2006-01-02 15:04") }
+func formatMinute(t record.Time) string {
+	return time.Unix(0, int64(t)).UTC().Format("2006-01-02 15:04")
+}
 
-// brief is the beginning of a text, on one line.
+// brief returns the beginning of a text, on one line.
 func brief(s string) string {
 	s = oneLine(s)
 	if runes := []rune(s); len(runes) > whyWidth {

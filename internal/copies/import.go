@@ -79,7 +79,7 @@ func (i Importer) Import(ctx context.Context, path string) (Imported, error) {
 	}
 	r.mailRefs = mail.NewReferences(i.Store.Now())
 	r.mail = mail.NewExportImporter(i.Filter, i.Archive, r.mailRefs.Highest())
-	r.memories = i.Memories.NewExportImporter()
+	r.memories = i.Memories.NewDocuments()
 	file, err := regular.Open(path)
 	if err != nil {
 		return r.report, err
@@ -108,7 +108,7 @@ type importRun struct {
 	records  *record.Documents
 	mailRefs *mail.References
 	mail     *mail.ExportImporter
-	memories *memory.ExportImporter
+	memories *memory.Documents
 	queue    []any
 	waiting  int // bytes of queued attachments
 	done     int
@@ -157,7 +157,7 @@ func decodeLine(l exchange.Line) (any, error) {
 	case mail.KindProject, mail.KindAgent, mail.KindMessage, mail.KindDelivery, mail.KindContact, mail.KindReservation, mail.KindBlob:
 		v = &mail.Exported{}
 	case memory.LineVault, memory.LineMemory, memory.LineEntry, memory.LineContext, memory.LineTombstone:
-		v = &memory.Line{}
+		v = &memory.Item{}
 	default:
 		return nil, l.Unknown()
 	}
@@ -263,7 +263,7 @@ func (f *references) check(v any) string {
 			return why
 		}
 		return f.enter(stageMail)
-	case *memory.Line:
+	case *memory.Item:
 		if why := f.memories.Check(v, func(id string) bool { return f.projects[id] }); why != "" {
 			return why
 		}
@@ -387,7 +387,7 @@ func (r *importRun) flush(ctx context.Context) error {
 // makes all of them durable.
 func (r *importRun) durability() store.Sync {
 	switch r.queue[0].(type) {
-	case *record.Exported, *mail.Exported, *memory.Line:
+	case *record.Exported, *mail.Exported, *memory.Item:
 		return store.Full
 	}
 	return store.Normal
@@ -417,8 +417,8 @@ func (r *importRun) apply(ctx context.Context, tx *store.Tx, v any) error {
 			return err
 		}
 		return r.mail.Line(ctx, tx, v)
-	case *memory.Line:
-		return r.memories.Line(ctx, tx, v)
+	case *memory.Item:
+		return r.memories.Apply(ctx, tx, v)
 	case *observation.ExportedForgotten:
 		return r.rows.Forgotten(ctx, tx, *v)
 	}

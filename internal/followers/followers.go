@@ -1,28 +1,28 @@
 // Package followers reports on everything that follows the change log: the archive, the
-// vectors of memories, live views, and the replication, which stores its own positions.
+// vectors of memories, live views and the replication.
 package followers
 
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"cairn/internal/archive"
+	"cairn/internal/fault"
 	"cairn/internal/memory"
 	"cairn/internal/store"
 )
 
-// Replication is the name under which the replication of memories is reported.
-const Replication = "replication"
+// Replication is the name under which the sending of memories to the hubs is reported.
+const Replication = memory.PushFollower
 
 // Status is how a follower of the change log does, or one lane of it: a project of
 // the archive, a hub or a memory of the replication.
 type Status struct {
 	Follower string    `json:"follower"`
 	Lane     string    `json:"lane,omitempty"`
-	Running  bool      `json:"running"`         // a process runs it now; of the replication only if this one does
+	Running  bool      `json:"running"`         // a process runs it now
 	Behind   int64     `json:"behind"`          // changes that it has not handled
 	Oldest   time.Time `json:"oldest,omitzero"` // when the first of these was made
 
@@ -69,9 +69,8 @@ type Account struct {
 // Service reads and changes the account.
 type Service struct {
 	Store    *store.Store
-	Archive  *archive.Archiver        // nil if nothing is archived
-	Memories *memory.Service          // over the store
-	Sends    func(userID string) bool // whether this process replicates the memories of a user
+	Archive  *archive.Archiver // nil if nothing is archived
+	Memories *memory.Service   // over the store
 }
 
 // Account tells who follows the change log, how far behind each is, what fails and what
@@ -101,9 +100,9 @@ func (s Service) account(ctx context.Context) (Account, error) {
 	if older, err := s.Store.IsOlder(ctx); older || err != nil {
 		return out, err
 	}
-	err := s.addFollowers(ctx, &out)
+	streams, err := s.addFollowers(ctx, &out)
 	if err == nil {
-		err = s.addReplication(ctx, &out)
+		err = s.addReplication(ctx, streams, &out)
 	}
 	slices.SortStableFunc(out.SetAside, func(a, b Aside) int {
 		return cmp.Or(cmp.Compare(a.Follower, b.Follower), cmp.Compare(a.Seq, b.Seq))
@@ -111,29 +110,41 @@ func (s Service) account(ctx context.Context) (Account, error) {
 	return out, err
 }
 
-// addFollowers adds what the store knows.
-func (s Service) addFollowers(ctx context.Context, out *Account) error {
+// addFollowers adds what the store's account has. The streams of the replication that fail
+// are returned instead, by memory: whether they run depends on their user.
+func (s Service) addFollowers(ctx context.Context, out *Account) (streams map[string][]store.Progress, err error) {
 	all, err := s.Store.Followers(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	running := map[string]bool{}
+	streams, running := map[string][]store.Progress{}, map[string]bool{}
 	for _, p := range all {
-		if _, asked := running[p.Follower]; !asked && !p.Live {
-			running[p.Follower] = s.Store.IsFollowed(p.Follower)
+		if !p.Live && (p.Follower == memory.PushFollower || p.Follower == memory.PullFollower) {
+			streams[p.Lane] = append(streams[p.Lane], p)
+			continue
 		}
-		out.Followers = append(out.Followers, Status{
-			Follower: p.Follower, Lane: p.Lane, Running: p.Live || running[p.Follower], Behind: p.Behind, Oldest: timeOf(p.Oldest),
-			Error: p.Error, Attempts: p.Attempts, Since: timeOf(p.Since), NextTry: timeOf(p.NextTry),
-		})
+		if _, asked := running[p.Follower]; !asked && !p.Live {
+			running[p.Follower] = s.Store.IsFollowed(ctx, p.Follower)
+		}
+		out.Followers = append(out.Followers, statusOf(p, p.Live || running[p.Follower]))
 	}
 	aside, err := s.Store.FailedChanges(ctx)
 	for _, a := range aside {
-		out.SetAside = append(out.SetAside, Aside{
-			Follower: a.Follower, Lane: a.Lane, Seq: a.Seq, Error: a.Error, Attempts: a.Attempts, Since: a.Since.UTC(), NextTry: a.NextTry.UTC(),
-		})
+		one := Aside{Follower: a.Follower, Lane: a.Lane, Seq: a.Seq, Error: a.Error, Attempts: a.Attempts, Since: a.Since.UTC()}
+		if !a.NextTry.IsZero() {
+			one.NextTry = a.NextTry.UTC()
+		}
+		out.SetAside = append(out.SetAside, one)
 	}
-	return err
+	return streams, err
+}
+
+// statusOf is a row of the store's account.
+func statusOf(p store.Progress, running bool) Status {
+	return Status{
+		Follower: p.Follower, Lane: p.Lane, Running: running, Behind: p.Behind, Oldest: timeOf(p.Oldest),
+		Error: p.Error, Attempts: p.Attempts, Since: timeOf(p.Since), NextTry: timeOf(p.NextTry),
+	}
 }
 
 // addArchives adds what waits for the archive of each project.
@@ -146,7 +157,7 @@ func (s Service) addArchives(ctx context.Context, out *Account) error {
 		i := slices.IndexFunc(out.Followers, func(f Status) bool { return f.Follower == archive.FollowerName && f.Lane == a.Project })
 		if i < 0 {
 			i = len(out.Followers)
-			out.Followers = append(out.Followers, Status{Follower: archive.FollowerName, Lane: a.Project, Running: s.Store.IsFollowed(archive.FollowerName)})
+			out.Followers = append(out.Followers, Status{Follower: archive.FollowerName, Lane: a.Project, Running: s.Store.IsFollowed(ctx, archive.FollowerName)})
 		}
 		out.Followers[i].Behind, out.Followers[i].Oldest = a.Lag, timeOf(a.Since)
 	}
@@ -154,42 +165,36 @@ func (s Service) addArchives(ctx context.Context, out *Account) error {
 }
 
 // addReplication adds what waits for the hubs: a row for each hub, and one for each memory
-// whose last try failed.
-func (s Service) addReplication(ctx context.Context, out *Account) error {
+// whose last try failed or that does not go on.
+func (s Service) addReplication(ctx context.Context, streams map[string][]store.Progress, out *Account) error {
 	users, err := s.Memories.Users(ctx)
 	for _, u := range users {
 		if err == nil && u.HubURL != "" {
-			err = s.addHub(ctx, u, out)
+			err = s.addHub(ctx, u, streams, out)
 		}
 	}
 	return err
 }
 
-func (s Service) addHub(ctx context.Context, u memory.User, out *Account) error {
+func (s Service) addHub(ctx context.Context, u memory.User, streams map[string][]store.Progress, out *Account) error {
 	backlog, err := s.Memories.Backlog(ctx, u.UserID)
 	if err != nil {
 		return err
 	}
 	hub := Status{
-		Follower: Replication, Lane: u.HubURL, Running: s.Sends(u.UserID),
+		Follower: Replication, Lane: u.HubURL, Running: s.Store.IsFollowed(ctx, Replication),
 		Behind: int64(backlog.Pending), Oldest: timeOf(int64(backlog.OldestPending)), Error: u.Stop.Why,
 	}
 	out.Followers = append(out.Followers, hub)
-	streams, err := s.Memories.Waiting(ctx, u.UserID)
-	if err != nil {
-		return err
-	}
-	for _, w := range streams {
-		out.Followers = append(out.Followers, Status{
-			Follower: Replication, Lane: w.MemoryID, Running: hub.Running, Error: w.Error, Attempts: w.Attempts, NextTry: w.NextAttempt,
-		})
-	}
-	failures, err := s.Memories.Failures(ctx, u.UserID)
-	for _, f := range failures {
-		out.SetAside = append(out.SetAside, Aside{
-			Follower: Replication, Lane: f.Stream, Seq: f.Seq, Error: fmt.Sprintf("%s: %d %s: %s", f.LocalID, f.Status, f.Code, f.Message),
-			Attempts: 1, Since: timeOf(int64(f.At)),
-		})
+	waiting, err := s.Memories.Waiting(ctx, u.UserID)
+	for _, w := range waiting {
+		rows := streams[w.MemoryID]
+		if len(rows) == 0 { // it is restored first
+			rows = []store.Progress{{Follower: Replication, Lane: w.MemoryID}}
+		}
+		for _, p := range rows {
+			out.Followers = append(out.Followers, statusOf(p, hub.Running))
+		}
 	}
 	return err
 }
@@ -219,38 +224,27 @@ func (s Service) Retry(ctx context.Context, follower string) (out Retried, err e
 	}
 	concerned := func(name string) bool { return follower == "" || follower == name }
 	out.Running = slices.ContainsFunc(before.Followers, func(f Status) bool { return f.Running && concerned(f.Follower) })
-	if follower != Replication {
-		if out.Changes, out.Lanes, err = s.Store.Retry(ctx, follower); err != nil {
-			return out, err
-		}
+	if out.Changes, out.Lanes, err = s.Store.Retry(ctx, follower); err != nil && (follower != Replication || fault.KindOf(err) != fault.NotFound) {
+		return out, err
 	}
-	if concerned(Replication) {
-		err = s.retryReplication(ctx, &out)
+	if err = nil; concerned(Replication) {
+		err = s.retryRefused(ctx, &out)
 	}
 	return out, err
 }
 
-// retryReplication sends again what the hubs have refused, and what waits after a failed
-// try.
-func (s Service) retryReplication(ctx context.Context, out *Retried) error {
+// retryRefused sends again what the hubs have refused, which waits for a person.
+func (s Service) retryRefused(ctx context.Context, out *Retried) error {
 	users, err := s.Memories.Users(ctx)
 	for _, u := range users {
 		if err != nil {
 			return err
 		}
-		if u.HubURL == "" {
-			continue
+		if u.HubURL != "" {
+			var n int
+			n, err = s.Memories.Retry(ctx, memory.Caller{User: u.UserID}, nil)
+			out.Changes += int64(n)
 		}
-		streams, serr := s.Memories.Waiting(ctx, u.UserID)
-		if serr != nil {
-			return serr
-		}
-		n, rerr := s.Memories.Retry(ctx, memory.Caller{User: u.UserID}, nil)
-		if rerr != nil {
-			return rerr
-		}
-		out.Changes, out.Lanes = out.Changes+int64(n), out.Lanes+int64(len(streams))
-		err = s.Memories.ClearDelays(ctx, u.Membership())
 	}
 	return err
 }

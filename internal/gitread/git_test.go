@@ -107,6 +107,18 @@ func TestBlameFollowsALineThatMoved(t *testing.T) {
 			t.Errorf("line %d: %+v, %v, want %+v", line, got, err, want)
 		}
 	}
+	all, commits, err := r.BlameLines(t.Context(), "basket.go", 1, 5)
+	if err != nil || len(all) != 5 || len(commits) != 2 || commits[second].Subject() != "Insert" || commits[first].Authored.IsZero() || commits[first].Author != "Ana" {
+		t.Fatalf("all lines: %+v, %+v, %v", all, commits, err)
+	}
+	for i, b := range all {
+		if one, err := r.Blame(t.Context(), "basket.go", i+1); err != nil || one != b {
+			t.Errorf("line %d: %+v alone and %+v among all, %v", i+1, one, b, err)
+		}
+	}
+	if _, _, err := r.BlameLines(t.Context(), "basket.go", 3, 9); !fault.HasCode(err, CodeFailed) {
+		t.Errorf("lines past the end: %v", err)
+	}
 	c, err := r.Commit(t.Context(), second)
 	want := Commit{second, "Ana", time.Unix(w.at-60, 0).UTC(), time.Unix(w.at-60, 0).UTC(), "Insert\n"}
 	if err != nil || c != want {
@@ -335,12 +347,18 @@ func TestTheOldestCommitsOfAShallowCloneAreKnown(t *testing.T) {
 func FuzzReadBlame(f *testing.F) {
 	h := strings.Repeat("a", 40)
 	f.Add([]byte(h + " 3 4 1\nauthor A\nfilename a b.go\n\tfilename x\n"))
+	f.Add([]byte(h + " 3 4 2\nauthor A\nsummary S\nfilename a\n\tone\n" + h + " 4 5\n\ttwo\n"))
 	f.Add([]byte(strings.Repeat("0", 64) + " 1 1 1\nboundary\nfilename \"q\\tx\"\n\t"))
 	f.Add([]byte("\n"))
 	f.Fuzz(func(t *testing.T, out []byte) {
-		b, err := readBlame(out)
-		if err == nil && (b.Line < 1 || b.Hash != "" && !isHash(b.Hash)) {
-			t.Fatalf("%q gives %+v", out, b)
+		list, commits, err := readBlame(out)
+		if err == nil && len(list) == 0 {
+			t.Fatalf("%q gives nothing and no error", out)
+		}
+		for _, b := range list {
+			if _, known := commits[b.Hash]; b.Line < 1 || b.Hash != "" && (!isHash(b.Hash) || !known) {
+				t.Fatalf("%q gives %+v", out, b)
+			}
 		}
 	})
 }

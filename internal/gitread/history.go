@@ -3,6 +3,7 @@ package gitread
 import (
 	"bytes"
 	"context"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -46,43 +47,101 @@ type Blame struct {
 // space are skipped. path is relative to the root. An unknown file, a missing line and an
 // empty repository are CodeFailed, with git's message.
 func (r Repository) Blame(ctx context.Context, path string, line int) (Blame, error) {
-	n := strconv.Itoa(line)
-	// A configured file of commits to ignore would change the result, and a missing one
-	// would fail. Only this option removes the setting; an empty name does not.
-	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "--no-ignore-revs-file", "-w", "-L", n+","+n, "--", path)
+	list, _, err := r.BlameLines(ctx, path, line, line)
 	if err != nil {
 		return Blame{}, err
 	}
-	return readBlame(out)
+	return list[0], nil
 }
 
-// readBlame parses the porcelain output for one line. It begins with the commit and the
-// line number there. One property per line follows, then the text.
-func readBlame(out []byte) (Blame, error) {
-	head, rest, _ := strings.Cut(string(out), "\n")
-	fields := strings.Fields(head)
-	strange := fault.New(fault.Internal, CodeFailed, "cannot parse the output of git blame")
-	if len(fields) < 3 || !isHash(fields[0]) {
-		return Blame{}, strange
+// BlameLines is Blame for the lines from first to last, in one call. It also returns the
+// commits of these lines by hash; their Message is only the subject.
+func (r Repository) BlameLines(ctx context.Context, path string, first, last int) ([]Blame, map[string]Commit, error) {
+	// A configured file of commits to ignore would change the result, and a missing one
+	// would fail. Only this option removes the setting; an empty name does not.
+	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "--no-ignore-revs-file", "-w",
+		"-L", strconv.Itoa(first)+","+strconv.Itoa(last), "--", path)
+	if err != nil {
+		return nil, nil, err
 	}
-	b := Blame{Hash: fields[0]}
-	var err error
-	if b.Line, err = strconv.Atoi(fields[1]); err != nil || b.Line < 1 {
-		return Blame{}, strange
+	list, commits, err := readBlame(out)
+	if err == nil && len(list) != last-first+1 {
+		err = strangeBlame()
 	}
-	for l := range strings.SplitSeq(rest, "\n") {
-		if strings.HasPrefix(l, "\t") {
-			break
+	return list, commits, err
+}
+
+func strangeBlame() error {
+	return fault.New(fault.Internal, CodeFailed, "cannot parse the output of git blame")
+}
+
+// readBlame parses the porcelain output of a blame. Each line of the file begins with the
+// commit and the line number there. One property per line follows, then the text after a
+// tab. The properties of a commit are printed only with its first line.
+func readBlame(out []byte) (list []Blame, commits map[string]Commit, err error) {
+	commits = map[string]Commit{}
+	known := map[string]Blame{} // properties by hash
+	for rest := string(out); rest != ""; {
+		var head string
+		head, rest, _ = strings.Cut(rest, "\n")
+		fields := strings.Fields(head)
+		if len(fields) < 3 || !isHash(fields[0]) {
+			return nil, nil, strangeBlame()
 		}
-		if name, ok := strings.CutPrefix(l, "filename "); ok {
-			b.Path = unquote(name)
+		b, c := known[fields[0]], commits[fields[0]]
+		b.Hash, c.Hash = fields[0], fields[0]
+		if b.Line, err = strconv.Atoi(fields[1]); err != nil || b.Line < 1 {
+			return nil, nil, strangeBlame()
 		}
-		b.Boundary = b.Boundary || l == "boundary"
+		for text := false; !text && rest != ""; {
+			var fact string
+			fact, rest, _ = strings.Cut(rest, "\n")
+			text = strings.HasPrefix(fact, "\t")
+			b.read(fact)
+			c.readFact(fact)
+		}
+		known[b.Hash], commits[b.Hash] = b, c
+		if strings.Trim(b.Hash, "0") == "" {
+			b.Hash = ""
+		}
+		list = append(list, b)
 	}
-	if strings.Trim(b.Hash, "0") == "" {
-		b.Hash = ""
+	maps.DeleteFunc(commits, func(hash string, _ Commit) bool { return strings.Trim(hash, "0") == "" })
+	if len(list) == 0 {
+		return nil, nil, strangeBlame()
 	}
-	return b, nil
+	return list, commits, nil
+}
+
+// read reads a property: the file's name in the commit, or that history ends there.
+func (b *Blame) read(fact string) {
+	if name, ok := strings.CutPrefix(fact, "filename "); ok {
+		b.Path = unquote(name)
+	}
+	b.Boundary = b.Boundary || fact == "boundary"
+}
+
+// readFact reads a property: author, times or subject. It ignores a time that is not a number.
+func (c *Commit) readFact(fact string) {
+	name, value, _ := strings.Cut(fact, " ")
+	switch name {
+	case "author":
+		c.Author = strings.ToValidUTF8(value, "�")
+	case "summary":
+		c.Message = strings.ToValidUTF8(value, "�")
+	case "author-time":
+		c.Authored = unixTime(value)
+	case "committer-time":
+		c.Committed = unixTime(value)
+	}
+}
+
+func unixTime(text string) time.Time {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).UTC()
 }
 
 // maxShallow is the maximum number of bytes read from the list of a shallow clone's

@@ -5,6 +5,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"cairn/internal/observation"
 )
@@ -165,10 +166,12 @@ const (
 	cline    = "cline"
 )
 
-// Harnesses are the agent programs that cairn knows, in the order in which they are
-// shown. The order also decides whose a payload or a transcript is that could be of
-// several.
-func Harnesses() []Harness {
+// Harnesses returns the agent programs that cairn supports, in the order in which they are
+// listed. If a payload or a transcript could be from several of them, the first one wins.
+// The table is created once and shared: callers must not change it.
+func Harnesses() []Harness { return harnesses() }
+
+var harnesses = sync.OnceValue(func() []Harness {
 	atPrompts := []string{onSessionStart, onPrompt, onToolUse}
 	always := []string{onSessionStart, onPrompt, onBeforeTool, onToolUse}
 	return []Harness{
@@ -262,7 +265,7 @@ func Harnesses() []Harness {
 			transcript: noFile, writes: never,
 		},
 	}
-}
+})
 
 func never([]byte) bool { return false }
 

@@ -111,7 +111,7 @@ func (p *Process) answerNothing(o Options) (code int) {
 }
 
 // store opens the store in the event's folder and records the event.
-func (p *Process) store(ctx context.Context, o Options, e observation.Event) (done cairn.Recorded, err error) {
+func (p *Process) store(ctx context.Context, o Options, e observation.Event) (done cairn.RecordResult, err error) {
 	if e.Kind == observation.Ignored {
 		return done, nil
 	}
@@ -133,7 +133,7 @@ func (p *Process) store(ctx context.Context, o Options, e observation.Event) (do
 
 // answer prints the result of an event for the agent program. failed is the reason why the
 // event was not stored.
-func (p *Process) answer(o Options, e observation.Event, done cairn.Recorded, failed error) (code int) {
+func (p *Process) answer(o Options, e observation.Event, done cairn.RecordResult, failed error) (code int) {
 	said, err := harness.HookOutput(e, done.Context, done.Guard)
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
@@ -179,7 +179,7 @@ func (p *Process) report(err error) { fmt.Fprintln(p.Err, "cairn: "+fault.Line("
 // TakesNoArgument is the usage error of `cairn record R001`. No agent program passes an
 // argument, so exit code 2 is no refusal there (records §3).
 func TakesNoArgument(arg string) error {
-	return fault.Newf(fault.Invalid, "usage", "takes no argument, not %.40q", arg).
+	return fault.Newf(fault.Invalid, "usage", "accepts no argument, but got %.40q", arg).
 		WithHint("usage: `cairn record < PAYLOAD` as a hook; to work with records, use `cairn records`, as in `cairn records show R001`")
 }
 

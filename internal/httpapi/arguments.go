@@ -14,6 +14,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 )
 
 // arguments are the members of a JSON body, or the parameters of a query, of which
@@ -136,7 +137,7 @@ func (a *arguments) text(name string) (text string, there bool) {
 		a.fail(invalid(name, name+" must be a string"))
 		return "", false
 	}
-	if err := memory.CheckJSON(name, value); err != nil {
+	if err := rules.CheckJSON(name, value); err != nil {
 		a.fail(err)
 		return "", false
 	}
@@ -277,7 +278,7 @@ func (a *arguments) object(name string) json.RawMessage {
 		a.fail(invalid(name, name+" must be an object"))
 		return nil
 	}
-	if err := memory.CheckJSON(name, value); err != nil {
+	if err := rules.CheckJSON(name, value); err != nil {
 		a.fail(err)
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 )
 
 // maxMemoryBody is the most bytes of a request about memories (memories §5.1).
@@ -408,7 +409,7 @@ func echo(h http.Header, r memory.WriteInfo) {
 func correlate(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Request-Id")
 	if !isPrintable(id, maxCorrelation) {
-		id = memory.NewID()
+		id = rules.NewID()
 	}
 	trace := r.Header.Get("Traceparent")
 	if !isTraceparent(trace) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 )
 
 // TestWhatIsNoArgumentIsRefusedOnItsField goes through memories §5.1 and §5.3.
@@ -19,7 +20,7 @@ func TestWhatIsNoArgumentIsRefusedOnItsField(t *testing.T) {
 	d := newDesk(t, nil)
 	e := d.made("POST", "/v1/memories/{m}/entries", `{"rawEntry":"one"}`, "entryId")
 	const entries, one = "/v1/memories/{m}/entries", "/v1/memories/{m}/entries/{e}"
-	ctx, session := "/v1/memories/{m}/context", `"session_id":"`+memory.NewID()+`"`
+	ctx, session := "/v1/memories/{m}/context", `"session_id":"`+rules.NewID()+`"`
 	many := `"k":"v"`
 	for i := range 32 {
 		many += `,"k` + strconv.Itoa(i) + `":"v"`
@@ -218,7 +219,7 @@ func TestIntegersOfAnySizeAreReadAndThenClamped(t *testing.T) {
 func TestWhatIsTooLongHasAStatusOfItsOwn(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	session := memory.NewID()
+	session := rules.NewID()
 	d.made("PUT", "/v1/memories/{m}/context", `{"session_id":"`+session+`","markdown":"kept"}`, "memory_id")
 	d.made("POST", "/v1/memories/{m}/entries", `{"rawEntry":"`+strings.Repeat("😀", 9000)+`"}`, "entryId")
 	big := `{"rawEntry":"` + strings.Repeat("x", 1<<20) + `"}`

@@ -15,6 +15,7 @@ import (
 	"cairn"
 	"cairn/internal/mcp"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -141,7 +142,7 @@ func (d *desk) joined() *desk {
 	err := d.cairn.Memories().Write(d.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		me, err := b.Whoami(ctx, c)
 		if err == nil && b.Exists() {
-			err = b.Join(ctx, me.UserID, "http://127.0.0.1:9", memory.NewID(), true)
+			err = b.Join(ctx, me.UserID, "http://127.0.0.1:9", rules.NewID(), true)
 		}
 		return err
 	})
@@ -171,7 +172,7 @@ func TestEveryRouteOfMemoriesAnswers(t *testing.T) {
 	d := newDesk(t, nil)
 	first := d.made("POST", "/v1/memories/{m}/entries", `{"rawEntry":"one","summary":"s","tags":{"k":"v"},"metadata":{"a":[1]}}`, "entryId")
 	second := d.made("POST", "/v1/memories/{m}/entries", `{"rawEntry":"two"}`, "entryId")
-	session := memory.NewID()
+	session := rules.NewID()
 	for _, c := range []struct {
 		status       int
 		method, path string

@@ -12,20 +12,6 @@ import (
 	"cairn/internal/replica"
 )
 
-// histogram writes a distribution of seconds.
-func (n *MetricsWriter) histogram(name string, bounds []float64, buckets []uint64, sum float64, labels ...string) {
-	below, told := uint64(0), make([]Bucket, len(bounds))
-	for i, end := range bounds {
-		below += buckets[i]
-		told[i] = Bucket{end, below}
-	}
-	n.Histogram(name, told, below+buckets[len(bounds)], sum, labels...)
-}
-
-func (n *MetricsWriter) timing(name string, t memory.Timing, labels ...string) {
-	n.histogram(name, memory.TimingBounds(), t.Buckets[:], t.Sum, labels...)
-}
-
 // summary writes how often something was measured, and what in all.
 func (n *MetricsWriter) summary(name string, count, sum float64, labels ...string) {
 	n.put(name, "summary", "_sum", sum, labels...)
@@ -84,7 +70,7 @@ func (n *MetricsWriter) shards(all []memory.ShardStats) {
 		n.Counter("cairn_shard_queue_full_total", float64(s.Full), "shard", strconv.Itoa(s.Shard))
 	}
 	for _, s := range all {
-		n.timing("cairn_shard_run_duration_seconds", s.Runs, "shard", strconv.Itoa(s.Shard))
+		n.Histogram("cairn_shard_run_duration_seconds", s.Runs, time.Second, "shard", strconv.Itoa(s.Shard))
 	}
 	for _, s := range all {
 		n.Gauge("cairn_shard_queue_depth", float64(s.Depth), "shard", strconv.Itoa(s.Shard))
@@ -92,13 +78,13 @@ func (n *MetricsWriter) shards(all []memory.ShardStats) {
 }
 
 func (n *MetricsWriter) measured(m memory.Measured) {
-	n.timing("cairn_memory_ack_seconds", m.Acks)
-	n.Counter("cairn_memory_inflight_reads_total", float64(m.InflightReads.Count()))
-	n.timing("cairn_memory_inflight_read_seconds", m.InflightReads)
-	n.timing("cairn_memory_sync_latency_seconds", m.Syncs)
+	n.Histogram("cairn_memory_ack_seconds", m.Acks, time.Second)
+	n.Counter("cairn_memory_inflight_reads_total", float64(m.InflightReads.Count))
+	n.Histogram("cairn_memory_inflight_read_seconds", m.InflightReads, time.Second)
+	n.Histogram("cairn_memory_sync_latency_seconds", m.Syncs, time.Second)
 	n.Counter("cairn_memory_purged_rows_total", float64(m.Purged))
 	for _, mode := range slices.Sorted(maps.Keys(m.Searches)) {
-		n.timing("cairn_search_seconds", m.Searches[mode], "mode", mode)
+		n.Histogram("cairn_search_seconds", m.Searches[mode], time.Second, "mode", mode)
 	}
 	for _, reason := range slices.Sorted(maps.Keys(m.Fallbacks)) {
 		n.Counter("cairn_search_fallback_total", float64(m.Fallbacks[reason]), "reason", reason)

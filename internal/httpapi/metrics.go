@@ -18,6 +18,7 @@ import (
 
 	"cairn"
 	"cairn/internal/fault"
+	"cairn/internal/store"
 )
 
 // ToolMetrics counts calls of tools and answers to requests. Its zero value is ready for
@@ -25,8 +26,8 @@ import (
 type ToolMetrics struct {
 	mu        sync.Mutex
 	calls     map[outcome]uint64
-	took      map[string]*histogram // by tool
-	responses map[int]uint64        // by status
+	took      map[string]*store.Histogram // by tool
+	responses map[int]uint64              // by status
 }
 
 // outcome is how a call of a tool ended: ok, cancelled, or its fault's kind.
@@ -43,13 +44,13 @@ func (m *ToolMetrics) Seen(tool string, took time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.calls == nil {
-		m.calls, m.took = map[outcome]uint64{}, map[string]*histogram{}
+		m.calls, m.took = map[outcome]uint64{}, map[string]*store.Histogram{}
 	}
 	m.calls[outcome{tool, result}]++
 	if m.took[tool] == nil {
-		m.took[tool] = new(histogram)
+		m.took[tool] = &store.Histogram{Bounds: toolBounds[:]}
 	}
-	m.took[tool].add(took.Seconds())
+	m.took[tool].Add(took)
 }
 
 func (m *ToolMetrics) answered(status int) {
@@ -61,18 +62,11 @@ func (m *ToolMetrics) answered(status int) {
 	m.responses[status]++
 }
 
-// bounds are the upper ends of a histogram's buckets, in seconds.
-var bounds = [...]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
-
-type histogram struct {
-	buckets [len(bounds) + 1]uint64 // of which each holds only its own
-	sum     float64
-}
-
-func (h *histogram) add(v float64) {
-	i, _ := slices.BinarySearch(bounds[:], v)
-	h.buckets[i]++
-	h.sum += v
+// toolBounds are the upper ends of the buckets of calls.
+var toolBounds = [...]time.Duration{
+	500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
+	50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond,
+	5 * time.Second, 10 * time.Second, 30 * time.Second,
 }
 
 // write writes what was counted, in a fixed order.
@@ -85,7 +79,7 @@ func (m *ToolMetrics) write(n *MetricsWriter) {
 		n.Counter("cairn_tool_calls_total", float64(m.calls[o]), "tool", o.tool, "result", o.result)
 	}
 	for _, tool := range slices.Sorted(maps.Keys(m.took)) {
-		n.histogram("cairn_tool_seconds", bounds[:], m.took[tool].buckets[:], m.took[tool].sum, "tool", tool)
+		n.Histogram("cairn_tool_seconds", m.took[tool].Read(), time.Second, "tool", tool)
 	}
 	for _, status := range slices.Sorted(maps.Keys(m.responses)) {
 		n.Counter("cairn_http_responses_total", float64(m.responses[status]), "status", strconv.Itoa(status))
@@ -109,21 +103,17 @@ func (n *MetricsWriter) Counter(name string, value float64, labels ...string) {
 	n.put(name, "counter", "", value, labels...)
 }
 
-// Bucket is how many values of a histogram were at most Upto.
-type Bucket struct {
-	Upto  float64
-	Count uint64
-}
-
-// Histogram writes how values are distributed: the buckets, smallest first, then how
-// many values there were and their sum.
-func (n *MetricsWriter) Histogram(name string, buckets []Bucket, count uint64, sum float64, labels ...string) {
-	for _, b := range buckets {
-		n.put(name, "histogram", "_bucket", float64(b.Count), append(slices.Clip(labels), "le", strconv.FormatFloat(b.Upto, 'g', -1, 64))...)
+// Histogram writes how durations are distributed, as numbers of a unit: the buckets,
+// smallest first, then how many durations there were and their sum.
+func (n *MetricsWriter) Histogram(name string, d store.Distribution, unit time.Duration, labels ...string) {
+	ends, upto := d.Buckets()
+	for i, end := range ends {
+		le := strconv.FormatFloat(float64(end)/float64(unit), 'g', -1, 64)
+		n.put(name, "histogram", "_bucket", float64(upto[i]), append(slices.Clip(labels), "le", le)...)
 	}
-	n.put(name, "histogram", "_bucket", float64(count), append(slices.Clip(labels), "le", "+Inf")...)
-	n.put(name, "histogram", "_sum", sum, labels...)
-	n.put(name, "histogram", "_count", float64(count), labels...)
+	n.put(name, "histogram", "_bucket", float64(d.Count), append(slices.Clip(labels), "le", "+Inf")...)
+	n.put(name, "histogram", "_sum", float64(d.Sum)/float64(unit), labels...)
+	n.put(name, "histogram", "_count", float64(d.Count), labels...)
 }
 
 func (n *MetricsWriter) put(name, kind, suffix string, value float64, labels ...string) {

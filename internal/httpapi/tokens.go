@@ -19,6 +19,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/regular"
 	"cairn/internal/wholefile"
 )
@@ -72,7 +73,7 @@ func CreateToken(dir string, a TokenArgs, now time.Time) (t Token, secret string
 		a.Level = "admin"
 	}
 	_, known := levelNamed(a.Level)
-	user, isUser := memory.ParseID(a.UserID)
+	user, isUser := rules.ParseID(a.UserID)
 	odd := !utf8.ValidString(a.Name) || strings.ContainsFunc(a.Name, unicode.IsControl)
 	why := ""
 	switch {

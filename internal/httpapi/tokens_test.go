@@ -16,6 +16,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -250,7 +251,7 @@ func TestCallsCarryTheirKeysAndNamesBack(t *testing.T) {
 	}
 	d.wants(http.StatusConflict, "idempotency_mismatch", "POST", "/v1/memories/{m}/entries", `{"rawEntry":"twice"}`, "Idempotency-Key", "k 1")
 	own := d.wants(http.StatusCreated, "", "POST", "/v1/memories/{m}/entries", `{"rawEntry":"own"}`).Header().Get("Idempotency-Key")
-	if _, ok := memory.ParseID(own); !ok {
+	if _, ok := rules.ParseID(own); !ok {
 		t.Errorf("the key made here is %q", own)
 	}
 	for range 2 { // refusals are kept, too

@@ -32,8 +32,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`
 ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(hub_meta.value AS BIGINT) + 1 AS TEXT)`
 )
 
-// raiseCatalogue counts the change of the user's catalogue, if there is one among the
-// new items.
+// raiseCatalogue raises the version of the user's catalogue if the new items change it.
 func (st *stream) raiseCatalogue(ctx context.Context) error {
 	if !slices.ContainsFunc(st.fresh, func(l logged) bool { return isCatalogued(l.kind) }) {
 		return nil
@@ -47,13 +46,13 @@ func isCatalogued(kind string) bool {
 	return kind == replica.KindVault || kind == replica.KindMemory
 }
 
-// catalogueVersion is the version of a user's catalogue, from 1 on.
+// catalogueVersion returns the version of a user's catalogue, from 1 on.
 func (s statements) catalogueVersion(ctx context.Context, tenant string) (int64, error) {
 	n, err := s.number(ctx, metaCatalogue+tenant)
 	return max(1, n), err
 }
 
-// errDeleted is a vault that was deleted after the one at hand was made.
+// errDeleted reports that a vault was deleted after the given one was created.
 var errDeleted = errors.New("the vault was deleted")
 
 func (st *stream) applyVault(ctx context.Context, in incoming) (replica.Result, error) {
@@ -80,16 +79,16 @@ func (st *stream) applyVault(ctx context.Context, in incoming) (replica.Result, 
 	return done(in, l), err
 }
 
-// isBeforeDeletion reports whether what was made then went with the stream's
-// deletion. What was made afterwards is a new one under the old id: the ids of
-// default vaults and memories are always the same.
+// isBeforeDeletion reports whether a memory created at a time was deleted with the stream. A
+// memory created later is a new one under the old id: the ids of default vaults and memories
+// never change.
 func (st *stream) isBeforeDeletion(made time.Time) bool {
 	return st.head.isGone != 0 && made.UnixNano() <= st.head.deletedNs
 }
 
-// vault returns the vault of this title, made if there is none, and holds it until
-// the transaction ends, so that it is not deleted meanwhile. One that was deleted
-// after this one was made is not made again: errDeleted.
+// vault returns the vault with this title, and creates it if there is none. It locks the vault
+// until the transaction ends, so that no other transaction deletes it. A vault that was
+// deleted after this one was created is not created again: errDeleted.
 func (st *stream) vault(ctx context.Context, v replica.Vault, made time.Time) (replica.Vault, error) {
 	is, found, err := st.heldVault(ctx, v)
 	if found || err != nil {
@@ -111,7 +110,7 @@ func (st *stream) vault(ctx context.Context, v replica.Vault, made time.Time) (r
 	return is, err
 }
 
-// heldVault finds a vault by its title, else by its id.
+// heldVault finds and locks a vault by its title, else by its id.
 func (st *stream) heldVault(ctx context.Context, v replica.Vault) (is replica.Vault, found bool, err error) {
 	var ns int64
 	for _, by := range [][2]string{{lockVaultTitled, v.Title}, {lockVault, v.VaultID}} {
@@ -167,7 +166,7 @@ func (st *stream) applyMemory(ctx context.Context, in incoming) (replica.Result,
 				return replica.Result{}, err
 			}
 		}
-		for _, e := range st.entries { // so that what comes behind this finds none of them
+		for _, e := range st.entries { // so that later items find none of them
 			if e.deletedNs == 0 {
 				e.deletedNs, e.doc = st.now, ""
 			}
@@ -189,7 +188,7 @@ func (st *stream) applyMemory(ctx context.Context, in incoming) (replica.Result,
 		}
 		r := replica.Result{Seq: in.seq, Status: http.StatusOK, VaultID: vaultID, HubSeq: put}
 		isNew, err := st.setProject(ctx, in.doc.ProjectUIDs)
-		if err == nil && isNew { // devices that have the memory pull that
+		if err == nil && isNew { // devices that have the memory pull the change
 			in.doc.MemoryID, in.doc.VaultID, in.doc.Vault.VaultID = st.id, vaultID, vaultID
 			_, err = st.log(in, st.id, 0, 0, in.doc)
 		}
@@ -200,7 +199,7 @@ func (st *stream) applyMemory(ctx context.Context, in incoming) (replica.Result,
 
 func (st *stream) putMemory(ctx context.Context, in incoming) (replica.Result, error) {
 	d := in.doc
-	made, _ := time.Parse(time.RFC3339Nano, d.Vault.CreationTime) // which was checked
+	made, _ := time.Parse(time.RFC3339Nano, d.Vault.CreationTime) // parse has checked it
 	v, err := st.vault(ctx, *d.Vault, made)
 	if errors.Is(err, errDeleted) {
 		return refused(in.seq, missing("vault any more")), nil

@@ -9,9 +9,9 @@ import (
 	"cairn/internal/fault"
 )
 
-// TLS answers with the certificate and key in two PEM files, which are read again
-// after they have changed: certificates are renewed while a hub runs. Files that
-// hold none are Invalid, code usage; later ones are passed over until they do.
+// TLS returns a configuration with the certificate and key in two PEM files. They are read
+// again after a change, because certificates are renewed while a hub runs; invalid new files
+// are ignored. Errors: Invalid with code usage for files without a valid pair.
 func TLS(certFile, keyFile string) (*tls.Config, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile}
 	if _, err := c.current(nil); err != nil {

@@ -11,24 +11,24 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Where replication is synchronous, a commit waits for another server. Whoever asks
-// PostgreSQL to break that wait off makes the transaction visible, though this server
-// alone has it: a pull would show what is lost with it. So a connection that is given up
-// during a commit just ends, and the commit waits on. What is sent again meanwhile waits
-// for the stream's lock, so each stream leaves the server one such session. Statements in
-// a transaction are broken off, lest those that wait for a lock pile up.
+// With synchronous replication a COMMIT waits for another server. Cancelling that wait makes
+// the transaction visible while only this server has it: pulls would show items that are lost
+// with the server. So a connection that is closed during a COMMIT just ends, and the server
+// goes on waiting. Items that are sent again wait for the stream's lock, so each stream leaves
+// at most one such session at the server. Other statements are cancelled, so that those that
+// wait for a lock do not pile up.
 
-// errCommits is why no request to break off is sent.
-var errCommits = errors.New("a commit is not broken off")
+// errCommits prevents the request that would cancel a COMMIT.
+var errCommits = errors.New("a COMMIT is not cancelled")
 
-// patientHost makes connections to one host that break off no commit.
-type patientHost struct{ config *pgx.ConnConfig }
+// noCancelHost makes connections to one host that cancel no COMMIT.
+type noCancelHost struct{ config *pgx.ConnConfig }
 
-func (h patientHost) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
+func (h noCancelHost) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
 
-// Connect connects. The driver asks to break off by a second connection to the server,
-// which it makes as it made the first.
-func (h patientHost) Connect(ctx context.Context) (driver.Conn, error) {
+// Connect connects. To cancel a statement the driver opens a second connection, with the same
+// dial function.
+func (h noCancelHost) Connect(ctx context.Context) (driver.Conn, error) {
 	commits := &atomic.Bool{}
 	config := h.config.Copy()
 	dial := config.DialFunc
@@ -42,17 +42,17 @@ func (h patientHost) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &patientConn{conn.(*stdlib.Conn), commits}, nil
+	return &noCancelConn{conn.(*stdlib.Conn), commits}, nil
 }
 
-// patientConn is a connection that breaks off no commit.
-type patientConn struct {
+// noCancelConn is a connection that cancels no COMMIT.
+type noCancelConn struct {
 	*stdlib.Conn
-	commits *atomic.Bool // a commit is under way, or was when the connection ended
+	commits *atomic.Bool // a COMMIT runs, or ran when the connection ended
 }
 
-// committing runs what commits.
-func (c *patientConn) committing(commit func() error) error {
+// committing runs a function that commits.
+func (c *noCancelConn) committing(commit func() error) error {
 	c.commits.Store(true)
 	err := commit()
 	if !c.Conn.Conn().IsClosed() {
@@ -61,8 +61,8 @@ func (c *patientConn) committing(commit func() error) error {
 	return err
 }
 
-// ExecContext runs a statement, which outside of a transaction is one by itself.
-func (c *patientConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (result driver.Result, err error) {
+// ExecContext runs a statement. Outside a transaction the statement commits itself.
+func (c *noCancelConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (result driver.Result, err error) {
 	if c.Conn.Conn().PgConn().TxStatus() != 'I' {
 		return c.Conn.ExecContext(ctx, query, args)
 	}
@@ -73,19 +73,19 @@ func (c *patientConn) ExecContext(ctx context.Context, query string, args []driv
 	return result, err
 }
 
-// BeginTx begins a transaction.
-func (c *patientConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+// BeginTx starts a transaction.
+func (c *noCancelConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.Conn.BeginTx(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	return patientTx{tx, c}, nil
+	return noCancelTx{tx, c}, nil
 }
 
-type patientTx struct {
+type noCancelTx struct {
 	driver.Tx
-	conn *patientConn
+	conn *noCancelConn
 }
 
-// Commit commits, or leaves the outcome to the server when time is up.
-func (t patientTx) Commit() error { return t.conn.committing(t.Tx.Commit) }
+// Commit commits. When its time is up, the server decides the outcome.
+func (t noCancelTx) Commit() error { return t.conn.committing(t.Tx.Commit) }

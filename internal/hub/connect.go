@@ -10,13 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// anyHost makes connections to whichever of several hosts lets in, asking all at once.
-// One after the other, a host that is silent, as a machine without power is, would
-// take all the time that a push has, each time again.
+// anyHost connects to all of several hosts concurrently and uses the first that accepts. In
+// turn, a host that does not respond, such as a machine without power, would use up the time
+// of every push.
 type anyHost []driver.Connector
 
-// newConnector makes connections as an address says. Of several hosts none counts that
-// cannot be written to, unless the address says what counts.
+// newConnector returns a connector for an address. Of several hosts only writable ones are
+// used, unless the address says otherwise.
 func newConnector(config *pgx.ConnConfig, writes bool) driver.Connector {
 	fatal := config.OnPgError
 	config.OnPgError = func(c *pgconn.PgConn, e *pgconn.PgError) bool {
@@ -24,20 +24,20 @@ func newConnector(config *pgx.ConnConfig, writes bool) driver.Connector {
 	}
 	hosts := splitHosts(config)
 	if len(hosts) == 1 {
-		return patientHost{config}
+		return noCancelHost{config}
 	}
 	var all anyHost
 	for _, h := range hosts {
 		if h.ValidateConnect == nil && writes {
 			h.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 		}
-		all = append(all, patientHost{h})
+		all = append(all, noCancelHost{h})
 	}
 	return all
 }
 
-// splitHosts makes a configuration for each host, with the fallbacks that are its own:
-// the same host without TLS, where the address lets that be.
+// splitHosts returns a configuration for each host, with its own fallbacks: the same host
+// without TLS, if the address permits that.
 func splitHosts(config *pgx.ConnConfig) (hosts []*pgx.ConnConfig) {
 	first := &pgconn.FallbackConfig{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}
 	for _, f := range slices.Concat([]*pgconn.FallbackConfig{first}, config.Fallbacks) {
@@ -55,7 +55,7 @@ func splitHosts(config *pgx.ConnConfig) (hosts []*pgx.ConnConfig) {
 
 func (a anyHost) Driver() driver.Driver { return a[0].Driver() }
 
-// Connect returns the first connection that is made and ends the attempts at others.
+// Connect returns the first connection that succeeds and cancels the other attempts.
 func (a anyHost) Connect(ctx context.Context) (driver.Conn, error) {
 	type outcome struct {
 		conn driver.Conn

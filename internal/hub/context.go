@@ -7,24 +7,24 @@ import (
 	"cairn/internal/replica"
 )
 
-// metaContext, followed by a memory and its tenant, names the row that holds the
-// memory's current context: its id, its time and its number. The row spares a search in
-// all items of the memory. It may lag behind, because an older hub process does not
-// write it: items behind its number are read, too.
+// metaContext, followed by a memory and its tenant, names the row that has the memory's
+// current context: its id, its time and its number. The row saves a search in all items of
+// the memory. It may be out of date, because an older hub process does not write it: items
+// after its number are read, too.
 const metaContext = "context:"
 
 const selectContexts = `SELECT hub_seq, canonical_ns, id FROM hub_items
 WHERE memory_id = $1 AND tenant = $2 AND hub_seq > $3 AND kind = 'context' AND doc <> '' ORDER BY hub_seq`
 
-// currentContext is the context of a memory that devices show: the one of the greatest
-// time, among equals the one of the greatest number.
+// currentContext is the context of a memory that devices show: the one with the latest time
+// and, among equal times, the highest number.
 type currentContext struct {
 	id      string // "" for none
 	ns, seq int64
 	changed bool
 }
 
-// beats reports whether a context would be the current one.
+// beats reports whether a context would become the current one.
 func (c currentContext) beats(other currentContext) bool {
 	return c.ns > other.ns || c.ns == other.ns && c.seq > other.seq
 }
@@ -57,8 +57,8 @@ func (st *stream) loadContext(ctx context.Context) error {
 	})
 }
 
-// keepContext stores the current context if it has changed.
-func (st *stream) keepContext(ctx context.Context) error {
+// saveContext stores the current context if it has changed.
+func (st *stream) saveContext(ctx context.Context) error {
 	if !st.current.changed {
 		return nil
 	}
@@ -66,11 +66,10 @@ func (st *stream) keepContext(ctx context.Context) error {
 	return err
 }
 
-// applyContext appends a context. One that was written over the current one becomes the
-// current one, whatever its device's clock says. One that was written over another
-// version lost: it is kept as a version, with a time before the current one's, so that
-// older devices decide the same. Where the device does not name what it wrote over, the
-// clock decides.
+// applyContext appends a context. A context that was written over the current one becomes the
+// current one, whatever its device's clock says. A context that was written over another
+// version has lost: it is stored as a version, with a time before the current one's, so that
+// older devices decide the same. If the device does not name the version, the time decides.
 func (st *stream) applyContext(in incoming) (replica.Result, error) {
 	ns, cur := min(in.at.UnixNano(), st.now), st.current
 	switch base := in.doc.BaseID; {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -31,16 +30,16 @@ const (
 	codeUsage       = "usage"
 )
 
-// database is the hub's, behind database/sql. Statements are written with $1, $2 …,
-// which PostgreSQL knows; for SQLite they are rewritten.
+// database is the hub's database. Statements are written with $1, $2 … for PostgreSQL and
+// rewritten for SQLite.
 type database struct {
 	writer, reader *sql.DB
 	postgres       bool
 	retried        func(sqlstate string)
 }
 
-// openDatabase opens what an address names: sqlite:PATH, or a URL of PostgreSQL. It
-// does not connect yet.
+// openDatabase opens the database at an address: sqlite:PATH, or a URL of PostgreSQL. It does
+// not connect yet.
 func openDatabase(address, replica string, pool int) (*database, error) {
 	if path, ok := strings.CutPrefix(address, "sqlite:"); ok {
 		return openSQLite(path, replica, pool)
@@ -58,7 +57,7 @@ func openDatabase(address, replica string, pool int) (*database, error) {
 	return d, nil
 }
 
-// lockWait is how long a process waits for another one's lock on an SQLite file.
+// lockWait is how long a process waits for another process's lock on an SQLite file.
 const lockWait = 5 * time.Second
 
 func openSQLite(path, replica string, pool int) (*database, error) {
@@ -82,8 +81,8 @@ func openSQLite(path, replica string, pool int) (*database, error) {
 	return &database{writer: bare.Write, reader: bare.Read}, nil
 }
 
-// openPostgres opens a pool. Descriptions of statements are kept, but no statement is
-// prepared by name, so that a proxy may give each transaction another connection.
+// openPostgres opens a pool. It caches descriptions of statements but prepares no statement by
+// name, so that a proxy may use another connection for each transaction.
 func openPostgres(address string, pool int, writes bool) (*sql.DB, error) {
 	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
 		return nil, fault.New(fault.Invalid, codeUsage, "the address is neither sqlite:PATH nor postgres://…").
@@ -108,7 +107,7 @@ func openPostgres(address string, pool int, writes bool) (*sql.DB, error) {
 	return db, nil
 }
 
-// standardPool is how many connections a process has (memories §13.2).
+// standardPool returns the number of connections of a process (memories §13.2).
 func standardPool() int { return min(4*runtime.NumCPU(), 32) }
 
 func (d *database) close() error {
@@ -119,7 +118,7 @@ func (d *database) close() error {
 	return err
 }
 
-// statements runs statements on a connection or in a transaction.
+// statements runs SQL on a connection or in a transaction.
 type statements struct {
 	on interface {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
@@ -137,7 +136,7 @@ func (s statements) text(query string) string {
 	return strings.ReplaceAll(query, "$", "?")
 }
 
-// exec returns how many rows were touched.
+// exec returns how many rows the statement has changed.
 func (s statements) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	r, err := s.on.ExecContext(ctx, s.text(query), args...)
 	if err != nil {
@@ -173,8 +172,8 @@ func (s statements) one(ctx context.Context, query string, args []any, dest ...a
 	return found, err
 }
 
-// each calls row for every row until it returns false. Outside of a transaction a
-// query whose connection turns out to be broken is tried again.
+// each calls row for every row until it returns false. Outside a transaction it retries a
+// query whose connection is broken.
 func (s statements) each(ctx context.Context, query string, args []any, row func(scan func(...any) error) (bool, error)) error {
 	for try := 1; ; try++ {
 		began := false
@@ -183,7 +182,7 @@ func (s statements) each(ctx context.Context, query string, args []any, row func
 			return row(scan)
 		})
 		state, again := retryable(err)
-		if !again || began || s.retried == nil || try == maxTries || !pause(ctx, try) {
+		if !again || began || s.retried == nil || try == maxTries || !store.Pause(ctx, txBackoff.Delay(try), nil) {
 			return err
 		}
 		s.retried(state)
@@ -217,8 +216,8 @@ func (s statements) execOf(ctx context.Context, query string, args, values []any
 	return err
 }
 
-// inList appends values, some of them twice, so that there are few different texts
-// of a query: PostgreSQL describes each once.
+// inList appends values and repeats the last one up to a power of two, so that there are few
+// different query texts: PostgreSQL describes each text once.
 func inList(query string, args, values []any) (string, []any) {
 	n := 1
 	for n < len(values) {
@@ -236,40 +235,27 @@ func inList(query string, args, values []any) (string, []any) {
 func (d *database) reading() statements { return statements{d.reader, d.postgres, d.retried} }
 func (d *database) writing() statements { return statements{d.writer, d.postgres, d.retried} }
 
-// errNothing makes write undo its transaction, in which nothing is worth keeping.
+// errNothing makes write roll back a transaction that has nothing to store.
 var errNothing = errors.New("nothing to commit")
 
-// errMeanwhile is a row that another transaction took away between two statements.
+// errMeanwhile reports that another transaction deleted a row between two statements.
 var errMeanwhile = errors.New("changed meanwhile")
 
-// What is tried again (memories §13.1).
-const (
-	maxTries   = 8
-	firstPause = 10 * time.Millisecond
-	maxPause   = time.Second
-)
+// How often a transaction is tried, and how long it waits between (memories §13.1).
+const maxTries = 8
 
-// write runs change in a transaction, and runs it again while the database says that
-// this may help. Change must be repeatable.
+var txBackoff = store.Backoff{First: 10 * time.Millisecond, Max: time.Second, Jitter: .5}
+
+// write runs change in a transaction, and runs it again if the database reports a temporary
+// failure. change must be repeatable.
 func (d *database) write(ctx context.Context, change func(statements) error) error {
 	for try := 1; ; try++ {
 		err := d.attempt(ctx, change)
 		state, again := retryable(err)
-		if !again || try == maxTries || !pause(ctx, try) {
+		if !again || try == maxTries || !store.Pause(ctx, txBackoff.Delay(try), nil) {
 			return err
 		}
 		d.retried(state)
-	}
-}
-
-// pause waits before the next try and reports whether there is still time for one.
-func pause(ctx context.Context, try int) bool {
-	d := min(firstPause<<(try-1), maxPause)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d/2 + rand.N(d)):
-		return true
 	}
 }
 
@@ -293,12 +279,12 @@ func (d *database) attempt(ctx context.Context, change func(statements) error) e
 	return nil
 }
 
-// readOnly is the SQLSTATE of a server that follows another one, or has come to. A
-// connection on which it came is closed, so that the next try may reach who leads.
+// readOnly is the SQLSTATE of a standby server, or of one that has become a standby. A
+// connection that reports it is closed, so that the next try can reach the primary.
 const readOnly = "25006"
 
-// retryable reports whether a transaction may succeed when it is tried again, and
-// why it failed: SQLSTATE, or 08000 for a connection that broke or was refused.
+// retryable reports whether a transaction may succeed when it is tried again, and the reason
+// for its failure: SQLSTATE, or 08000 for a connection that broke or was refused.
 func retryable(err error) (state string, again bool) {
 	if err == nil || errors.Is(err, errMeanwhile) {
 		return "40001", err != nil
@@ -331,8 +317,8 @@ func isFull(err error) bool {
 	return fault.HasCode(store.Explain(err), store.CodeFull)
 }
 
-// unavailable is what callers are told of a database that failed. The cause is for
-// the log.
+// unavailable returns the error that callers see after a failure of the database. The cause is
+// logged only.
 func unavailable(err error) *fault.Error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f

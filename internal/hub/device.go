@@ -36,8 +36,8 @@ func (h *Hub) deviceHead(ctx context.Context, tenant, device string) (*replica.D
 	return &replica.DeviceHead{Seq: n, Hash: hash}, nil
 }
 
-// keepDevice notes the head of the device that has sent a push.
-func keepDevice(ctx context.Context, s statements, tenant string, req replica.PushRequest) error {
+// saveDevice stores the head of the device that has sent a push.
+func saveDevice(ctx context.Context, s statements, tenant string, req replica.PushRequest) error {
 	if req.Head.Seq <= 0 {
 		return nil
 	}
@@ -45,7 +45,7 @@ func keepDevice(ctx context.Context, s statements, tenant string, req replica.Pu
 	return err
 }
 
-// headOf reads the device's head from the address of a push. Errors: validation_error.
+// headOf reads the device's head from the URL of a push. Errors: validation_error.
 func headOf(r *http.Request) (head replica.DeviceHead, err error) {
 	q := r.URL.Query()
 	text := q.Get("device_seq")

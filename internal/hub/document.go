@@ -10,8 +10,8 @@ import (
 	"cairn/internal/replica"
 )
 
-// document is what the documents of all kinds hold, as they are stored and pulled.
-// Members that an item has and that are not here are not kept.
+// document has the members of the documents of all kinds, as they are stored and pulled.
+// Other members of an item are not stored.
 type document struct {
 	EntryID   string `json:"entryId,omitempty"`
 	ContextID string `json:"contextId,omitempty"`
@@ -46,17 +46,17 @@ type document struct {
 	Traceparent string `json:"traceparent,omitempty"`
 }
 
-// incoming is an item that has passed all checks which need no database.
+// incoming is an item that has passed all checks that need no database.
 type incoming struct {
 	seq           int64
 	kind, op, key string
 	doc           document
 	at            time.Time // capturedTime of an entry, updatedAt of a context, creationTime of the others
-	size          int       // of the document as it came, in bytes
-	hash          string    // of what the key must always stand for
+	size          int       // of the received document, in bytes
+	hash          string    // of the parts that must be the same whenever the key is sent
 }
 
-// canonical is a document as it is stored.
+// canonical returns a document in its stored form.
 func (d document) canonical() (string, error) {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -67,7 +67,7 @@ func (d document) canonical() (string, error) {
 	return string(bytes.TrimRight(text.Bytes(), "\n")), nil
 }
 
-// stored is an entry put as it is kept: under its id, at its canonical time.
+// stored returns the stored form of an entry put: with its id and its canonical time.
 func (d document) stored(memory, id string, ns int64) document {
 	d.EntryID, d.MemoryID, d.CreationTime = id, memory, timeText(ns)
 	if d.Summary == nil {
@@ -81,7 +81,7 @@ func (d document) stored(memory, id string, ns int64) document {
 	return d
 }
 
-// patched is an entry after a patch or a correction.
+// patched returns an entry after a patch or a correction.
 func (d document) patched(p document) document {
 	if p.Summary != nil {
 		d.Summary = p.Summary
@@ -95,7 +95,7 @@ func (d document) patched(p document) document {
 	return d
 }
 
-// has reports whether an entry has all tags and is of the session, if one is named.
+// has reports whether an entry has all tags, and belongs to the session if one is given.
 func (d document) has(tags map[string]string, session string) bool {
 	if session != "" && d.SessionID != session {
 		return false
@@ -110,5 +110,5 @@ func (d document) has(tags map[string]string, session string) bool {
 	})
 }
 
-// timeText is a time as it stands in documents.
+// timeText formats a time for documents.
 func timeText(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }

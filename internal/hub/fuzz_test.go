@@ -66,7 +66,7 @@ func FuzzPull(f *testing.F) {
 		if decodeBody(body, &req) != nil {
 			return
 		}
-		limit, err := soundPull(&req)
+		limit, err := validatePull(&req)
 		if err != nil {
 			return
 		}

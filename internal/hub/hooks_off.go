@@ -11,7 +11,7 @@ import (
 // hooks is what a test does to a hub: nothing in this build (memories §15).
 type hooks struct{}
 
-// push is how a request's changes get to Push.
+// push passes a request's changes to Push.
 func (hooks) push(ctx context.Context, h *Hub, who Identity, req replica.PushRequest) ([]replica.Result, error) {
 	return h.Push(ctx, who, req)
 }

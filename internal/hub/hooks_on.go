@@ -42,8 +42,8 @@ type hooks struct {
 	attempts int
 }
 
-// SetBackend changes how pushes are answered and zeroes the count of attempts. It
-// returns when no push is underway that began before.
+// SetBackend changes how pushes are answered and resets the count of attempts. It returns when
+// all earlier pushes have ended.
 func (h *Hub) SetBackend(b Backend) {
 	k := &h.hooks
 	k.mu.Lock()
@@ -59,8 +59,8 @@ func (h *Hub) SetBackend(b Backend) {
 	k.attempts = 0 // of those that ended meanwhile
 }
 
-// Mode is the backend's mode, and how many entry items were handled since it was set:
-// replays and refusals too, those that were answered 424 not.
+// Mode returns the backend's mode, and how many entry items were handled since it was set:
+// including replays and refusals, without those that were answered 424.
 func (h *Hub) Mode() (mode string, attempts int) {
 	h.hooks.mu.Lock()
 	defer h.hooks.mu.Unlock()
@@ -70,7 +70,7 @@ func (h *Hub) Mode() (mode string, attempts int) {
 	return mode, h.hooks.attempts
 }
 
-// push is how a request's changes get to Push.
+// push passes a request's changes to Push.
 func (k *hooks) push(ctx context.Context, h *Hub, who Identity, req replica.PushRequest) ([]replica.Result, error) {
 	leave, err := k.admit(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func (k *hooks) push(ctx context.Context, h *Hub, who Identity, req replica.Push
 	return results, nil
 }
 
-// admit lets a push begin: behind the wait of a slow backend, and alone under a script.
+// admit lets a push start: after the delay of a slow backend, and alone under a script.
 func (k *hooks) admit(ctx context.Context) (leave func(), err error) {
 	k.mu.Lock()
 	b, changed := k.backend, k.changed
@@ -142,8 +142,8 @@ func (k *hooks) admit(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// verdict is what a test wants an item to be answered with, 0 for what the hub says. One
-// behind a refused one uses nothing of a script.
+// verdict returns the status that a test wants for an item, 0 for the hub's own result. An item
+// after a refused one does not use up a status of a script.
 func (k *hooks) verdict(item replica.Item, behind bool) (status int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -158,8 +158,8 @@ func (k *hooks) verdict(item replica.Item, behind bool) (status int) {
 	return status
 }
 
-// handled counts entry items. What a script had for one that the hub answered 424
-// is for the next.
+// handled counts entry items. The status that a script had for an item answered with 424 is
+// used for the next one.
 func (k *hooks) handled(items []replica.Item, results []replica.Result, assigned map[int]int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -181,8 +181,8 @@ func scripted(seq int64, status int) replica.Result {
 	return replica.Result{Seq: seq, Status: status, Error: &replica.Error{Code: "scripted", Message: "a test wants it so"}}
 }
 
-// Empty takes everything out of the hub but its name and its schema, in the database
-// and here.
+// Empty deletes everything in the hub except its id and its schema, in the database and in
+// memory.
 func (h *Hub) Empty(ctx context.Context) error {
 	err := h.db.write(ctx, func(s statements) error {
 		for _, table := range []string{"hub_items", "hub_entries", "hub_heads", "hub_memories", "hub_projects", "hub_vaults", "hub_tokens"} {
@@ -203,7 +203,7 @@ func (h *Hub) Empty(ctx context.Context) error {
 	return err
 }
 
-// RawEntries are the texts of a memory's entries, oldest first, whoever owns it; never nil.
+// RawEntries returns the texts of a memory's entries of any user, oldest first; never nil.
 func (h *Hub) RawEntries(ctx context.Context, memoryID string) ([]string, error) {
 	out := []string{}
 	const query = `SELECT e.doc FROM hub_entries e JOIN hub_heads h ON h.memory_id = e.memory_id AND h.tenant = e.tenant
@@ -221,9 +221,9 @@ WHERE e.memory_id = $1 AND e.deleted_ns = 0 AND e.put_seq > h.deleted_seq ORDER 
 	return out, err
 }
 
-// Ops are a memory's entries and contexts in the order in which the hub took them first,
-// as entry:RAW and context:TEXT, with all also patch:ID and delete:ID. Of what was
-// deleted later only that is told.
+// Ops returns a memory's entries and contexts in the order in which the hub first accepted
+// them, as entry:RAW and context:TEXT, with all also patch:ID and delete:ID. Of deleted
+// entries it has only the deletion.
 func (h *Hub) Ops(ctx context.Context, memoryID string, all bool) ([]string, error) {
 	out := []string{}
 	const query = `SELECT kind, op, id, doc FROM hub_items WHERE memory_id = $1 ORDER BY hub_seq`

@@ -11,7 +11,7 @@ import (
 	"cairn/internal/replica"
 )
 
-// Config is what a hub is made of.
+// Config configures a hub.
 type Config struct {
 	Database     string           // sqlite:PATH or postgres://…
 	ReadDatabase string           // a replica that serves what only reads, "" for none; PostgreSQL only
@@ -21,8 +21,8 @@ type Config struct {
 	Log          *slog.Logger     // must be given
 }
 
-// Hub serves one database. It is safe for concurrent use, and any number of hubs in
-// any number of processes may serve the same one.
+// Hub serves one database. It is safe for concurrent use. Any number of hubs in any number of
+// processes may serve the same database.
 type Hub struct {
 	db         *database
 	clock      func() time.Time
@@ -45,10 +45,10 @@ type Hub struct {
 	end      context.CancelFunc
 }
 
-// Open opens a hub and brings its database's schema up to date, or waits up to a
-// minute while another process does. It fails with Unavailable: code hub_too_new
-// when a newer cairn has made the schema, else hub_unavailable; Invalid, code usage,
-// when an address is none.
+// Open opens a hub and brings its database's schema up to date, or waits up to a minute while
+// another process does. Errors: Unavailable with code hub_too_new if a newer cairn has
+// created the schema, else with hub_unavailable; Invalid with code usage for an invalid
+// address.
 func Open(ctx context.Context, c Config) (*Hub, error) {
 	if c.Pool <= 0 {
 		c.Pool = standardPool()
@@ -76,10 +76,10 @@ func Open(ctx context.Context, c Config) (*Hub, error) {
 	return h, nil
 }
 
-// Stop ends waiting pulls, with what they have. Repeating it is harmless.
+// Stop ends waiting pulls, which return what they have. It is idempotent.
 func (h *Hub) Stop() { h.stop.Do(func() { close(h.stopping) }) }
 
-// Close ends what runs and closes the database.
+// Close ends all work and closes the database.
 func (h *Hub) Close() error {
 	h.Stop()
 	h.end()
@@ -87,7 +87,7 @@ func (h *Hub) Close() error {
 	return h.db.close()
 }
 
-// Whoami says who the bearer of a token is, and which hub this is.
+// Whoami returns the bearer of a token, and the id of this hub.
 func (h *Hub) Whoami(ctx context.Context, who Identity) (replica.Whoami, error) {
 	s := h.db.writing() // of an epoch that was raised just now a replica may not know
 	w := replica.Whoami{UserID: who.UserID, Device: who.Device, Level: string(who.Level)}
@@ -99,16 +99,16 @@ func (h *Hub) Whoami(ctx context.Context, who Identity) (replica.Whoami, error) 
 	return w, err
 }
 
-// Restored raises the epoch of a hub whose database was restored from an older
-// backup, and returns the new one. Devices that see it send again what they hold
-// beyond the heads (memories §13.2).
+// Restored raises the epoch of a hub whose database was restored from an older backup, and
+// returns the new one. Devices that see it send the changes again that they hold beyond the
+// heads (memories §13.2).
 func (h *Hub) Restored(ctx context.Context) (epoch int64, err error) {
 	err = h.db.write(ctx, func(s statements) error {
 		was, err := s.number(ctx, metaEpoch)
 		if err != nil {
 			return err
 		}
-		// Above each epoch that the database had after the backup was made, too.
+		// Higher than each epoch that the database had after the backup, too.
 		epoch = max(was+1, h.clock().Unix())
 		n, err := s.exec(ctx, swapMeta, metaEpoch, strconv.FormatInt(was, 10), strconv.FormatInt(epoch, 10))
 		if err == nil && n == 0 {

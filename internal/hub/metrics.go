@@ -10,7 +10,7 @@ import (
 	"cairn/internal/replica"
 )
 
-// metrics counts what the hub does (memories §14).
+// metrics counts the work of the hub (memories §14).
 type metrics struct {
 	mu      sync.Mutex
 	items   map[int]uint64    // by status

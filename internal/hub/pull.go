@@ -16,15 +16,16 @@ const (
 WHERE memory_id = $1 AND tenant = $2 AND hub_seq > $3 AND doc <> '' ORDER BY hub_seq LIMIT $4`
 )
 
-// headCheck is how often a waiting pull looks for what other processes have taken.
+// headCheck is how often a waiting pull checks for items from other processes.
 const headCheck = 500 * time.Millisecond
 
-// Pull returns what is newer than the cursors, which of them are beyond the head, and a
-// newer version of the catalogue. If there is nothing it waits for something, up to the
-// time that the request names, or until the hub stops. It only reads. A wrong request is Invalid, code validation_error.
+// Pull returns the items after the cursors, the cursors that are beyond the head, and a newer
+// version of the catalogue. Without any it waits, up to the time in the request or until the
+// hub stops. It changes nothing. Errors: Invalid with code validation_error for a wrong
+// request.
 func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (replica.PullResponse, error) {
 	answer := replica.PullResponse{Streams: []replica.StreamItems{}}
-	limit, err := soundPull(&req)
+	limit, err := validatePull(&req)
 	if err != nil {
 		return answer, err
 	}
@@ -49,7 +50,7 @@ func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (
 	return answer, err
 }
 
-// look reads what there is for a pull now, and reports whether there is anything.
+// look reads the current results of a pull, and reports whether there are any.
 func (h *Hub) look(ctx context.Context, tenant string, req replica.PullRequest, limit int, answer *replica.PullResponse) (found bool, err error) {
 	ahead, beyond, err := h.ahead(ctx, tenant, req.Cursors)
 	if err == nil && len(beyond) > 0 {
@@ -64,19 +65,19 @@ func (h *Hub) look(ctx context.Context, tenant string, req replica.PullRequest, 
 	return len(answer.Streams) > 0 || len(answer.Behind) > 0 || answer.Catalogue > 0, err
 }
 
-func soundPull(req *replica.PullRequest) (limit int, err error) {
+func validatePull(req *replica.PullRequest) (limit int, err error) {
 	if len(req.Cursors) == 0 && req.Catalogue <= 0 || len(req.Cursors) > replica.MaxCursors {
-		return 0, invalid("cursors", "there are not 1 to 1000 cursors")
+		return 0, invalid("cursors", "there must be 1 to 1000 cursors")
 	}
 	seen := map[string]bool{}
 	for _, c := range req.Cursors {
-		if soundID("", c.Stream) != nil || c.After < 0 || seen[c.Stream] {
-			return 0, invalid("cursors", "a cursor is a stream, each named once, and a number from 0 on")
+		if validateID("", c.Stream) != nil || c.After < 0 || seen[c.Stream] {
+			return 0, invalid("cursors", "a cursor must have a stream, each named once, and a number of at least 0")
 		}
 		seen[c.Stream] = true
 	}
 	if req.Limit < 0 || req.WaitMillis < 0 {
-		return 0, invalid("limit", "limit and wait_ms are not below 0")
+		return 0, invalid("limit", "limit and wait_ms must not be negative")
 	}
 	req.WaitMillis = min(req.WaitMillis, replica.MaxWaitMillis)
 	if req.Limit == 0 {
@@ -85,8 +86,8 @@ func soundPull(req *replica.PullRequest) (limit int, err error) {
 	return min(req.Limit, replica.MaxPullItems), nil
 }
 
-// wait returns after a while, or at once when there is news; false when it is time
-// to give up.
+// wait returns after a while, or immediately on a signal. It returns false when the time of
+// the pull is up.
 func (h *Hub) wait(ctx context.Context, news <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -101,14 +102,14 @@ func (h *Hub) wait(ctx context.Context, news <-chan struct{}, d time.Duration) b
 	return true
 }
 
-// behind is a stream of which there is something newer than the cursor.
+// behind is a stream with items after the cursor.
 type behind struct {
 	stream string
 	after  int64
 }
 
-// ahead compares cursors with the heads: of which streams there is something newer, and
-// which cursors are beyond the head.
+// ahead compares cursors with the heads. It returns the streams with newer items, and the
+// cursors beyond the head.
 func (h *Hub) ahead(ctx context.Context, tenant string, cursors []replica.Cursor) (out []behind, beyond []replica.Cursor, err error) {
 	heads, err := h.headsOf(ctx, h.db.reading(), tenant, cursors)
 	for _, c := range cursors {
@@ -122,8 +123,8 @@ func (h *Hub) ahead(ctx context.Context, tenant string, cursors []replica.Cursor
 	return out, beyond, err
 }
 
-// behindOf asks the database that is written to about cursors beyond the head, because
-// a replica may lag. It returns those that are beyond it there, too, with the head.
+// behindOf checks cursors beyond the head against the writable database, because a replica
+// may lag. It returns those that are beyond it there, too, with the head.
 func (h *Hub) behindOf(ctx context.Context, tenant string, beyond []replica.Cursor) (out []replica.Cursor, err error) {
 	heads, err := h.headsOf(ctx, h.db.writing(), tenant, beyond)
 	for _, c := range beyond {
@@ -134,7 +135,8 @@ func (h *Hub) behindOf(ctx context.Context, tenant string, beyond []replica.Curs
 	return out, err
 }
 
-// newerCatalogue is the version of a user's catalogue if it is newer than one, else 0.
+// newerCatalogue returns the version of a user's catalogue if it is newer than the given one,
+// else 0.
 func (h *Hub) newerCatalogue(ctx context.Context, tenant string, than int64) (int64, error) {
 	n, err := h.db.reading().catalogueVersion(ctx, tenant)
 	if n <= than {
@@ -162,7 +164,7 @@ func (h *Hub) headsOf(ctx context.Context, s statements, tenant string, cursors 
 	})
 }
 
-// collect reads the items of streams, in turn, up to the limits.
+// collect reads the items of streams, in order, up to the limits.
 func (h *Hub) collect(ctx context.Context, tenant string, ahead []behind, limit int) ([]replica.StreamItems, error) {
 	var out []replica.StreamItems
 	size := 0
@@ -196,11 +198,11 @@ func (h *Hub) collect(ctx context.Context, tenant string, ahead []behind, limit 
 	return out, nil
 }
 
-// wholeCatalogue is what a pull waits for, beside its streams, that waits for changes of
-// the catalogue.
+// wholeCatalogue is what a pull that waits for a newer catalogue waits for, besides its
+// streams.
 const wholeCatalogue = ""
 
-// signals wake the pulls of this process that wait for a stream.
+// signals wakes the pulls of this process that wait for a stream.
 type signals struct {
 	mu      sync.Mutex
 	waiting map[[2]string]map[chan struct{}]bool // by user and stream

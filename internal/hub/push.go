@@ -11,12 +11,12 @@ import (
 	"cairn/internal/replica"
 )
 
-// memoryLimit is how long one stream may take of a batch before it is answered with
-// 503, so that it delays no other (memories §13.1).
+// memoryLimit is how long the transaction of one stream may take before it is answered with
+// 503, so that it does not delay others (memories §13.1).
 const memoryLimit = 2 * time.Second
 
-// pushLimit is how long a push may take, below what devices wait for an answer
-// (hub.timeout_s): streams that have not had their turn by then are answered with 503.
+// pushLimit is how long a push may take, less than the time-out of devices (hub.timeout_s).
+// Streams that were not processed by then are answered with 503.
 const pushLimit = 20 * time.Second
 
 // batch is the items of one stream in a push.
@@ -27,9 +27,9 @@ type batch struct {
 	bad    error // why the item behind items is refused; the rest is not tried
 }
 
-// Push takes changes of one device of a user and answers each item with a result
-// of its own. Repeating it is safe at any time and on any process. What is wrong
-// with the request as a whole is Invalid, code validation_error.
+// Push stores changes of one device of a user and returns a result for each item. It is safe
+// to repeat at any time and on any process. Errors: Invalid with code validation_error for a
+// request that is wrong as a whole.
 func (h *Hub) Push(ctx context.Context, who Identity, req replica.PushRequest) ([]replica.Result, error) {
 	batches, err := h.divide(req)
 	if err != nil {
@@ -38,11 +38,11 @@ func (h *Hub) Push(ctx context.Context, who Identity, req replica.PushRequest) (
 	results := make([]replica.Result, len(req.Items))
 	if h.db.postgres {
 		h.eachStream(ctx, who, req, batches, results)
-		if err := keepDevice(ctx, h.db.writing(), who.UserID, req); err != nil {
+		if err := saveDevice(ctx, h.db.writing(), who.UserID, req); err != nil {
 			return nil, err
 		}
 	} else {
-		h.together(ctx, who, req, batches, results)
+		h.pushInOneTx(ctx, who, req, batches, results)
 	}
 	h.metrics.seen(results)
 	for _, b := range batches {
@@ -57,13 +57,13 @@ func (h *Hub) Push(ctx context.Context, who Identity, req replica.PushRequest) (
 	return results, nil
 }
 
-// divide sorts the items by stream and checks what can be checked of them alone.
+// divide groups the items by stream and does the checks that need no database.
 func (h *Hub) divide(req replica.PushRequest) ([]*batch, error) {
 	switch {
 	case !isToken(req.DeviceID, replica.MaxDeviceID):
-		return nil, invalid("device_id", "device_id is not 1 to 64 printable ASCII characters")
+		return nil, invalid("device_id", "device_id must be 1 to 64 printable ASCII characters")
 	case len(req.Items) == 0 || len(req.Items) > replica.MaxPushItems:
-		return nil, invalid("items", "there are not 1 to 1000 items")
+		return nil, invalid("items", "there must be 1 to 1000 items")
 	}
 	var all []*batch
 	byStream := map[string]*batch{}
@@ -75,10 +75,10 @@ func (h *Hub) divide(req replica.PushRequest) ([]*batch, error) {
 			byStream[item.Stream] = b
 			all = append(all, b)
 		case item.Seq <= req.Items[b.at[len(b.at)-1]].Seq:
-			return nil, invalid("seq", "the items of a stream do not ascend")
+			return nil, invalid("seq", "the seq of a stream's items must ascend")
 		}
 		if item.Seq <= 0 {
-			return nil, invalid("seq", "seq is not above 0")
+			return nil, invalid("seq", "seq must be above 0")
 		}
 		b.at = append(b.at, i)
 		if b.bad != nil {
@@ -94,7 +94,7 @@ func (h *Hub) divide(req replica.PushRequest) ([]*batch, error) {
 	return all, nil
 }
 
-// eachStream commits every stream in a transaction of its own, several at a time.
+// eachStream commits every stream in a separate transaction, several concurrently.
 func (h *Hub) eachStream(ctx context.Context, who Identity, req replica.PushRequest, batches []*batch, results []replica.Result) {
 	var all sync.WaitGroup
 	var log sync.Once // what is wrong with the database is wrong for all of them
@@ -109,7 +109,7 @@ func (h *Hub) eachStream(ctx context.Context, who Identity, req replica.PushRequ
 		}
 		all.Go(func() {
 			defer func() { <-h.workers }()
-			answer, err := h.inParts(ctx, who, req.DeviceID, b)
+			answer, err := h.pushInChunks(ctx, who, req.DeviceID, b)
 			if err != nil {
 				log.Do(func() { h.log.WarnContext(ctx, "a stream could not be written", "error", err) })
 			}
@@ -119,13 +119,13 @@ func (h *Hub) eachStream(ctx context.Context, who Identity, req replica.PushRequ
 	all.Wait()
 }
 
-// partBytes is how much of a stream one transaction takes, beyond the first item. What
-// is too much for a slow database is so still taken, in several pushes.
+// partBytes is how much of a stream one transaction stores, beyond the first item. So a slow
+// database accepts a long stream in several pushes.
 const partBytes = 256 << 10
 
-// inParts commits a stream's items, some at a time, and returns the results of those
-// that have had their turn within the limit.
-func (h *Hub) inParts(ctx context.Context, who Identity, device string, b *batch) (answers []replica.Result, err error) {
+// pushInChunks commits a stream's items in several transactions, and returns the results of
+// those that were processed within the limit.
+func (h *Hub) pushInChunks(ctx context.Context, who Identity, device string, b *batch) (answers []replica.Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.memoryLimit)
 	defer cancel()
 	for rest := b.items; len(rest) > 0; {
@@ -149,13 +149,13 @@ func (h *Hub) inParts(ctx context.Context, who Identity, device string, b *batch
 	return answers, nil
 }
 
-// together commits all streams in one transaction, each in a savepoint: SQLite has one
-// writer, and a commit is what costs.
-func (h *Hub) together(ctx context.Context, who Identity, req replica.PushRequest, batches []*batch, results []replica.Result) {
+// pushInOneTx commits all streams in one transaction, each in a savepoint: SQLite has one
+// writer, and the commit is the expensive part.
+func (h *Hub) pushInOneTx(ctx context.Context, who Identity, req replica.PushRequest, batches []*batch, results []replica.Result) {
 	answers, failures := make([][]replica.Result, len(batches)), make([]error, len(batches))
 	err := h.db.write(ctx, func(s statements) error {
 		outcome := errNothing
-		if err := keepDevice(ctx, s, who.UserID, req); err != nil {
+		if err := saveDevice(ctx, s, who.UserID, req); err != nil {
 			return err
 		}
 		for i, b := range batches {
@@ -192,11 +192,11 @@ func (h *Hub) together(ctx context.Context, who Identity, req replica.PushReques
 	}
 }
 
-// stream applies one stream's items in order, up to the first that is refused, and
-// returns their results. It fails with errNothing when the transaction has nothing
-// worth keeping. On PostgreSQL what was known already is committed too, the lock on the
-// head: where replication is synchronous, a transaction whose client did not wait for
-// it is visible before another server has it, and a commit behind it waits for both.
+// stream applies one stream's items in order, up to the first that is refused, and returns
+// their results. It returns errNothing if the transaction has nothing to store. On PostgreSQL
+// it also commits a transaction in which all items were known already, for the lock on the
+// head: with synchronous replication, a transaction whose client did not wait for it is
+// visible before another server has it, and a later commit waits for both.
 func (h *Hub) stream(ctx context.Context, s statements, who Identity, device, id string, items []incoming) ([]replica.Result, error) {
 	if len(items) == 0 {
 		return nil, errNothing
@@ -226,14 +226,14 @@ func (h *Hub) stream(ctx context.Context, s statements, who Identity, device, id
 	}
 	switch {
 	case len(st.fresh) > 0:
-		return answer, st.keep(ctx)
+		return answer, st.save(ctx)
 	case s.postgres && answer[0].Status < 300:
 		return answer, nil
 	}
 	return answer, errNothing
 }
 
-// spread puts the answers where their items stand in the request.
+// spread assigns the results to the positions of their items in the request.
 func (b *batch) spread(answer []replica.Result, err error, req replica.PushRequest, results []replica.Result) {
 	failed := false
 	for i, at := range b.at {

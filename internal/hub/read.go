@@ -26,22 +26,22 @@ WHERE e.memory_id = $1 AND e.tenant = $2 AND e.deleted_ns = 0 AND e.put_seq > h.
 	selectEntriesUp   = entryColumns + `e.canonical_ns > $3 ORDER BY e.canonical_ns LIMIT $4`
 )
 
-// Pages of heads list the vaults first, then the memories; a cursor is one of these
+// Pages of heads list the vaults first, then the memories. A cursor is one of these letters
 // and the id of the last one listed.
 const (
 	pageVaults   = "v"
 	pageMemories = "m"
 )
 
-// Heads lists a user's vaults and memories behind a cursor, which is "" or what an
-// answer gave as Next; limit 0 counts as the most. A cursor that is none is Invalid,
-// code validation_error.
+// Heads lists a user's vaults and memories after a cursor, which is "" or Next of an earlier
+// response; limit 0 means the maximum. Errors: Invalid with code validation_error for an
+// invalid cursor.
 func (h *Hub) Heads(ctx context.Context, who Identity, after string, limit int) (replica.HeadsResponse, error) {
 	answer := replica.HeadsResponse{Heads: []replica.Head{}}
 	part, id := pageVaults, ""
 	if after != "" {
 		part, id = after[:1], after[1:]
-		if (part != pageVaults && part != pageMemories) || id != "" && soundID("", id) != nil {
+		if (part != pageVaults && part != pageMemories) || id != "" && validateID("", id) != nil {
 			return answer, invalid("after", "after is not what an earlier answer gave as next")
 		}
 	}
@@ -103,8 +103,8 @@ func memoryHeads(ctx context.Context, s statements, tenant, after string, limit 
 	return projectHeads(ctx, s, tenant, (*out)[from:])
 }
 
-// EntriesArgs say which entries of a memory are wanted: one, or those before or
-// after a time, or the newest; of these those of a session and with all the tags.
+// EntriesArgs select entries of a memory: a single one, or those before or after a time, or
+// the newest; of these those of a session and with all the tags.
 type EntriesArgs struct {
 	Memory, Entry string
 	Before, After time.Time // zero for none
@@ -113,8 +113,8 @@ type EntriesArgs struct {
 	Limit         int // 0 counts as 50
 }
 
-// Entries reads through to the current entries of a memory (memories §10.7). A
-// memory or entry that is unknown, deleted or another user's is NotFound.
+// Entries returns current entries of a memory (memories §10.7). Errors: NotFound for a memory
+// or entry that is unknown, deleted or another user's.
 func (h *Hub) Entries(ctx context.Context, who Identity, a EntriesArgs) (replica.EntriesResponse, error) {
 	answer := replica.EntriesResponse{Entries: []json.RawMessage{}}
 	s := h.db.reading()
@@ -143,7 +143,7 @@ func (h *Hub) Entries(ctx context.Context, who Identity, a EntriesArgs) (replica
 // farFuture is later than any canonical time.
 const farFuture = 1<<63 - 1
 
-// page fills the answer with the entries wanted, newest first.
+// page adds the selected entries to the response, newest first.
 func (h *Hub) page(ctx context.Context, s statements, tenant string, a EntriesArgs, answer *replica.EntriesResponse) error {
 	if a.Limit <= 0 {
 		a.Limit = 50

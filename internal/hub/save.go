@@ -16,8 +16,8 @@ WHERE memory_id = $1 AND tenant = $2 AND entry_id = $3`
 WHERE memory_id = $1 AND tenant = $2 AND hub_seq = $3 RETURNING prev_seq`
 )
 
-// The same two insertions of many rows in one statement, which only PostgreSQL has.
-// Row by row each costs it a journey: see BenchmarkPush.
+// The same two insertions as one statement for many rows, for PostgreSQL only, where each
+// statement is a round trip: see BenchmarkPush.
 const (
 	insertItems = `INSERT INTO hub_items (memory_id, tenant, hub_seq, key, kind, op, id, canonical_ns, prev_seq, device_id, body_hash, doc)
 SELECT $1, $2, v.hub_seq, v.key, v.kind, v.op, v.id, v.canonical_ns, v.prev_seq, $3, v.body_hash, v.doc
@@ -29,8 +29,8 @@ FROM unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], 
   AS v (entry_id, canonical_ns, put_seq, last_seq, deleted_ns, doc)`
 )
 
-// keep writes what came of the items.
-func (st *stream) keep(ctx context.Context) error {
+// save writes the results of the items.
+func (st *stream) save(ctx context.Context) error {
 	if err := st.blankItems(ctx); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (st *stream) keep(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := firstOf(st.keepContext(ctx), st.raiseCatalogue(ctx)); err != nil {
+	if err := firstOf(st.saveContext(ctx), st.raiseCatalogue(ctx)); err != nil {
 		return err
 	}
 	h := st.head
@@ -68,7 +68,7 @@ func (st *stream) keep(ctx context.Context) error {
 	return err
 }
 
-// blankItems removes the documents of what was deleted.
+// blankItems removes the documents of deleted entries.
 func (st *stream) blankItems(ctx context.Context) error {
 	for _, seq := range st.blanked {
 		for seq > 0 {
@@ -84,7 +84,7 @@ func (st *stream) blankItems(ctx context.Context) error {
 	return nil
 }
 
-// insertEach inserts row by row, as any database can.
+// insertEach inserts row by row, which works on any database.
 func (st *stream) insertEach(ctx context.Context, entries []*entry) error {
 	err := st.s.many(ctx, insertItem, len(st.fresh), func(i int) []any {
 		l := st.fresh[i]
@@ -99,7 +99,7 @@ func (st *stream) insertEach(ctx context.Context, entries []*entry) error {
 	})
 }
 
-// insertAll inserts them all at once.
+// insertAll inserts all rows with one statement.
 func (st *stream) insertAll(ctx context.Context, entries []*entry) error {
 	n := len(st.fresh)
 	seqs, ns, prevs := make([]int64, n), make([]int64, n), make([]int64, n)

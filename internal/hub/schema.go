@@ -12,19 +12,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"cairn/internal/fault"
-	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
-// schemaVersion is what this program makes and understands. A version more is a
-// migration more in migrations, after which the release before still works.
+// schemaVersion is the schema that this program creates and understands. Each version has a
+// migration in migrations; the previous release still works after it.
 const schemaVersion = 2
 
 const createMeta = `CREATE TABLE IF NOT EXISTS hub_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)`
 
-// migrations[n] leads from version n to n+1. Statements may be run again. Those with
-// %s are tables that are partitioned by memory_id. Times are nanoseconds since 1970,
-// 0 for never.
+// migrations[n] leads from version n to n+1. Statements may run again. Those with %s create
+// tables that are partitioned by memory_id. Times are nanoseconds since 1970, 0 for never.
 var migrations = [...][]string{{
 	`CREATE TABLE IF NOT EXISTS hub_heads (
   memory_id   TEXT NOT NULL, -- the stream: a memory, or a vault
@@ -127,17 +126,16 @@ const (
 	deleteMeta = `DELETE FROM hub_meta WHERE name = $1 AND value = $2`
 )
 
-// How long one process may migrate before another takes over, and how long the
-// others wait (memories §13.2).
+// How long one process may migrate before another takes over, and how long others wait
+// (memories §13.2).
 const migrationLimit = 60 * time.Second
 
-// maxPartitions is how many tables hub init makes of one.
+// maxPartitions is the largest number of partitions of a table.
 const maxPartitions = 1024
 
-// migrate brings the schema up to date, or waits while another process does. It
-// fails with hub_too_new when the schema is a newer one, and with hub_unavailable
-// when the other process does not finish. A new schema gets so many partitions; it
-// returns how many there are.
+// migrate brings the schema up to date, or waits while another process does. A new schema gets
+// the given number of partitions. It returns the number of partitions. Errors: hub_too_new
+// for a newer schema, hub_unavailable if the other process does not finish.
 func (d *database) migrate(ctx context.Context, partitions int) (int, error) {
 	if err := d.createMeta(ctx); err != nil {
 		return 0, err
@@ -151,7 +149,7 @@ func (d *database) migrate(ctx context.Context, partitions int) (int, error) {
 			return 0, err
 		case version > schemaVersion:
 			return 0, fault.Newf(fault.Unavailable, CodeTooNew, "the hub's database has schema %d, this cairn knows %d", version, schemaVersion).
-				WithHint("install the newer cairn that made it")
+				WithHint("install the newer cairn that created it")
 		case version == schemaVersion:
 			n, err := s.number(ctx, metaPartitions)
 			return int(n), err
@@ -161,42 +159,42 @@ func (d *database) migrate(ctx context.Context, partitions int) (int, error) {
 			return 0, err
 		}
 		if won {
-			return partitions, d.climb(ctx, int(version), partitions, claim)
+			return partitions, d.runMigrations(ctx, int(version), partitions, claim)
 		}
 		if time.Since(began) > migrationLimit {
 			return 0, fault.New(fault.Unavailable, CodeUnavailable, "another process has been migrating the hub's database for a minute").
-				WithHint("see what it says, then start again")
+				WithHint("look at that process's log, then start again")
 		}
-		select {
-		case <-ctx.Done():
+		if !store.Pause(ctx, 50*time.Millisecond, nil) {
 			return 0, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// isTwin reports whether PostgreSQL refused to make what another process had made since
-// it looked whether there is one: as a row of its catalogue, as a table, or as the type
-// of the table's rows.
-func isTwin(sqlstate string) bool {
+// isDuplicateObject reports whether PostgreSQL refused to create an object that another
+// process had just created: as a row of its catalogue, as a table, or as the row type of the
+// table.
+func isDuplicateObject(sqlstate string) bool {
 	return sqlstate == "23505" || sqlstate == "42P07" || sqlstate == "42710"
 }
 
-// createMeta makes the one table that tells who makes the others. Two processes may
-// do that at once, and PostgreSQL then fails one of them.
+// createMeta creates the table that records which process migrates. If two processes do that
+// concurrently, PostgreSQL fails one of them.
 func (d *database) createMeta(ctx context.Context) error {
 	for try := 1; ; try++ {
 		_, err := d.writing().exec(ctx, createMeta)
 		state, again := retryable(err)
-		if err == nil || try == maxTries || !again && !isTwin(state) {
+		if err == nil || try == maxTries || !again && !isDuplicateObject(state) {
 			return err
 		}
-		time.Sleep(firstPause)
+		if !store.Pause(ctx, txBackoff.Delay(try), nil) {
+			return ctx.Err()
+		}
 	}
 }
 
-// claim makes this process the one that migrates: by a row that only one can
-// insert, or swap once its holder's time is up.
+// claim makes this process the one that migrates: by a row that only one process can insert,
+// or replace when its holder's time is up.
 func (s statements) claim(ctx context.Context, me string) (claim string, won bool, err error) {
 	claim = fmt.Sprintf("%d %s", time.Now().Add(migrationLimit).UnixNano(), me)
 	n, err := s.exec(ctx, insertMeta, metaMigrating, claim)
@@ -215,8 +213,8 @@ func (s statements) claim(ctx context.Context, me string) (claim string, won boo
 	return claim, n == 1, err
 }
 
-// climb runs the migrations above version.
-func (d *database) climb(ctx context.Context, version, partitions int, claim string) error {
+// runMigrations runs the migrations above version.
+func (d *database) runMigrations(ctx context.Context, version, partitions int, claim string) error {
 	s := d.writing()
 	for _, statements := range migrations[version:] {
 		for _, statement := range statements {
@@ -225,7 +223,7 @@ func (d *database) climb(ctx context.Context, version, partitions int, claim str
 			}
 		}
 	}
-	for _, fact := range [][2]string{{metaPartitions, strconv.Itoa(partitions)}, {metaHub, memory.NewID()}, {metaEpoch, "1"}} {
+	for _, fact := range [][2]string{{metaPartitions, strconv.Itoa(partitions)}, {metaHub, rules.NewID()}, {metaEpoch, "1"}} {
 		if _, err := s.exec(ctx, insertMeta, fact[0], fact[1]); err != nil {
 			return err
 		}
@@ -237,7 +235,7 @@ func (d *database) climb(ctx context.Context, version, partitions int, claim str
 	return err
 }
 
-// define runs a statement that defines something, a partitioned table with all its
+// define runs a statement that creates an object, a partitioned table together with its
 // partitions.
 func (d *database) define(ctx context.Context, statement string, partitions int) error {
 	s := d.writing()
@@ -263,7 +261,7 @@ func (d *database) define(ctx context.Context, statement string, partitions int)
 	return nil
 }
 
-// number is a number in hub_meta, 0 if there is none.
+// number reads a number in hub_meta, 0 if it is missing.
 func (s statements) number(ctx context.Context, name string) (int64, error) {
 	var text string
 	if ok, err := s.one(ctx, selectMeta, []any{name}, &text); err != nil || !ok {
@@ -272,10 +270,10 @@ func (s statements) number(ctx context.Context, name string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// Init makes the schema in a database that has none, its tables of what grows with
-// the entries divided into so many partitions (memories §13.2). Repeating it does
-// nothing; asking for another number than the database has fails with Conflict, code
-// hub_partitions. SQLite has one.
+// Init creates the schema in a database without one, and divides the tables that grow with the
+// entries into the given number of partitions (memories §13.2). It is idempotent. A different
+// number than the database has is a Conflict with code hub_partitions. SQLite has one
+// partition.
 func Init(ctx context.Context, address string, partitions int) (err error) {
 	if partitions < 1 || partitions > maxPartitions {
 		return fault.Newf(fault.Invalid, codeUsage, "there can be 1 to %d partitions", maxPartitions)
@@ -294,12 +292,12 @@ func Init(ctx context.Context, address string, partitions int) (err error) {
 	}
 	if have != partitions {
 		return fault.Newf(fault.Conflict, "hub_partitions", "the database has %d partitions and keeps them", have).
-			WithHint("to have others, make a new database and let the devices send everything again")
+			WithHint("for a different number, create a new database and let the devices send everything again")
 	}
 	return nil
 }
 
-// openFault says why a database could not be opened, without its address.
+// openFault returns the error of a database that cannot be opened, without its address.
 func openFault(err error) error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f
@@ -311,5 +309,5 @@ func openFault(err error) error {
 		why = code.Message
 	}
 	return fault.Wrap(err, fault.Unavailable, CodeUnavailable, "the hub's database cannot be opened: "+why).
-		WithHint("check --database, and that the server runs and lets you in")
+		WithHint("check --database, and that the server runs and accepts the login")
 }

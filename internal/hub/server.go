@@ -16,11 +16,12 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 	"cairn/internal/strictjson"
 )
 
-// The times that a connection is granted (memories §14).
+// The time limits of a connection (memories §14).
 const (
 	headerTime = 10 * time.Second
 	readTime   = 30 * time.Second // a push of 4 MiB over a slow line
@@ -29,7 +30,7 @@ const (
 	stopTime   = 10 * time.Second
 )
 
-// What a process takes at once. Beyond it requests are told to come again.
+// How many requests a process handles concurrently. Further ones are answered with 429.
 const (
 	maxPushes = 64   // bodies of up to 4 MiB each
 	maxPulls  = 4096 // most of which wait
@@ -39,9 +40,9 @@ type gate struct{ pushes, pulls chan struct{} }
 
 func newGate() gate { return gate{make(chan struct{}, maxPushes), make(chan struct{}, maxPulls)} }
 
-// Serve answers on l until ctx ends. Then it takes no more requests, ends waiting
-// pulls, lets the others end within ten seconds, and returns nil. It closes l.
-// Without a secure configuration it speaks plain HTTP.
+// Serve answers on l until ctx ends. Then it accepts no more requests, ends waiting pulls,
+// gives other requests ten seconds to finish, and returns nil. It closes l. Without a TLS
+// configuration it serves plain HTTP.
 func (h *Hub) Serve(ctx context.Context, l net.Listener, version string, secure *tls.Config) error {
 	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -82,8 +83,7 @@ func (h *Hub) Serve(ctx context.Context, l net.Listener, version string, secure 
 	return err
 }
 
-// Handler answers the wire of memories §13. Errors come in the envelope of
-// fault.Envelope.
+// Handler serves the paths of memories §13. Errors have the envelope of fault.Envelope.
 func (h *Hub) Handler(version string) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(method, path string, level Level, do func(http.ResponseWriter, *http.Request, Identity) error) {
@@ -102,13 +102,13 @@ func (h *Hub) Handler(version string) http.Handler {
 	return mux
 }
 
-// answer admits a request and answers it.
+// answer checks whether a request is admitted, and answers it.
 func (h *Hub) answer(w http.ResponseWriter, r *http.Request, method string, level Level, do func(http.ResponseWriter, *http.Request, Identity) error) {
 	id := correlate(w, r)
 	defer func() {
 		if defect := recover(); defect != nil && defect != http.ErrAbortHandler {
 			h.log.ErrorContext(r.Context(), "panic while answering", "path", r.URL.Path, "request_id", id, "stack", string(debug.Stack()))
-			e := fault.New(fault.Internal, memory.CodeInternal, "internal error").WithHint("see what the hub logged")
+			e := fault.New(fault.Internal, memory.CodeInternal, "internal error").WithHint("see the hub's log")
 			e.Details = map[string]any{"request_id": id}
 			h.fail(w, r, e)
 		}
@@ -116,7 +116,7 @@ func (h *Hub) answer(w http.ResponseWriter, r *http.Request, method string, leve
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Header.Get("Origin") != "" {
-		h.fail(w, r, fault.New(fault.Denied, "forbidden", "no page calls a hub"))
+		h.fail(w, r, fault.New(fault.Denied, "forbidden", "requests from web pages are not accepted"))
 		return
 	}
 	who, err := h.bearer(r)
@@ -126,7 +126,7 @@ func (h *Hub) answer(w http.ResponseWriter, r *http.Request, method string, leve
 	}
 	if r.Method != method {
 		w.Header().Set("Allow", method)
-		h.fail(w, r, fault.New(fault.Invalid, "method_not_allowed", "only "+method+" is answered here"))
+		h.fail(w, r, fault.New(fault.Invalid, "method_not_allowed", "this path accepts only "+method))
 		return
 	}
 	if !who.Level.includes(level) {
@@ -138,11 +138,11 @@ func (h *Hub) answer(w http.ResponseWriter, r *http.Request, method string, leve
 	}
 }
 
-// correlate echoes what ties a request to others, and returns the request's id, which
-// is made if there is none that can be used (memories §9).
+// correlate echoes the ids that connect a request with others, and returns the request's id. It
+// creates one if the request has no valid id (memories §9).
 func correlate(w http.ResponseWriter, r *http.Request) (id string) {
 	if id = r.Header.Get("Request-Id"); !isToken(id, maxTrace) {
-		id = memory.NewID()
+		id = rules.NewID()
 	}
 	w.Header().Set("Request-Id", id)
 	if trace := r.Header.Get("Traceparent"); isToken(trace, maxTrace) {
@@ -159,8 +159,8 @@ func (h *Hub) bearer(r *http.Request) (Identity, error) {
 	return h.authenticate(r.Context(), secret)
 }
 
-// fail answers with an error. What is none of ours is the database's: the caller is
-// told to come again, and the log has the reason.
+// fail answers with an error. An error other than a fault is one of the database: the response
+// says to try again, and the log has the reason.
 func (h *Hub) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f := unavailable(err)
 	if f.Code == CodeUnavailable && r.Context().Err() == nil {
@@ -176,7 +176,7 @@ func (h *Hub) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, status, fault.EnvelopeOf(f))
 }
 
-// writeJSON writes v. That a client is gone is nobody's error.
+// writeJSON writes v. It ignores clients that have disconnected.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -185,10 +185,10 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = e.Encode(v)
 }
 
-// readJSON reads a request's body, one JSON object of at most limit bytes.
+// readJSON reads a request's body: one JSON object of at most limit bytes.
 func readJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "" && !strings.EqualFold(strings.TrimSpace(kind), "application/json") {
-		return fault.New(fault.Invalid, "unsupported_media_type", "the body is application/json")
+		return fault.New(fault.Invalid, "unsupported_media_type", "the body must be application/json")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -197,29 +197,29 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) error 
 		return f
 	}
 	if err != nil {
-		return invalid("", "the body did not arrive")
+		return invalid("", "the body is incomplete")
 	}
 	return decodeBody(body, v)
 }
 
-// decodeBody reads one JSON value into v and refuses members that it does not have.
+// decodeBody reads one JSON value into v and refuses unknown members.
 func decodeBody(body []byte, v any) error {
 	switch err := strictjson.Decode(body, v); {
 	case errors.Is(err, strictjson.ErrMore):
-		return invalid("", "there is something behind the JSON")
+		return invalid("", "the body has text after the JSON")
 	case err != nil:
-		return invalid("", "the body is not the JSON that is wanted here")
+		return invalid("", "the body is not the expected JSON")
 	}
 	return nil
 }
 
-// enter takes a place, or tells the caller to come again.
+// enter takes a place, or returns the error that says to try again.
 func enter(places chan struct{}) (leave func(), err error) {
 	select {
 	case places <- struct{}{}:
 		return func() { <-places }, nil
 	default:
-		return nil, fault.New(fault.Unavailable, "rate_limited", "the hub has too much to do").WithHint("try again")
+		return nil, fault.New(fault.Unavailable, "rate_limited", "the hub is overloaded").WithHint("try again")
 	}
 }
 
@@ -316,13 +316,13 @@ func (h *Hub) serveEntries(w http.ResponseWriter, r *http.Request, who Identity)
 		return invalid("tag", "a tag is KEY:VALUE, each key once")
 	}
 	for field, id := range map[string]string{"memory": a.Memory, "entry": a.Entry, "session_id": a.Session} {
-		if err := soundID(field, id); err != nil && (id != "" || field == "memory") {
+		if err := validateID(field, id); err != nil && (id != "" || field == "memory") {
 			return err
 		}
 	}
 	for field, at := range map[string]*time.Time{"before": &a.Before, "after": &a.After} {
 		if text := q.Get(field); text != "" {
-			if *at, err = soundTime(field, text); err != nil {
+			if *at, err = parseTime(field, text); err != nil {
 				return err
 			}
 		}
@@ -356,7 +356,7 @@ func (h *Hub) serveMetrics(w http.ResponseWriter, _ *http.Request, _ Identity) e
 	return nil
 }
 
-// serveHealth answers anyone, always with 200 (memories §3).
+// serveHealth needs no token and always answers with 200 (memories §3).
 func (h *Hub) serveHealth(w http.ResponseWriter, r *http.Request, version string) {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()

@@ -8,11 +8,12 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 )
 
-// stream is one stream of a tenant inside a transaction that holds the lock on its
-// head. Items are applied to what was loaded of it; store writes what came of that.
+// stream is one stream of a tenant inside a transaction that holds the lock on its head. Items
+// are applied in memory; save writes the results.
 type stream struct {
 	s      statements
 	id     string
@@ -65,8 +66,8 @@ WHERE memory_id = $1 AND tenant = $2 AND key IN `
 WHERE memory_id = $1 AND tenant = $2 AND entry_id IN `
 )
 
-// open locks the stream's head and loads what the items name. A stream that the hub
-// does not know yet begins if its first item may begin one.
+// open locks the stream's head and loads the rows that the items name. It creates an unknown
+// stream if its first item may create one.
 func (st *stream) open(ctx context.Context, items []incoming) (found bool, err error) {
 	if found, err = st.lock(ctx); err != nil {
 		return false, err
@@ -132,7 +133,7 @@ func (st *stream) load(ctx context.Context, items []incoming) error {
 	})
 }
 
-// apply does one item.
+// apply applies one item.
 func (st *stream) apply(ctx context.Context, in incoming) (replica.Result, error) {
 	if in.op == replica.OpDelete && !st.admin {
 		return refused(in.seq, fault.New(fault.Denied, memory.CodeForbidden, "deleting requires a token of level admin")), nil
@@ -165,7 +166,7 @@ func (st *stream) apply(ctx context.Context, in incoming) (replica.Result, error
 	}
 }
 
-// replayed answers an item whose key is known.
+// replayed returns the result of an item whose key is known.
 func replayed(in incoming, l logged) replica.Result {
 	if l.kind != in.kind || l.op != in.op || l.hash != "" && l.hash != in.hash {
 		return refused(in.seq, fault.New(fault.Conflict, memory.CodeMismatch, "the key was already used for a different operation"))
@@ -177,7 +178,7 @@ func replayed(in incoming, l logged) replica.Result {
 	return r
 }
 
-// done answers an item that is in the log.
+// done returns the result of an item that was appended to the log.
 func done(in incoming, l logged) replica.Result {
 	r := replica.Result{Seq: in.seq, Status: http.StatusCreated, HubSeq: l.seq}
 	switch {
@@ -195,7 +196,7 @@ func done(in incoming, l logged) replica.Result {
 	return r
 }
 
-// refused answers an item that is not taken.
+// refused returns the result of an item that is not accepted.
 func refused(seq int64, why error) replica.Result {
 	f := fault.As(why)
 	return replica.Result{Seq: seq, Status: memory.Status(f), Error: &replica.Error{Code: f.Code, Message: f.Message, Details: f.Details}}
@@ -224,8 +225,8 @@ func (st *stream) log(in incoming, id string, ns, prev int64, doc document) (log
 	return l, nil
 }
 
-// canonicalTime is true where possible, never future, and behind all that others
-// have read of the memory (memories §10.2).
+// canonicalTime is the captured time where possible. It is never in the future, and later than
+// every entry of the memory that others have read (memories §10.2).
 func (st *stream) canonicalTime(captured int64) int64 {
 	st.head.lastNs = max(min(captured, st.now), st.head.lastNs+1)
 	return st.head.lastNs
@@ -240,7 +241,7 @@ func (st *stream) putEntry(in incoming) (replica.Result, error) {
 		return refused(in.seq, exists("entryId", id)), nil
 	}
 	if id == "" {
-		id = memory.NewID()
+		id = rules.NewID()
 	}
 	ns := st.canonicalTime(in.at.UnixNano())
 	l, err := st.log(in, id, ns, 0, in.doc.stored(st.id, id, ns))
@@ -280,8 +281,8 @@ func (st *stream) patchEntry(in incoming) (replica.Result, error) {
 	return done(in, l), nil
 }
 
-// deleteEntry leaves a tombstone, also of an entry that the hub has never seen:
-// whoever brings that later is too late.
+// deleteEntry leaves a tombstone, also for an entry that the hub has never seen: a later put of
+// it is refused.
 func (st *stream) deleteEntry(in incoming) (replica.Result, error) {
 	e := st.entries[in.doc.EntryID]
 	if e != nil && e.deletedNs != 0 {
@@ -304,7 +305,7 @@ func (st *stream) deleteEntry(in incoming) (replica.Result, error) {
 	return done(in, l), nil
 }
 
-// blank takes the documents out of an entry's items, the newest first.
+// blank removes the documents of an entry's items, the newest first.
 func (st *stream) blank(seq int64) {
 	for seq > 0 {
 		at := len(st.fresh) - int(st.head.seq-seq) - 1

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// What a deleted stream held is out of sight at once: reads begin behind
-// deleted_seq. Its documents are taken out afterwards, a piece at a time, so that
-// deleting a memory of a million entries holds up nobody. A row in hub_meta stands
-// for work to be done, so whoever starts next completes it.
+// The items of a deleted stream are invisible immediately: reads begin after deleted_seq. Their
+// documents are deleted later, in batches, so that deleting a memory of a million entries
+// delays no other request. A row in hub_meta records the pending work, so the next process
+// completes it after a crash.
 const (
 	selectSweeps = `SELECT name, value FROM hub_meta WHERE name LIKE $1`
 	selectFloor  = `SELECT deleted_seq, deleted_ns FROM hub_heads WHERE memory_id = $1 AND tenant = $2`
@@ -21,8 +21,8 @@ WHERE memory_id = $1 AND tenant = $2 AND deleted_ns = 0 AND put_seq <= $3 AND en
 	sweepChunk = 500
 )
 
-// Sweep takes the documents of deleted streams out of the database. Only one runs at
-// a time in a process; several processes do no harm.
+// Sweep deletes the documents of deleted streams. Only one sweep runs at a time in a process;
+// sweeps of several processes do not disturb each other.
 func (h *Hub) Sweep(ctx context.Context) error {
 	select {
 	case h.sweeps <- struct{}{}:

@@ -14,9 +14,10 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 )
 
-// Level is what a token lets its bearer do; each includes those before.
+// Level is what a token permits. Each level includes the lower ones.
 type Level string
 
 // The levels, from the lowest (memories §3).
@@ -26,20 +27,20 @@ const (
 	LevelAdmin Level = "admin" // delete
 )
 
-// includes reports whether a level lets its bearer do what wants another.
+// includes reports whether a level permits what requires another.
 func (l Level) includes(wanted Level) bool {
 	order := []Level{LevelRead, LevelWrite, LevelAdmin}
 	return slices.Index(order, l) >= slices.Index(order, wanted)
 }
 
-// Identity is who sends a request.
+// Identity is the sender of a request.
 type Identity struct {
 	UserID string // a UUID: the tenant of all that is read and written
 	Device string // the token's device name, may be empty
 	Level  Level
 }
 
-// Token is a token as it is listed; the token itself is shown once, when it is made.
+// Token describes a token. The token itself is shown once, when it is created.
 type Token struct {
 	ID       string    `json:"id"` // the first 12 characters of its hash
 	UserID   string    `json:"user_id"`
@@ -51,7 +52,7 @@ type Token struct {
 	Revoked  time.Time `json:"revoked,omitzero"`
 }
 
-// TokenArgs are what a new token is for.
+// TokenArgs describe a new token.
 type TokenArgs struct {
 	UserID  string        // a UUID, or "new" for one that is made
 	Device  string        // up to 64 characters, may be empty
@@ -78,8 +79,8 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CreateToken makes a token of 256 random bits and keeps only its SHA-256. Wrong
-// arguments are Invalid, code usage.
+// CreateToken creates a token of 256 random bits and stores only its SHA-256. Errors: Invalid
+// with code usage for wrong arguments.
 func (h *Hub) CreateToken(ctx context.Context, a TokenArgs) (t Token, secret string, err error) {
 	usage := func(message string) (Token, string, error) {
 		return t, "", fault.New(fault.Invalid, codeUsage, message)
@@ -87,10 +88,10 @@ func (h *Hub) CreateToken(ctx context.Context, a TokenArgs) (t Token, secret str
 	if a.Level == "" {
 		a.Level = LevelAdmin
 	}
-	user, ok := memory.ParseID(a.UserID)
+	user, ok := rules.ParseID(a.UserID)
 	switch {
 	case a.UserID == "new":
-		user = memory.NewID()
+		user = rules.NewID()
 	case !ok:
 		return usage("the user is neither a UUID nor new")
 	}
@@ -140,7 +141,7 @@ func scanToken(scan func(...any) error) (r tokenRow, err error) {
 	return r, nil
 }
 
-// Tokens lists all tokens, the oldest first, revoked and expired ones too.
+// Tokens lists all tokens, the oldest first, including revoked and expired ones.
 func (h *Hub) Tokens(ctx context.Context) ([]Token, error) {
 	tokens := []Token{}
 	err := h.db.reading().each(ctx, selectTokens, nil, func(scan func(...any) error) (bool, error) {
@@ -151,9 +152,9 @@ func (h *Hub) Tokens(ctx context.Context) ([]Token, error) {
 	return tokens, err
 }
 
-// Revoke ends a token, named by its id, or by more or less of its hash, at least 6
-// characters. Running hubs refuse it within a minute. Repeating it is harmless; none
-// is NotFound, several Conflict.
+// Revoke revokes a token, selected by its id, or by 6 or more characters of its hash. Running
+// hubs refuse it within a minute. It is idempotent. Errors: NotFound for no such token,
+// Conflict for several.
 func (h *Hub) Revoke(ctx context.Context, id string) (Token, error) {
 	id = strings.ToLower(id)
 	if len(id) < 6 || strings.Trim(id, "0123456789abcdef") != "" {
@@ -182,11 +183,11 @@ func (h *Hub) Revoke(ctx context.Context, id string) (Token, error) {
 	return t, err
 }
 
-// tokenMemory is how long a process trusts what it has read of a token, so that most
-// requests need no look at the database and a revocation counts within a minute.
+// tokenMemory is how long a process caches a token, so that most requests need no query, and a
+// revocation takes effect within a minute.
 const tokenMemory = 30 * time.Second
 
-// known are the tokens that a process has let in lately.
+// known caches the tokens that a process has accepted recently.
 type known struct {
 	mu   sync.Mutex
 	rows map[string]knownToken
@@ -197,11 +198,11 @@ type knownToken struct {
 	read time.Time
 }
 
-// maxKnown bounds what is remembered; beyond it everything is read again.
+// maxKnown bounds the cache; when it is full, it is emptied.
 const maxKnown = 10_000
 
-// authenticate finds out who the bearer of a token is. One that is unknown, expired
-// or revoked is Denied, code unauthorized.
+// authenticate returns the bearer of a token. Errors: Denied with code unauthorized for one that
+// is unknown, expired or revoked.
 func (h *Hub) authenticate(ctx context.Context, secret string) (Identity, error) {
 	hash := hashOf(secret)
 	h.known.mu.Lock()

@@ -12,6 +12,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 )
 
@@ -22,14 +23,14 @@ const (
 	maxProjectUIDs  = 8
 )
 
-// invalid says which member of a request or an item is wrong.
+// invalid returns an error that names the wrong member of a request or an item.
 func invalid(field, format string, args ...any) error {
 	e := fault.Newf(fault.Invalid, memory.CodeInvalid, format, args...)
 	e.Details = map[string]any{"field": field}
 	return e
 }
 
-// firstOf is the first error that there is.
+// firstOf returns the first error that is not nil.
 func firstOf(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -39,10 +40,10 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-// parse checks an item as a device checks what it is given (memories §5).
+// parse checks an item by the same rules as a device (memories §5).
 func (h *Hub) parse(item replica.Item) (incoming, error) {
 	in := incoming{seq: item.Seq, kind: item.Kind, op: item.Op, key: item.Key, size: len(item.Doc)}
-	if err := firstOf(soundID("stream", item.Stream), memory.ValidateKey(item.Key), memory.CheckJSON("doc", item.Doc)); err != nil {
+	if err := firstOf(validateID("stream", item.Stream), rules.ValidateKey(item.Key), rules.CheckJSON("doc", item.Doc)); err != nil {
 		return in, err
 	}
 	if len(item.Doc) > maxDocument {
@@ -66,7 +67,7 @@ func (h *Hub) parse(item replica.Item) (incoming, error) {
 		err = in.checkPatch()
 	case "entry delete":
 		in.doc = document{EntryID: in.doc.EntryID, Traceparent: in.doc.Traceparent}
-		err = soundID("entryId", in.doc.EntryID)
+		err = validateID("entryId", in.doc.EntryID)
 	case "context put":
 		err = in.checkContext(h.maxContext)
 	case "vault delete", "memory delete":
@@ -77,8 +78,8 @@ func (h *Hub) parse(item replica.Item) (incoming, error) {
 	return in, err
 }
 
-// identity is a hash of what cannot have changed between two deliveries of an item,
-// even when the second is the pulled document of the first.
+// identity is a hash of the parts that cannot change between two deliveries of an item, even if
+// the second delivery is the pulled document of the first.
 func (in incoming) identity() string {
 	sum := sha256.New()
 	corrects := ""
@@ -91,16 +92,16 @@ func (in incoming) identity() string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// soundID wants a UUID as the hub keeps it: in lower case.
-func soundID(field, id string) error {
-	if lower, ok := memory.ParseID(id); !ok || lower != id {
+// validateID requires a UUID in lower case, as the hub stores it.
+func validateID(field, id string) error {
+	if lower, ok := rules.ParseID(id); !ok || lower != id {
 		return invalid(field, "%s is not a UUID in lower case", field)
 	}
 	return nil
 }
 
-// soundTime reads a time that fits into nanoseconds.
-func soundTime(field, text string) (time.Time, error) {
+// parseTime parses a time that fits into nanoseconds.
+func parseTime(field, text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.Year() < 1970 || t.Year() > 2200 {
 		return time.Time{}, invalid(field, "%s is not a time in RFC 3339 from 1970 on", field)
@@ -117,14 +118,14 @@ func (in *incoming) checkVault(stream string) error {
 		return invalid("vaultId", "vaultId is not the stream")
 	}
 	in.doc.Vault = &v
-	at, err := soundVault(v)
+	at, err := validateVault(v)
 	in.at = at
 	return err
 }
 
-func soundVault(v replica.Vault) (time.Time, error) {
-	at, err := soundTime("creationTime", v.CreationTime)
-	return at, firstOf(soundID("vaultId", v.VaultID), memory.ValidateTitle(v.Title, v.Description), err)
+func validateVault(v replica.Vault) (time.Time, error) {
+	at, err := parseTime("creationTime", v.CreationTime)
+	return at, firstOf(validateID("vaultId", v.VaultID), rules.ValidateTitle(v.Title, v.Description), err)
 }
 
 func (in *incoming) checkMemory(stream string) error {
@@ -140,24 +141,24 @@ func (in *incoming) checkMemory(stream string) error {
 	case d.VaultID != "" && d.VaultID != d.Vault.VaultID:
 		return invalid("vaultId", "vaultId is not that of vault")
 	}
-	if len(d.ProjectUIDs) > maxProjectUIDs || slices.ContainsFunc(d.ProjectUIDs, isNoUID) {
+	if len(d.ProjectUIDs) > maxProjectUIDs || slices.ContainsFunc(d.ProjectUIDs, isNotUID) {
 		return invalid("projectUids", "projectUids must be at most %d uids of 20 hexadecimal digits", maxProjectUIDs)
 	}
-	_, verr := soundVault(*d.Vault)
-	at, err := soundTime("creationTime", d.CreationTime)
+	_, verr := validateVault(*d.Vault)
+	at, err := parseTime("creationTime", d.CreationTime)
 	in.at = at
-	return firstOf(memory.ValidateTitle(d.Title, *d.Description), memory.ValidateType(d.MemoryType), verr, err)
+	return firstOf(rules.ValidateTitle(d.Title, *d.Description), rules.ValidateType(d.MemoryType), verr, err)
 }
 
-// isNoUID reports whether text is not the uid of a project.
-func isNoUID(text string) bool {
+// isNotUID reports whether text is not the uid of a project.
+func isNotUID(text string) bool {
 	return len(text) != 20 || strings.Trim(text, "0123456789abcdef") != ""
 }
 
 func (in *incoming) checkEntry() error {
 	d := &in.doc
 	if d.SessionID != "" {
-		if err := soundID("sessionId", d.SessionID); err != nil {
+		if err := validateID("sessionId", d.SessionID); err != nil {
 			return err
 		}
 	}
@@ -175,7 +176,7 @@ func (in *incoming) checkEntry() error {
 	if d.Tags != nil {
 		tags = *d.Tags
 	}
-	metadata, err := memory.ValidateEntry(d.RawEntry, summary, tags, d.Metadata)
+	metadata, err := rules.ValidateEntry(d.RawEntry, summary, tags, d.Metadata)
 	if err != nil {
 		return err
 	}
@@ -185,23 +186,23 @@ func (in *incoming) checkEntry() error {
 			return err
 		}
 	}
-	in.at, err = soundTime("capturedTime", d.CapturedTime)
+	in.at, err = parseTime("capturedTime", d.CapturedTime)
 	return err
 }
 
 // isProposable reports whether a device may choose id for an entry: a UUIDv4.
 func isProposable(id string) bool {
-	return soundID("", id) == nil && id[14] == '4' && strings.IndexByte("89ab", id[19]) >= 0
+	return validateID("", id) == nil && id[14] == '4' && strings.IndexByte("89ab", id[19]) >= 0
 }
 
 func (in *incoming) checkPatch() error {
 	d := in.doc
 	corrects := d.CorrectedEntryID != ""
 	if corrects == (d.Tags != nil || d.Summary != nil) {
-		return invalid("doc", "a patch has tags, summary or both, or it corrects")
+		return invalid("doc", "a patch must have tags, summary or both, or a correction")
 	}
 	in.doc = document{EntryID: d.EntryID, Tags: d.Tags, Summary: d.Summary, Traceparent: d.Traceparent}
-	if err := soundID("entryId", d.EntryID); err != nil {
+	if err := validateID("entryId", d.EntryID); err != nil {
 		return err
 	}
 	if corrects {
@@ -212,7 +213,7 @@ func (in *incoming) checkPatch() error {
 	if d.Tags != nil {
 		tags = *d.Tags
 	}
-	return memory.ValidatePatch(d.Summary, tags)
+	return rules.ValidatePatch(d.Summary, tags)
 }
 
 func (in *incoming) checkCorrection() error {
@@ -220,8 +221,8 @@ func (in *incoming) checkCorrection() error {
 	if d.CorrectedEntryID == d.EntryID {
 		return invalid("correctedEntryId", "an entry cannot correct itself")
 	}
-	_, err := soundTime("correctionTime", d.CorrectionTime)
-	return firstOf(soundID("correctedEntryId", d.CorrectedEntryID), memory.ValidateReason(d.CorrectionReason), err)
+	_, err := parseTime("correctionTime", d.CorrectionTime)
+	return firstOf(validateID("correctedEntryId", d.CorrectedEntryID), rules.ValidateReason(d.CorrectionReason), err)
 }
 
 func (in *incoming) checkContext(most int) error {
@@ -230,15 +231,15 @@ func (in *incoming) checkContext(most int) error {
 		ContextID: d.ContextID, SessionID: d.SessionID, Markdown: d.Markdown, Traceparent: d.Traceparent,
 		BaseID: d.BaseID, SeenSeq: max(0, d.SeenSeq), ConflictWith: d.ConflictWith,
 	}
-	at, err := soundTime("updatedAt", d.UpdatedAt)
+	at, err := parseTime("updatedAt", d.UpdatedAt)
 	in.at = at
 	if d.BaseID != nil && *d.BaseID != "" {
-		err = firstOf(err, soundID("baseId", *d.BaseID))
+		err = firstOf(err, validateID("baseId", *d.BaseID))
 	}
 	if d.ConflictWith != "" {
-		err = firstOf(err, soundID("conflictWith", d.ConflictWith))
+		err = firstOf(err, validateID("conflictWith", d.ConflictWith))
 	}
-	return firstOf(soundID("contextId", d.ContextID), soundID("sessionId", d.SessionID), memory.ValidateContext(d.Markdown, most), err)
+	return firstOf(validateID("contextId", d.ContextID), validateID("sessionId", d.SessionID), rules.ValidateContext(d.Markdown, most), err)
 }
 
 // isToken reports whether text is 1 to limit printable ASCII characters.

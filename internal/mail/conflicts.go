@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"maps"
 	"slices"
+	"time"
 
 	"cairn/internal/store"
 )
@@ -180,7 +181,30 @@ const (
 	listedColumns  = `SELECT ` + heldColumns + `FROM mail_reservations r JOIN mail_agents a ON a.id = r.agent_id `
 	selectListing  = listedColumns + `WHERE r.project_id = ? AND r.released_ts IS NULL AND r.expires_ts > ? ORDER BY r.id`
 	selectEveryOne = listedColumns + `WHERE r.project_id = ? ORDER BY r.id`
+
+	selectJustEnded = `SELECT ` + heldColumns + `FROM (SELECT id FROM mail_reservations WHERE project_id = ?1 ORDER BY ordinal DESC LIMIT 500) n
+JOIN mail_reservations r ON r.id = n.id JOIN mail_agents a ON a.id = r.agent_id
+WHERE ifnull(r.released_ts, r.expires_ts) BETWEEN ?2 AND ?3 ORDER BY ifnull(r.released_ts, r.expires_ts) DESC, r.id DESC LIMIT 50`
 )
+
+// EndedReservations lists the reservations of a project that were released or expired since a
+// time, the last to end first: at most 50, of the 500 that were made last. Whether they were
+// stale is not said. It changes nothing.
+//
+// Errors: NOT_FOUND for the project.
+func (o *Service) EndedReservations(ctx context.Context, c Caller, projectKey string, since time.Time) ([]ListedReservation, error) {
+	out := []ListedReservation{}
+	err := o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
+		return s.tx.Each(ctx, func(rows *sql.Rows) error {
+			h, err := s.scanHeld(rows)
+			if err == nil {
+				out = append(out, h.listed())
+			}
+			return err
+		}, selectJustEnded, s.p.ID, since.UnixNano(), s.now)
+	})
+	return out, toFault(err)
+}
 
 // FileReservations lists the reservations of a project by number: those that are
 // active, or with ended all that there ever were, of which those that were released

@@ -37,6 +37,29 @@ func (o *Service) AgentsOfSessions(ctx context.Context, sessions []string) (name
 	return names, err
 }
 
+const selectSessionsOfAgent = `SELECT s.id FROM mail_agents a JOIN mail_sessions m ON m.agent_id = a.id
+JOIN sessions s ON s.key = m.session_key WHERE a.name = ? ORDER BY m.bound_ts DESC, s.id LIMIT 500`
+
+// SessionsOfAgent are the ids of the sessions in which agents of that name act or acted, in any
+// project, the newest 500; never nil, empty for a name that no agent has.
+//
+// Errors: those of reading.
+func (o *Service) SessionsOfAgent(ctx context.Context, name string) (ids []string, err error) {
+	ids = []string{}
+	if o.store == nil {
+		return ids, nil
+	}
+	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Each(ctx, func(r *sql.Rows) error {
+			var id string
+			err := r.Scan(&id)
+			ids = append(ids, id)
+			return err
+		}, selectSessionsOfAgent, name)
+	})
+	return ids, err
+}
+
 // selectSessionMail reads what was sent and got by the agents of a session while they acted
 // in it. Who got blind copies is not told.
 const selectSessionMail = `WITH acting (agent, since, until) AS MATERIALIZED (

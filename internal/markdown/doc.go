@@ -2,8 +2,8 @@
 // mail §13). It supports GitHub's flavour.
 //
 // goldmark parses and renders, without its parsers of HTML, so that HTML in a text is shown
-// as it was typed. bluemonday then removes every element and attribute that is not on a
-// short list. Links lead to http, https and mailto; images are png, jpeg, gif or webp in
+// as it was typed. Every tag of the result is then compared with a short list of elements,
+// attributes and values; a text with any other tag is shown as it was typed. Links lead to http, https and mailto; images are png, jpeg, gif or webp in
 // data: addresses, all others become links. Characters that change the direction of
 // writing, and control characters, are shown by their numbers.
 //

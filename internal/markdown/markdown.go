@@ -2,10 +2,8 @@ package markdown
 
 import (
 	"html"
-	"regexp"
 	"strings"
 
-	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
@@ -20,16 +18,13 @@ const maxSource = 128 << 10
 // Renderer converts Markdown to HTML. It is safe for concurrent use.
 type Renderer struct {
 	markdown goldmark.Markdown
-	policy   *bluemonday.Policy
 }
 
 // New returns a renderer.
 func New() *Renderer {
 	blocks := without(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser())
 	inlines := without(parser.DefaultInlineParsers(), parser.NewRawHTMLParser())
-	image := regexp.MustCompile(imageData)
 	return &Renderer{
-		policy: newPolicy(image),
 		markdown: goldmark.New(
 			goldmark.WithParser(parser.NewParser(
 				parser.WithBlockParsers(blocks...),
@@ -37,7 +32,7 @@ func New() *Renderer {
 				parser.WithParagraphTransformers(
 					append(parser.DefaultParagraphTransformers(), util.Prioritized(newTables(), 200))...,
 				),
-				parser.WithASTTransformers(util.Prioritized(safeTree{image}, 1000)),
+				parser.WithASTTransformers(util.Prioritized(safeTree{}, 1000)),
 			)),
 			goldmark.WithExtensions(extension.Linkify, extension.Strikethrough, extension.TaskList),
 			goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(
@@ -59,7 +54,8 @@ func without(all []util.PrioritizedValue, left any) (kept []util.PrioritizedValu
 
 // HTML returns a text as HTML without active content: blocks for the inside of an element.
 // It accepts any text; an empty one gives "". One of more than 128 KiB is shown as it was
-// typed, and so is one that was made to cost much: see isCheap.
+// typed, and so is one that was made to cost much (see isCheap), or whose HTML does not
+// pass the check of finish.
 //
 // Elements: h1 to h6, p, ul, ol (start), li, blockquote, pre, code (class
 // language-…), em, strong, del, a (href, rel), img (src, alt), hr, br, span (class
@@ -67,8 +63,12 @@ func without(all []util.PrioritizedValue, left any) (kept []util.PrioritizedValu
 func (r *Renderer) HTML(source string) string {
 	source = strings.ToValidUTF8(strings.ReplaceAll(source, "\x00", "\ufffd"), "\ufffd")
 	var out strings.Builder
-	if !isCheap(source) || r.markdown.Convert([]byte(source), &out) != nil {
-		return finish("<pre><code>" + html.EscapeString(source) + "</code></pre>\n")
+	if isCheap(source) && r.markdown.Convert([]byte(source), &out) == nil {
+		if page, ok := finish(out.String()); ok {
+			return page
+		}
 	}
-	return finish(r.policy.Sanitize(out.String()))
+	var typed strings.Builder
+	mark(&typed, html.EscapeString(source))
+	return "<pre><code>" + typed.String() + "</code></pre>\n"
 }

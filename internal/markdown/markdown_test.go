@@ -274,3 +274,17 @@ func TestNoTextCostsMoreThanItsLength(t *testing.T) {
 		}
 	}
 }
+
+func TestFinishRefusesEveryTagOutsideTheList(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{
+		"<script>x</script>", "<p onclick=x>a</p>", `<a href="https://a.example">x</a>`, `<img src="https://a.example/x.png" alt="">`,
+		`<a href="javascript:x" rel="` + rel + `">x</a>`, `<a href="https://a.example/ x" rel="` + rel + `">x</a>`, `<ol start="-1"></ol>`,
+		`<code class="x">a</code>`, `<img src="data:image/svg+xml;base64,AA" alt="">`, "<!-- a -->", "<P>a</P>",
+		"<p>a", "<p>a</em></p>", "a</p>", "<p", "<>", "</>",
+	} {
+		if got, ok := finish(bad); ok {
+			t.Errorf("%q becomes %q", bad, got)
+		}
+	}
+}

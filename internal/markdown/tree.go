@@ -3,7 +3,6 @@ package markdown
 import (
 	"bytes"
 	"net/url"
-	"regexp"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -21,12 +20,12 @@ const (
 	minAddresses = 100_000 // bytes of all addresses that a text may write however short it is
 )
 
-// safeTree changes a parsed text where the policy would lose something, or where
-// little text makes much output.
-type safeTree struct{ image *regexp.Regexp }
+// safeTree removes from a parsed text what a page may not contain, and what makes much
+// output of little text.
+type safeTree struct{}
 
 // Transform is that of parser.ASTTransformer.
-func (t safeTree) Transform(document *ast.Document, reader text.Reader, _ parser.Context) {
+func (safeTree) Transform(document *ast.Document, reader text.Reader, _ parser.Context) {
 	budget := max(len(reader.Source()), minAddresses)
 	var nodes []ast.Node // in an order in which each is still in the tree
 	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -44,8 +43,15 @@ func (t safeTree) Transform(document *ast.Document, reader text.Reader, _ parser
 				replace(n, shown)
 			}
 			n.SetAttributeString("rel", []byte(rel))
+		case *ast.FencedCodeBlock:
+			if !language().Match(n.Language(reader.Source())) {
+				parent := n.Parent()
+				code := ast.NewCodeBlock()
+				code.SetLines(n.Lines())
+				parent.ReplaceChild(parent, n, code)
+			}
 		case *ast.Image:
-			t.changeImage(n)
+			changeImage(n)
 		case *ast.Link:
 			n.Title = nil
 			n.SetAttributeString("rel", []byte(rel))
@@ -79,9 +85,9 @@ func leads(address []byte) bool {
 
 // changeImage replaces an image that a page would fetch by a link, and one that is
 // neither that nor its own data by its text.
-func (t safeTree) changeImage(n *ast.Image) {
+func changeImage(n *ast.Image) {
 	n.Title = nil
-	if t.image.Match(n.Destination) {
+	if imageData().Match(n.Destination) {
 		return
 	}
 	if !leads(n.Destination) {

@@ -20,43 +20,42 @@ import (
 // CodeInvalidArgument is the stable code of every argument error.
 const CodeInvalidArgument = "invalid_argument"
 
-// Scope says which projects a question is about. The zero value means the
-// current project.
+// Scope selects the projects of a query. The zero value means the current project.
 type Scope struct {
 	All  bool   // every project
 	Name string // this project or alias; unset when All
 }
 
-// Call is what a tool is told of a call besides its arguments.
+// Call contains what a tool knows about a call in addition to its arguments.
 type Call struct {
-	// Scope is what an omitted project means: the current project, over HTTP the one in
-	// the URL's ?project= or else all (contract observations §8).
+	// Scope is the default of an omitted project argument. It is the current project; over
+	// HTTP it is the URL's ?project=, else all projects (contract observations §8).
 	Scope Scope
 
-	// Connection is the id of the session that a transport session opens if no other
-	// is known ([cairn.NewSessionID]): the same for all its calls, and no other's. It
-	// is "" where the transport keeps no sessions (HTTP from revision 2026-07-28 on, and a
-	// plain POST). Over HTTP it outlives a restart of the server.
+	// Connection is the id of the cairn session of this transport session, used if no
+	// other session is known ([cairn.NewSessionID]). It is unique and the same for all
+	// calls of the transport session. It is "" if the transport has no sessions (HTTP since
+	// revision 2026-07-28, and a plain POST). Over HTTP it survives a restart of the server.
 	Connection string
 
-	Remote     bool   // the call came over HTTP, from a client that this process was not started by
-	AgentToken string // the token of an agent that came in a header of HTTP, or "" (mail §4)
+	Remote     bool   // the call came over HTTP, so its client did not start this process
+	AgentToken string // the token of an agent in an HTTP header, or "" (mail §4)
 
-	common  any               // a pointer to the arguments that the tool's part adds
-	bearer  Bearer            // who calls
-	trace   string            // of the header traceparent
-	key     string            // of the header Idempotency-Key
-	ignored []string          // names that were sent and not declared, in order; none of a strict tool
-	receipt *memory.WriteInfo // what a call that wrote memories leaves beside its result
+	common  any               // a pointer to the common arguments of the tool's part
+	bearer  Bearer            // the caller's token
+	trace   string            // the header traceparent
+	key     string            // the header Idempotency-Key
+	ignored []string          // undeclared names in the request, sorted; empty for a strict tool
+	receipt *memory.WriteInfo // of a call that wrote memories, in addition to its result
 }
 
-// ProjectOf returns the project that a call is about if its arguments name none: the
-// one in the URL of HTTP, else standard.
+// ProjectOf returns the project of a call without a project argument: the project in
+// the HTTP URL, else standard.
 func (c Call) ProjectOf(standard string) string { return cmp.Or(c.Scope.Name, standard) }
 
 // decode reads the arguments of a call of t into a new value of its struct type, and
-// returns a pointer to it. Those that t does not have are refused if it is strict, by the
-// first of them, else noted in the call.
+// returns a pointer to it. A strict tool rejects unknown arguments; the error names the
+// first one. Other tools only note them in the call.
 func (t Tool) decode(raw json.RawMessage, scope Scope) (c Call, in any, err error) {
 	c = Call{Scope: scope, receipt: new(memory.WriteInfo)}
 	in, err = c.decode(raw, t.Params, t.in, t.common)
@@ -66,15 +65,15 @@ func (t Tool) decode(raw json.RawMessage, scope Scope) (c Call, in any, err erro
 	unknown := c.ignoredNames()
 	c.ignored = nil
 	if err == nil && len(unknown) > 0 {
-		err = unsound(unknown[0], "there is no argument "+unknown[0])
+		err = memoryArgError(unknown[0], "unknown argument "+unknown[0])
 	}
 	return c, in, err
 }
 
-// decode checks raw against params, which are those of two types, and stores the arguments
-// in new values of these: in and c.common point to them. It notes in c which names are no
-// parameters. Its errors are Invalid, name the argument, what it must be and what it was,
-// and carry its name in details.field.
+// decode checks raw against params, the parameters of the types own and common. It stores
+// the arguments in new values of these types: in and c.common point to them. It notes
+// unknown names in c. Its errors are Invalid. They name the argument, the expected and the
+// actual type, and have the name in details.field.
 func (c *Call) decode(raw json.RawMessage, params []Param, own, common reflect.Type) (in any, err error) {
 	var fields map[string]json.RawMessage
 	if len(raw) > 0 {
@@ -96,20 +95,20 @@ func (c *Call) decode(raw json.RawMessage, params []Param, own, common reflect.T
 	return structs[0].Interface(), nil
 }
 
-// presence is how an argument was given.
+// presence tells whether an argument was given, omitted or null.
 type presence uint8
 
 const (
 	omitted presence = iota
-	null             // and null means something else than omitted
+	null             // for parameters where null differs from omitted
 	present
 )
 
-// decode takes p's argument out of fields. nil counts as omitted, but for what a Project
-// says.
+// decode removes p's argument from fields and returns its value. null counts as omitted,
+// except for a Project.
 func (p Param) decode(fields map[string]json.RawMessage) (v any, given presence, err error) {
 	if p.style == memoryStyle && p.ambiguous(fields) {
-		return nil, present, unsound(p.Name, p.Name+" and "+p.Aliases[0]+" are given and differ")
+		return nil, present, memoryArgError(p.Name, p.Name+" and "+p.Aliases[0]+" have different values")
 	}
 	field, there := p.take(fields)
 	isNull := there && string(field) == "null"
@@ -119,7 +118,7 @@ func (p Param) decode(fields map[string]json.RawMessage) (v any, given presence,
 	case isNull && p.Kind == Project:
 		return Scope{All: true}, present, nil
 	case isNull && p.Kind == Object && p.style == memoryStyle:
-		return nil, present, p.said(wrongType(p.Name, "an object", field), field)
+		return nil, present, p.styleError(wrongType(p.Name, "an object", field), field)
 	case isNull && p.Kind == Nullable:
 		return nil, null, nil
 	case there && !isNull:
@@ -131,28 +130,28 @@ func (p Param) decode(fields map[string]json.RawMessage) (v any, given presence,
 	return nil, omitted, nil
 }
 
-// wrong is an Invalid error about one argument.
-func wrong(name, message string) error {
+// argError returns an Invalid error about one argument.
+func argError(name, message string) error {
 	err := fault.New(fault.Invalid, CodeInvalidArgument, message)
 	err.Details = map[string]any{"field": name}
 	return err
 }
 
-// decodeArg reads one value that is not null; nil means that it counts as
+// decodeArg reads one value that is not null. It returns nil if the value counts as
 // omitted.
 func decodeArg(p Param, raw json.RawMessage) (any, error) {
 	if !isText(raw) {
-		return nil, p.said(wrong(p.Name, fmt.Sprintf("argument %q must be valid Unicode", p.Name)), raw)
+		return nil, p.styleError(argError(p.Name, fmt.Sprintf("argument %q must be valid Unicode", p.Name)), raw)
 	}
 	if p.style != defaultStyle {
-		raw = p.loosened(raw)
+		raw = p.coerced(raw)
 	}
 	v, err := p.read(raw)
 	switch {
 	case err != nil:
-		return nil, p.said(err, raw)
+		return nil, p.styleError(err, raw)
 	case p.nonempty && v == "":
-		return nil, unsound(p.Name, p.Name+" is empty")
+		return nil, memoryArgError(p.Name, p.Name+" is empty")
 	}
 	return v, nil
 }
@@ -203,7 +202,7 @@ func (p Param) read(raw json.RawMessage) (any, error) {
 	}
 }
 
-// readList reads a list, of Names also a single one.
+// readList reads a list; for Names it also accepts a single text.
 func (p Param) readList(raw json.RawMessage) (any, error) {
 	switch p.Kind {
 	case Integers:
@@ -217,8 +216,8 @@ func (p Param) readList(raw json.RawMessage) (any, error) {
 	return list(p.Name, "an array of strings", raw, text)
 }
 
-// isText reports whether every string in a JSON value is valid Unicode: no broken
-// UTF-8, and no escaped half of a surrogate pair.
+// isText reports whether every string in a JSON value is valid Unicode: valid UTF-8, and
+// no unpaired surrogate escape.
 func isText(raw json.RawMessage) bool {
 	if !utf8.Valid(raw) {
 		return false
@@ -241,7 +240,8 @@ func isText(raw json.RawMessage) bool {
 	}
 }
 
-// unit is the UTF-16 unit of the escape \uXXXX that raw begins with, 0 for none.
+// unit returns the UTF-16 unit of the escape \uXXXX at the beginning of raw, 0 if there
+// is none.
 func unit(raw []byte) rune {
 	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
 		return 0
@@ -257,7 +257,7 @@ func text(raw json.RawMessage) (s string, ok bool) {
 	return s, json.Unmarshal(raw, &s) == nil && bytes.TrimSpace(raw)[0] == '"'
 }
 
-// list reads an array of which every element can be read.
+// list reads an array. Every element must be readable.
 func list[T any](name, want string, raw json.RawMessage, read func(json.RawMessage) (T, bool)) ([]T, error) {
 	var items []json.RawMessage
 	if json.Unmarshal(raw, &items) != nil {
@@ -267,14 +267,14 @@ func list[T any](name, want string, raw json.RawMessage, read func(json.RawMessa
 	for i, item := range items {
 		v, ok := read(item)
 		if !ok {
-			return nil, wrong(name, fmt.Sprintf("argument %q must be %s; element %d is %s", name, want, i+1, typeOf(item)))
+			return nil, argError(name, fmt.Sprintf("argument %q must be %s; element %d is %s", name, want, i+1, typeOf(item)))
 		}
 		all[i] = v
 	}
 	return all, nil
 }
 
-// integer reads a JSON number that is whole, however it is written.
+// integer reads a whole JSON number in any notation, such as 3, 3.0 or 3e0.
 func integer(raw json.RawMessage) (int64, bool) {
 	text := string(bytes.TrimSpace(raw))
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -297,10 +297,10 @@ func integer(raw json.RawMessage) (int64, bool) {
 }
 
 func wrongType(name, want string, raw json.RawMessage) error {
-	return wrong(name, fmt.Sprintf("argument %q must be %s, not %s", name, want, typeOf(raw)))
+	return argError(name, fmt.Sprintf("argument %q must be %s, not %s", name, want, typeOf(raw)))
 }
 
-// typeOf names what a JSON value is, without showing any of it.
+// typeOf returns the name of a JSON value's type. It does not reveal the value.
 func typeOf(raw json.RawMessage) string {
 	switch raw = bytes.TrimSpace(raw); {
 	case len(raw) == 0:

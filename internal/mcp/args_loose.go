@@ -10,13 +10,14 @@ import (
 	"cairn/internal/memory"
 )
 
-// Arguments by the conventions of mail (mail §2, §2.1) and memories (memories §5.3).
+// This file reads arguments by the conventions of mail (mail §2, §2.1) and memories
+// (memories §5.3).
 
-// maxProvided is how much of a wrong value an error repeats, in bytes.
+// maxProvided is the maximum number of bytes of a wrong value that an error repeats.
 const maxProvided = 200
 
-// take finds a parameter's value by its name, or else by the first of its aliases
-// that is there, and takes it out of the fields.
+// take removes a parameter's value from the fields and returns it. It looks for the name,
+// then for the aliases in their order.
 func (p Param) take(fields map[string]json.RawMessage) (field json.RawMessage, present bool) {
 	for _, name := range append([]string{p.Name}, p.Aliases...) {
 		if v, ok := fields[name]; ok && (!present || string(field) == "null") {
@@ -27,7 +28,7 @@ func (p Param) take(fields map[string]json.RawMessage) (field json.RawMessage, p
 	return field, present
 }
 
-// ambiguous reports whether a parameter is given under two names with two texts.
+// ambiguous reports whether a parameter is given under two names with different texts.
 func (p Param) ambiguous(fields map[string]json.RawMessage) bool {
 	if len(p.Aliases) == 0 || fields[p.Name] == nil || fields[p.Aliases[0]] == nil {
 		return false
@@ -37,9 +38,9 @@ func (p Param) ambiguous(fields map[string]json.RawMessage) bool {
 	return one != other
 }
 
-// loosened is a text that stands for an integer or a boolean, where one is wanted,
-// as that; else raw itself.
-func (p Param) loosened(raw json.RawMessage) json.RawMessage {
+// coerced converts a text to the integer or boolean that it contains, if the parameter
+// expects one. Else it returns raw.
+func (p Param) coerced(raw json.RawMessage) json.RawMessage {
 	s, ok := text(raw)
 	switch {
 	case !ok:
@@ -70,27 +71,27 @@ func isDecimal(s string) bool {
 	return len(digits) > 0
 }
 
-// missing is the error for a parameter that has to be there.
+// missing returns the error for a missing required parameter.
 func (p Param) missing() error {
 	switch p.style {
 	case defaultStyle:
-		return wrong(p.Name, fmt.Sprintf("missing required argument %q", p.Name))
+		return argError(p.Name, fmt.Sprintf("missing required argument %q", p.Name))
 	case memoryStyle:
-		return unsound(p.Name, p.Name+" is required")
+		return memoryArgError(p.Name, p.Name+" is required")
 	}
 	err := fault.New(fault.Invalid, mail.CodeMissing, p.Name+" is missing").WithHint("give the argument " + p.Name + " and call again")
 	err.Details = map[string]any{"recoverable": true, "field": p.Name, "provided": nil}
 	return err
 }
 
-// said is an error about a value as the conventions of the parameter have it.
-func (p Param) said(err error, raw json.RawMessage) error {
+// styleError converts an error about a value to the conventions of the parameter's part.
+func (p Param) styleError(err error, raw json.RawMessage) error {
 	f := fault.As(err)
 	switch p.style {
 	case defaultStyle:
 		return err
 	case memoryStyle:
-		return unsound(p.Name, f.Message)
+		return memoryArgError(p.Name, f.Message)
 	}
 	code, provided := mail.CodeType, any(raw)
 	switch {
@@ -104,8 +105,8 @@ func (p Param) said(err error, raw json.RawMessage) error {
 	return e
 }
 
-// unsound is an error of memories about an argument.
-func unsound(field, message string) error {
+// memoryArgError returns an error about an argument in the form of memories.
+func memoryArgError(field, message string) error {
 	e := fault.New(fault.Invalid, memory.CodeInvalid, message).WithHint("change " + field + " and call again")
 	e.Details = map[string]any{"field": field}
 	return e

@@ -12,27 +12,27 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Bearer is who calls over HTTP, as the token says (memories §3). The zero value is
-// the store's owner, as everybody is over standard input and output.
+// Bearer is the caller over HTTP, determined by the token (memories §3). The zero value
+// is the store's owner. Over standard input and output every caller is the owner.
 type Bearer struct {
 	User  string // the local user of memories; "" for the device's own
 	Level memory.Level
 }
 
-// IsOwner reports whether a bearer may use what knows no users and no levels:
-// everything but memories.
+// IsOwner reports whether the bearer is the store's owner. Only the owner may use tools
+// and resources without users and levels, which means all except memories.
 func (b Bearer) IsOwner() bool { return b == Bearer{} }
 
-// bearerHeader carries the bearer from the listener to the call inside this process;
-// what a client sends under that name is dropped.
+// bearerHeader carries the bearer from the listener to the call inside this process. A
+// client's header of that name is removed.
 const bearerHeader = "Cairn-Bearer"
 
 func (b Bearer) set(h http.Header) {
 	h.Set(bearerHeader, strconv.Itoa(int(b.Level))+" "+b.User)
 }
 
-// bearerOf is the bearer of a request: the owner where there is no listener, and who
-// may do the least if it says something else than set does.
+// bearerOf returns the bearer of a request. Without an HTTP listener that is the owner. A
+// malformed header gets the lowest level.
 func bearerOf(extra *sdk.RequestExtra) Bearer {
 	if extra == nil || extra.Header == nil || extra.Header.Get(bearerHeader) == "" {
 		return Bearer{}
@@ -45,14 +45,15 @@ func bearerOf(extra *sdk.RequestExtra) Bearer {
 	return Bearer{user, memory.Level(n)}
 }
 
-// ownersOnly is the error for what memories alone would have allowed.
+// ownersOnly returns the error for a token that is valid only for memories.
 func ownersOnly() error {
 	return fault.New(fault.Denied, memory.CodeForbidden, "this token is for memories only").
 		WithHint("use the owner's token, which `cairn http-token` prints")
 }
 
-// admitting keeps resources for the owner; tools see to it themselves.
-func admitting(next sdk.MethodHandler) sdk.MethodHandler {
+// ownerOnlyResources allows resources only to the owner. Tools check the bearer
+// themselves.
+func ownerOnlyResources(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		about := strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "subscriptions/")
 		if about && !bearerOf(r.GetExtra()).IsOwner() {

@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// heartbeatWriter writes an SSE comment into an event stream that was silent
-// for a while. It starts with the first event: before that the status of the
-// response is still open. Events are written whole, so that a comment never
-// falls into one.
+// heartbeatWriter writes an SSE comment into an event stream after a period without
+// events. It starts with the first event, because before that the status of the response
+// can still change. Events are written in one piece, so that no comment splits one.
 type heartbeatWriter struct {
 	http.ResponseWriter
 	every time.Duration
@@ -19,7 +18,7 @@ type heartbeatWriter struct {
 	mu      sync.Mutex
 	begun   bool
 	stopped bool
-	timer   *time.Timer // set for an event stream that has begun
+	timer   *time.Timer // set when the event stream has started
 }
 
 func newHeartbeatWriter(w http.ResponseWriter, every time.Duration) *heartbeatWriter {
@@ -43,7 +42,7 @@ func (h *heartbeatWriter) Write(data []byte) (int, error) {
 	return h.ResponseWriter.Write(data)
 }
 
-// FlushError is what [http.ResponseController] calls.
+// FlushError implements flushing for [http.ResponseController].
 func (h *heartbeatWriter) FlushError() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,7 +50,7 @@ func (h *heartbeatWriter) FlushError() error {
 	return http.NewResponseController(h.ResponseWriter).Flush()
 }
 
-// begin arms the timer when the response turns out to be an event stream.
+// begin starts the timer if the response is an event stream.
 func (h *heartbeatWriter) begin() {
 	if h.begun || h.stopped {
 		return
@@ -62,7 +61,7 @@ func (h *heartbeatWriter) begin() {
 	}
 }
 
-// beat writes one comment and arms the timer again, unless the client is gone.
+// beat writes one comment and restarts the timer, unless the client has disconnected.
 func (h *heartbeatWriter) beat() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +77,7 @@ func (h *heartbeatWriter) beat() {
 	h.timer.Reset(h.every)
 }
 
-// stop ends the heartbeat permanently; after it nothing is written.
+// stop ends the heartbeat permanently. Nothing is written after it returns.
 func (h *heartbeatWriter) stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,32 +6,32 @@ import (
 	"strings"
 )
 
-// Host is how an agent program tells its model of the tools of a server named cairn, as
-// its requests to the model's API show. What a model pays is counted by [Host.Cost].
+// Host describes how an agent program presents the tools of a server named cairn to its
+// model, as observed in its requests to the model's API. [Host.Cost] computes the cost.
 type Host struct {
-	Name string
-	Seen string // the version whose requests were looked at; "" if none were
+	Name    string
+	Version string // the version whose requests were observed; "" if none were
 
-	// Deferred: definitions are loaded when the model asks for them, so that Tool is
-	// all that each request holds of a tool.
+	// Deferred is set if definitions are loaded when the model asks for them. Then each
+	// request contains only Tool of a tool.
 	Deferred bool
 
-	// Tool is what a request holds of each tool, as it stands in the request's JSON:
-	// %[1]s is the name, %[2]s the description and %[3]s the schema, both in JSON, and
-	// %[4]s the description as it stands inside a text of JSON.
+	// Tool is the text for each tool in the JSON of a request: %[1]s is the name, %[2]s the
+	// description and %[3]s the schema, both in JSON, and %[4]s the description inside a
+	// JSON string.
 	Tool  string
-	Drops []string // keywords that are taken out of schemas
+	Drops []string // keywords that are removed from schemas
 	Extra int      // bytes that are added to each schema
 
 	Longest      int          // characters of a description, 0 for all
-	Instructions Instructions // which of the server's are sent
-	Frame        int          // bytes around all of it, with the tools that the program adds since there are resources
+	Instructions Instructions // which instructions of the server are sent
+	Frame        int          // bytes around everything, including the tools that the program adds for resources
 }
 
-// Instructions says which of a server's instructions are sent to a model.
+// Instructions tells which of a server's instructions are sent to a model.
 type Instructions uint8
 
-// Which of them.
+// The possible parts of the instructions.
 const (
 	NoInstructions Instructions = iota
 	FirstLine
@@ -44,17 +44,17 @@ const (
 	geminiForm   = `,{"name":"mcp_cairn_%[1]s","description":%[2]s,"parametersJsonSchema":%[3]s}`
 )
 
-// Hosts are the programs that are known. The last stands for all others, which send
-// what the server lists.
+// Hosts returns the known programs. The last one represents all others, which send what
+// the server lists.
 func Hosts() []Host {
 	return []Host{
-		{Name: "Claude Code", Seen: "2.1.330", Deferred: true, Tool: `mcp__cairn__%[1]s\n`, Instructions: AllInstructions, Frame: 207},
-		{Name: "Codex, code mode", Seen: "0.169.0", Deferred: true, Instructions: FirstLine, Frame: 90},
-		{Name: "Codex, plain tools", Seen: "0.169.0", Tool: codexForm, Drops: []string{"default", "minimum", "maximum"}, Instructions: AllInstructions, Frame: 1956},
-		{Name: "Gemini CLI", Seen: "0.61.0", Tool: geminiForm, Extra: 260, Instructions: AllInstructions, Frame: 1291},
-		{Name: "Qwen Code", Seen: "0.15.10", Deferred: true, Tool: `- \"mcp__cairn__%[1]s\": %[4]s\n`, Longest: 160},
-		{Name: "OpenCode", Seen: "1.18.33", Tool: fmt.Sprintf(functionForm, "cairn_%[1]s"), Extra: 29, Instructions: AllInstructions, Frame: 1565},
-		{Name: "Copilot CLI", Seen: "1.0.102", Tool: fmt.Sprintf(functionForm, "cairn-%[1]s")},
+		{Name: "Claude Code", Version: "2.1.330", Deferred: true, Tool: `mcp__cairn__%[1]s\n`, Instructions: AllInstructions, Frame: 207},
+		{Name: "Codex, code mode", Version: "0.169.0", Deferred: true, Instructions: FirstLine, Frame: 90},
+		{Name: "Codex, plain tools", Version: "0.169.0", Tool: codexForm, Drops: []string{"default", "minimum", "maximum"}, Instructions: AllInstructions, Frame: 1956},
+		{Name: "Gemini CLI", Version: "0.61.0", Tool: geminiForm, Extra: 260, Instructions: AllInstructions, Frame: 1291},
+		{Name: "Qwen Code", Version: "0.15.10", Deferred: true, Tool: `- \"mcp__cairn__%[1]s\": %[4]s\n`, Longest: 160},
+		{Name: "OpenCode", Version: "1.18.33", Tool: fmt.Sprintf(functionForm, "cairn_%[1]s"), Extra: 29, Instructions: AllInstructions, Frame: 1565},
+		{Name: "Copilot CLI", Version: "1.0.102", Tool: fmt.Sprintf(functionForm, "cairn-%[1]s")},
 		{Name: "Cursor, Cline, Windsurf and others", Tool: fmt.Sprintf(functionForm, "mcp_cairn_%[1]s"), Instructions: AllInstructions},
 	}
 }
@@ -80,7 +80,7 @@ func (h Host) Cost(tools []Tool, instructions string) (int, error) {
 	return (bytes + len(text) - len(`""`) + 3) / 4, err
 }
 
-// toolBytes is how many bytes of a request tell of a tool.
+// toolBytes returns the number of bytes of a tool in a request.
 func (h Host) toolBytes(t Tool) (int, error) {
 	if h.Tool == "" {
 		return 0, nil
@@ -119,8 +119,8 @@ func (h Host) toolBytes(t Tool) (int, error) {
 	return len(fmt.Sprintf(h.Tool, arguments...)) + extra, nil
 }
 
-// drop takes keywords out of a schema. A property with the name of a keyword stays:
-// it holds a schema itself.
+// drop removes keywords from a schema. It keeps properties with the name of a keyword,
+// because their values are schemas.
 func (h Host) drop(schema any) {
 	switch s := schema.(type) {
 	case []any:

@@ -20,50 +20,53 @@ const (
 	versionHeader = "Mcp-Protocol-Version"
 	sessionHeader = "Mcp-Session-Id"
 
-	// scopeHeader carries ?project= from the URL to the call inside this
-	// process; what a client sends under that name is dropped.
+	// scopeHeader carries ?project= from the URL to the call inside this process. A
+	// client's header of that name is removed.
 	scopeHeader = "Cairn-Scope"
 
 	// connectionHeader carries the name of the request's session to the call inside this
-	// process; what a client sends under that name is dropped.
+	// process. A client's header of that name is removed.
 	connectionHeader = "Cairn-Connection"
 
-	// traceHeader is passed on as the listener has answered it already: a request
-	// without one that can be used has one from there (memories §9).
+	// traceHeader is passed on as the listener set it: the listener adds one to a request
+	// that has no valid one (memories §9).
 	traceHeader = "Traceparent"
 )
 
-// HTTPOptions tunes [Server.Handler]. The zero value is ready for use.
+// HTTPOptions are the options of [Server.Handler]. The zero value is ready for use.
 type HTTPOptions struct {
-	// SessionIdle ends a session that sent nothing for so long; 24 hours when
-	// zero.
+	// SessionIdle is the time after which an idle session is ended; 24 hours if zero.
 	SessionIdle time.Duration
 
-	// MaxSessions is how many sessions may be open; 4,096 when zero, which is some
-	// 60 MB. One more ends the session that was used the longest ago.
+	// MaxSessions is the maximum number of open sessions; 4,096 if zero, which needs about
+	// 60 MB. One more ends the least recently used session.
 	MaxSessions int
 
-	// Heartbeat is the pause after which an open stream gets an SSE comment, so
-	// that proxies keep it; 30 seconds when zero (contract memories §3).
+	// Heartbeat is the interval of SSE comments in an open stream, so that proxies keep it
+	// open; 30 seconds if zero (contract memories §3).
 	Heartbeat time.Duration
 
-	// HostChecked says that the listener has checked Host itself. Otherwise a
-	// request to a loopback address must name a loopback host, which stops DNS
-	// rebinding. Tokens and Origin are always the listener's business.
+	// HostChecked is set if the listener has already checked Host. Otherwise a request to a
+	// loopback address must name a loopback host, which prevents DNS rebinding. The
+	// listener always checks tokens and Origin.
 	HostChecked bool
 
-	// Bearer says who a request is from; nil if all are from the owner.
+	// Bearer returns the caller of a request; nil if all requests are the owner's.
 	Bearer func(r *http.Request) Bearer
 }
 
-// Handler serves MCP's streamable HTTP at whatever URL it is mounted on: with
-// sessions for revisions up to 2025-11-25, without for 2026-07-28. A request of an older
-// revision that begins no session and names none, or one that the server does not know
-// (it has restarted, say; not one that its client has ended), is answered by itself, in
-// JSON, whatever it says that it accepts, also if it calls the body a form as curl -d
-// does: scripts send a single plain POST (amendments §B.4). ?project= in the URL is the
-// project of calls that name none, else all projects are (contract observations §8). A
-// body may have 16 MiB; a longer one is answered with 413. [Server.Close] ends its streams.
+// Handler serves MCP's streamable HTTP at any URL. Revisions up to 2025-11-25 have
+// sessions, 2026-07-28 has none.
+//
+// A request of an older revision without a session is served on its own. So is a request
+// with an unknown session, for instance after a restart of the server, but not with a
+// session that its client has ended. The response is JSON, whatever the request accepts,
+// and the body may be declared as a form, as curl -d does: scripts send a single plain
+// POST (amendments §B.4).
+//
+// ?project= in the URL is the default project of calls, else all projects are (contract
+// observations §8). A body may have 16 MiB; a longer one gets 413. [Server.Close] ends
+// its streams.
 func (s *Server) Handler(o HTTPOptions) http.Handler {
 	if o.SessionIdle == 0 {
 		o.SessionIdle = 24 * time.Hour
@@ -93,7 +96,7 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 	}
 }
 
-// endpoint is the one URL with the three handlers behind it.
+// endpoint serves one URL with three handlers.
 type endpoint struct {
 	stateful, stateless, single http.Handler
 	heartbeat                   time.Duration
@@ -132,45 +135,45 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		handler = e.single
 		r.Header.Del(sessionHeader)
 		r.Header.Set("Accept", "application/json, text/event-stream")
-		if r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" { // as curl -d says of everything
+		if r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" { // as curl -d declares every body
 			r.Header.Set("Content-Type", "application/json")
 		}
 	default:
 		if id := r.Header.Get(sessionHeader); r.Method == http.MethodDelete && e.sessions.knows(id) {
 			e.sessions.end(id)
 		}
-		e.sessions.coming(r)
-		defer func() { e.sessions.use(w.Header().Get(sessionHeader)) }() // one that has just begun
+		e.sessions.noteRequest(r)
+		defer func() { e.sessions.use(w.Header().Get(sessionHeader)) }() // a session that has just started
 	}
 	out := newHeartbeatWriter(w, e.heartbeat)
 	defer out.stop()
 	handler.ServeHTTP(out, r)
 }
 
-// connectionName is the id under which the store knows a transport session, the same
-// after a restart of the server (amendments §B.4). It is a hash, so that a client cannot
-// name the session of another one that it has read of.
+// connectionName returns the id of a transport session in the store. It is the same after
+// a restart of the server (amendments §B.4). It is a hash, so that a client that has read
+// the id of another client's session cannot use that session.
 func connectionName(session string) string {
 	sum := sha256.Sum256([]byte("cairn connection\x00" + session))
 	return "S-" + base32.StdEncoding.EncodeToString(sum[:])[:26]
 }
 
-// isSingle reports whether a request is served by itself: it is a call outside any session
+// isSingle reports whether a request is served on its own: a call outside every session
 // that the server knows.
 func (e *endpoint) isSingle(m message, r *http.Request) bool {
 	id := r.Header.Get(sessionHeader)
 	return m.method != "" && m.method != "initialize" && !e.sessions.knows(id) && !e.sessions.hasEnded(id)
 }
 
-// message is what the endpoint has to know of a request's body.
+// message is the part of a request's body that the endpoint needs.
 type message struct {
-	method   string // "" for anything but a single message
-	revision string // "" if neither the request nor the message names one
+	method   string // "" unless the body is a single message
+	revision string // "" if neither the request nor the message has one
 }
 
-// readMessage reads the revision of a request, from its version header or for a message
-// outside any session from the message itself. Then a client that sends one without the
-// other gets the error that its revision prescribes. It leaves the body readable.
+// readMessage reads the revision of a request from its version header. For a message
+// outside any session it reads the revision from the message itself, so that a client that
+// sends only one of them gets the error of its revision. The body stays readable.
 func readMessage(w http.ResponseWriter, r *http.Request) (m message, err error) {
 	if m.revision = r.Header.Get(versionHeader); m.revision >= statelessRevision || r.Method != http.MethodPost {
 		return m, nil
@@ -187,7 +190,7 @@ func readMessage(w http.ResponseWriter, r *http.Request) (m message, err error) 
 		} `json:"params"`
 	}
 	if json.Unmarshal(body, &read) != nil {
-		return m, nil // the handler says what is wrong with it
+		return m, nil // the handler reports what is wrong with it
 	}
 	m.method = read.Method
 	var revision string
@@ -197,8 +200,8 @@ func readMessage(w http.ResponseWriter, r *http.Request) (m message, err error) 
 	return m, nil
 }
 
-// scopeOf is what an omitted project means for a request: over HTTP the URL's
-// project or all of them, elsewhere the current one.
+// scopeOf returns the default project of a request: over HTTP the URL's project, else all
+// projects; otherwise the current project.
 func scopeOf(extra *sdk.RequestExtra) Scope {
 	if extra == nil || extra.Header == nil {
 		return Scope{}

@@ -9,20 +9,20 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// sessions keeps those of one endpoint few: clients may begin any number and end
-// none.
+// sessions limits the sessions of one endpoint. Clients can start any number of sessions
+// and never end them.
 type sessions struct {
 	open func() iter.Seq[*sdk.ServerSession]
 	most int
 
 	mu   sync.Mutex
-	used map[string]time.Time // when, by id; some may have ended
+	used map[string]time.Time // time of the last use by id; some sessions may have ended
 
-	ended map[string]bool // by their clients; they are not known again
+	ended map[string]bool // sessions that their clients ended; they must not be used again
 }
 
-// end notes that a client ends its session. When too many are noted the notes begin again:
-// calls in a session that has ended are then answered, as after a restart.
+// end notes that a client ended its session. When there are too many notes, all are
+// discarded. Calls in an ended session are then served, as after a restart.
 func (s *sessions) end(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +32,7 @@ func (s *sessions) end(id string) {
 	s.ended[id] = true
 }
 
-// hasEnded reports whether a session was ended by its client.
+// hasEnded reports whether its client ended a session.
 func (s *sessions) hasEnded(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,8 +52,9 @@ func (s *sessions) knows(id string) bool {
 	return false
 }
 
-// coming notes a request of a session, or makes room for the one that it may begin.
-func (s *sessions) coming(r *http.Request) {
+// noteRequest notes a request of a session. A request without a session may start one, so
+// it first makes room.
+func (s *sessions) noteRequest(r *http.Request) {
 	if id := r.Header.Get(sessionHeader); id != "" {
 		s.use(id)
 	} else if r.Method == http.MethodPost {
@@ -78,7 +79,7 @@ func (s *sessions) use(id string) {
 	s.used = live
 }
 
-// makeRoom ends the session that was used the longest ago if there are too many.
+// makeRoom ends the least recently used session if there are too many.
 func (s *sessions) makeRoom() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +87,7 @@ func (s *sessions) makeRoom() {
 	n := 0
 	for session := range s.open() {
 		if session.ID() == "" {
-			continue // lasts for one request
+			continue // exists only for one request
 		}
 		n++
 		if oldest == nil || s.used[session.ID()].Before(s.used[oldest.ID()]) {
@@ -97,5 +98,5 @@ func (s *sessions) makeRoom() {
 		return
 	}
 	delete(s.used, oldest.ID())
-	go func() { _ = oldest.Close() }() // after its running calls; how it ends is nobody's business
+	go func() { _ = oldest.Close() }() // waits for its running calls; nobody needs the error
 }

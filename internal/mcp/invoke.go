@@ -9,30 +9,29 @@ import (
 	"cairn/internal/memory"
 )
 
-// Response is what a tool said to a caller that does not speak MCP.
+// Response is the result of a tool for a caller that does not use MCP.
 type Response struct {
-	Body    []byte   // JSON, or the bare text of a [Text]
+	Body    []byte   // JSON, or the plain text of a [Text]
 	Text    bool     // Body is a [Text]
-	Ignored []string // arguments that were sent and that the tool does not have, at most 20; also beside an error
+	Ignored []string // unknown arguments of the call, at most 20; also set with an error
 
-	Receipt memory.WriteInfo // of a tool that writes memories, also beside an error; else zero
+	Receipt memory.WriteInfo // of a tool that writes memories, also set with an error; else zero
 }
 
-// CallInfo is who asks a tool.
+// CallInfo describes the caller of a tool.
 type CallInfo struct {
-	AgentToken string // the caller's X-Cairn-Agent-Token, "" for none (mail §4)
+	AgentToken string // the caller's X-Cairn-Agent-Token, or "" (mail §4)
 	Bearer     Bearer
-	Trace      string // traceparent of the request, which rows of memories keep; "" for none
-	Key        string // Idempotency-Key of the request, for a tool of memories that is given no idempotency_key; "" for none
+	Trace      string // traceparent of the request, which rows of memories store; or ""
+	Key        string // Idempotency-Key of the request, used by a tool of memories without idempotency_key; or ""
 }
 
-// Invoke calls t with a JSON object as a client elsewhere would that keeps no
-// transport session ([Call.Remote], [Call.Connection] ""). project is what an
-// omitted project means, from who asks. Its errors are those of the arguments and of
-// the work, and code forbidden for a bearer who is not to use the tool; see
-// [Tool.Envelope].
+// Invoke calls t with a JSON object, as a remote client without a transport session
+// ([Call.Remote], [Call.Connection] ""). project is the default project, from is the
+// caller. It returns errors of the arguments and of the tool, and the code forbidden for a
+// bearer who must not use the tool; see [Tool.Envelope].
 func (t Tool) Invoke(ctx context.Context, arguments json.RawMessage, project Scope, from CallInfo) (Response, error) {
-	if !t.levelled && !from.Bearer.IsOwner() {
+	if !t.checksLevel && !from.Bearer.IsOwner() {
 		return Response{}, ownersOnly()
 	}
 	c, in, err := t.decode(arguments, project)
@@ -59,16 +58,16 @@ func (t Tool) Invoke(ctx context.Context, arguments json.RawMessage, project Sco
 	return answer, err
 }
 
-// Envelope is an error of t as its clients know it: with the code in upper case
-// where MCP has it so, and without the text of what nobody classified, since it
-// may name a path.
+// Envelope returns an error of t in the form that its clients expect. The code is in upper
+// case if MCP has it so. The text of an unclassified error is removed, because it may
+// contain a path.
 func (t Tool) Envelope(err error) fault.Envelope {
 	f, known := errors.AsType[*fault.Error](err)
 	if !known {
 		f = fault.New(fault.Internal, "internal", "internal error")
 	}
 	if t.Errors == ErrorEnvelope {
-		return upperCased(f)
+		return upperCaseEnvelope(f)
 	}
 	return fault.EnvelopeOf(f)
 }

@@ -17,17 +17,17 @@ import (
 	"cairn/internal/project"
 )
 
-// MailOptions tune the tools of mail. The zero value is ready for use.
+// MailOptions are the options of the mail tools. The zero value is ready for use.
 type MailOptions struct {
-	// Keyring holds the tokens of agents that this process has seen, for the one
-	// client of its standard input; nil for none.
+	// Keyring contains the agent tokens that this process has seen, for the client on its
+	// standard input; nil for none.
 	Keyring *mail.Keyring
 
-	// Log receives defects. Nil discards it.
+	// Log receives unexpected errors. Nil discards them.
 	Log *slog.Logger
 }
 
-// MailTools are the tools of mail (contract mail §5), named and called as there.
+// MailTools returns the mail tools with the names and parameters of contract mail §5.
 // Their errors have the codes of mail §2.1.
 func MailTools(m cairn.Mail, o MailOptions) []Tool {
 	t := newMailTools(m, o)
@@ -53,47 +53,47 @@ func newMailTools(m cairn.Mail, o MailOptions) *mailTools {
 	return t
 }
 
-// complete gives a tool what all tools of mail have.
+// complete adds the common properties of all mail tools.
 func (t *mailTools) complete(tool *Tool, texts map[string]string) {
 	tool.Errors = ErrorEnvelope
 	withTexts(tool.Params, texts)
 	for i := range tool.Params {
 		tool.Params[i].style = mailStyle
 	}
-	tool.do = t.guarded(tool.Name, tool.do)
+	tool.do = t.withRecover(tool.Name, tool.do)
 }
 
-// mailTexts are the descriptions of arguments that several tools have.
+// mailTexts returns the descriptions of arguments that several tools share.
 func mailTexts() map[string]string {
 	return map[string]string{
 		"project_key": "The project: the absolute path of its repository, or its slug, id or uid.",
 		"agent_name":  "Your own name as an agent of the project.",
 		"program":     "The program that runs you, such as claude-code or codex-cli.",
-		"model":       "The model that you are.",
+		"model":       "The model that you run on.",
 
 		"task_description":   "What you work on, for the other agents.",
-		"attachments_policy": "How pictures that you send are kept: inline in the message, as files, by their size (auto), or not: then attachments are refused.",
-		"want_token":         "Protect the name by a token, shown this once. Acting under the name then needs the token.",
+		"attachments_policy": "How your pictures are stored: inline in the message, as files, by their size (auto), or not at all: then attachments are refused.",
+		"want_token":         "Protect the name with a token, shown only now. Acting under the name then requires the token.",
 		"idempotency_key":    onceText,
 		"at":                 momentText,
 
 		"cc":             "Names of agents that get a copy.",
-		"bcc":            "Names of agents that get a copy of which only you know.",
+		"bcc":            "Names of agents that get a hidden copy.",
 		"inbox_limit":    "How many messages of the inbox are returned.",
 		"to_project":     "The project of that agent, as in project_key. Omitted: the same project.",
 		"code_repo_path": "Absolute path of the repository.",
-		"paths": "What to reserve, at most 200. Paths or globs relative to the repository's root: " +
-			"* and ? stay inside a segment, ** is any depth, a folder covers what is below it.",
+		"paths": "The files to reserve: at most 200 paths or globs relative to the repository's root. " +
+			"* and ? match inside a segment, ** matches any depth, a folder includes everything below it.",
 	}
 }
 
-// The descriptions of arguments of several parts.
+// Descriptions of arguments that several parts share.
 const (
-	onceText   = "A key of your own making. A repetition with the same key and arguments returns the first result and does nothing again."
-	momentText = "Shows it as it was: at a time (RFC 3339, yesterday 14:00, 2h ago; without a zone in cairn's own) or at #N, a position in the change log."
+	onceText   = "A key that you choose. A repetition with the same key and arguments returns the first result and changes nothing."
+	momentText = "Show the state at a past time (RFC 3339, yesterday 14:00, 2h ago; without a zone in cairn's) or at #N, a position in the change log."
 )
 
-// ignoredByMail is what old clients send (mail §2, results).
+// ignoredByMail are arguments that old clients send (mail §2, results).
 type ignoredByMail struct {
 	Format        any `arg:"format,unlisted"`
 	LLMMode       any `arg:"llm_mode,unlisted"`
@@ -101,32 +101,32 @@ type ignoredByMail struct {
 	ConvertImages any `arg:"convert_images,unlisted"`
 }
 
-// credentials are the arguments that say who acts.
+// credentials are the arguments that identify the acting agent.
 type credentials interface {
 	credentials() (token, session string)
 }
 
-// nobody is for tools that act for no agent.
-type nobody struct{ ignoredByMail }
+// noActor is for tools that do not act as an agent.
+type noActor struct{ ignoredByMail }
 
-// anAgent is for tools that act for an agent.
-type anAgent struct {
-	Token string `arg:"registration_token" about:"The token of a protected agent, which its registration showed once. Not needed in the process where that was."`
+// actor is for tools that act as an agent.
+type actor struct {
+	Token string `arg:"registration_token" about:"The token of a protected agent, shown once at its registration. Not needed in the process that registered it."`
 	ignoredByMail
 }
 
-// newAgent is for tools that give a name.
-type newAgent struct {
-	Session string `arg:"session_id" about:"The session that the name is bound to. Only for callers whose session cairn cannot find out."`
-	anAgent
+// namedActor is for tools that assign a name.
+type namedActor struct {
+	Session string `arg:"session_id" about:"The session to which the name is bound. Only for callers whose session cairn cannot detect."`
+	actor
 }
 
-func (nobody) credentials() (token, session string)     { return "", "" }
-func (a anAgent) credentials() (token, session string)  { return a.Token, "" }
-func (a newAgent) credentials() (token, session string) { return a.Token, a.Session }
+func (noActor) credentials() (token, session string)      { return "", "" }
+func (a actor) credentials() (token, session string)      { return a.Token, "" }
+func (a namedActor) credentials() (token, session string) { return a.Token, a.Session }
 
-// guarded is a call whose defects and unclassified errors become errors of mail.
-func (t *mailTools) guarded(name string, do toolFunc) toolFunc {
+// withRecover wraps a tool's function: panics and unclassified errors become mail errors.
+func (t *mailTools) withRecover(name string, do toolFunc) toolFunc {
 	return func(ctx context.Context, c Call, in any) (out any, err error) {
 		defer func() {
 			if defect := recover(); defect != nil {
@@ -145,7 +145,7 @@ func (t *mailTools) guarded(name string, do toolFunc) toolFunc {
 	}
 }
 
-// recoverable is an error of another room with what those of mail tell.
+// recoverable adds the details of mail errors to an error of another package.
 func recoverable(f *fault.Error) error {
 	e := *f
 	e.Details = map[string]any{"recoverable": f.Kind != fault.Internal}
@@ -153,29 +153,30 @@ func recoverable(f *fault.Error) error {
 	return &e
 }
 
-// unexpected is what a client is told of a defect: a word by which the log knows it.
+// unexpected returns the error for an unexpected failure. It contains an id that is also
+// in the log.
 func (t *mailTools) unexpected(ctx context.Context, tool string, err error) error {
 	id := rand.Text()[:12]
 	t.log.ErrorContext(ctx, "a tool failed", "tool", tool, "id", id, "error", err)
 	e := fault.Newf(fault.Internal, mail.CodeUnhandled, "Unexpected error (%s)", id).
-		WithHint("look for this word in the log of cairn; calling again may help")
+		WithHint("search cairn's log for this id; retrying may help")
 	e.Details = map[string]any{"recoverable": false}
 	return e
 }
 
-// caller is who makes a call.
+// caller returns the caller of the mail service.
 func (t *mailTools) caller(c Call) mail.Caller {
 	who := mail.Caller{HeaderToken: c.AgentToken, Transport: c.Connection}
 	who.Token, who.Session = c.common.(credentials).credentials()
 	if c.Remote {
-		who.Ancestors = []project.Process{} // those of the server say nothing about its client
+		who.Ancestors = []project.Process{} // the server's ancestors are not the client's
 	} else {
 		who.Keyring = t.keyring
 	}
 	return who
 }
 
-// method is one method of the service.
+// method is a method of the mail service.
 type method[A, T any] func(o *mail.Service, ctx context.Context, c mail.Caller, args A) (T, error)
 
 func (do method[A, T]) untyped() method[any, any] {
@@ -184,15 +185,15 @@ func (do method[A, T]) untyped() method[any, any] {
 	}
 }
 
-// mailTool is a tool that calls a method, which stores something unless the tool is
-// marked read-only.
+// mailTool returns a tool that calls a method. The method may write unless the tool is
+// read-only.
 func mailTool[A, T any](t *mailTools, by credentials, tool Tool, do method[A, T]) Tool {
 	tool.common = reflect.TypeOf(by)
-	return tool.with(reflect.TypeFor[A](), reflect.TypeFor[T](), t.calling(tool.ReadOnly, do.untyped()))
+	return tool.with(reflect.TypeFor[A](), reflect.TypeFor[T](), t.handler(tool.ReadOnly, do.untyped()))
 }
 
-// calling is a call of a method.
-func (t *mailTools) calling(reads bool, do method[any, any]) toolFunc {
+// handler returns the tool's function, which calls a method.
+func (t *mailTools) handler(reads bool, do method[any, any]) toolFunc {
 	run := t.mail.Write
 	if reads {
 		run = t.mail.Read
@@ -206,8 +207,8 @@ func (t *mailTools) calling(reads bool, do method[any, any]) toolFunc {
 	}
 }
 
-// MailProfile narrows the tools of mail to those of a profile (contract mail §5):
-// core, messaging or minimal; any other is all of them.
+// MailProfile returns the mail tools of a profile (contract mail §5): core, messaging or
+// minimal. For any other profile it returns all tools.
 func MailProfile(tools []Tool, profile string) []Tool {
 	identity := []string{"health_check", "ensure_project", "register_agent", "create_agent_identity", "whois", "list_agents", "retire_agent"}
 	messages := []string{"send_message", "reply_message", "fetch_inbox", "mark_message_read", "acknowledge_message", "get_delivery_receipt"}
@@ -231,13 +232,13 @@ func MailProfile(tools []Tool, profile string) []Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t Tool) bool { return !slices.Contains(names, t.Name) })
 }
 
-// identityArgs are the arguments of create_agent_identity: those of a registration, but
-// for what the name is called.
+// identityArgs are the arguments of create_agent_identity. They are those of a
+// registration, except that the name is called name_hint.
 type identityArgs struct {
 	ProjectKey        string `arg:"project_key,required"`
 	Program           string `arg:"program,required"`
 	Model             string `arg:"model,required"`
-	Name              string `arg:"name_hint" about:"The name for it: an adjective and a noun. Omitted: one is generated."`
+	Name              string `arg:"name_hint" about:"The agent's name: an adjective and a noun. Omitted: one is generated."`
 	TaskDescription   string `arg:"task_description,default="`
 	AttachmentsPolicy string `arg:"attachments_policy,default=auto,enum=auto|inline|file|none"`
 	WantToken         bool   `arg:"want_token"`
@@ -246,7 +247,7 @@ type identityArgs struct {
 func (t *mailTools) identityTools() []Tool {
 	return []Tool{
 		argumentsTool(Tool{
-			Name: "health_check", ReadOnly: true, common: reflect.TypeFor[nobody](),
+			Name: "health_check", ReadOnly: true, common: reflect.TypeFor[noActor](),
 			Description: "Check the health of the server: store, archive, queues, disk. Use it when calls fail or take long. health_level is green, yellow or red.",
 		}, func(ctx context.Context, _ struct{}) (cairn.HealthCheck, error) {
 			h, err := t.mail.Cairn().HealthCheck(ctx)
@@ -255,31 +256,31 @@ func (t *mailTools) identityTools() []Tool {
 			}
 			return h, err
 		}),
-		mailTool(t, nobody{}, Tool{
+		mailTool(t, noActor{}, Tool{
 			Name:        "ensure_project",
-			Description: "Make the repository at an absolute path a project, or find the project that it is. All worktrees of a repository are one project. macro_start_session does this too.",
+			Description: "Create or find the project of the repository at an absolute path. All worktrees of a repository are one project. macro_start_session does this too.",
 		}, (*mail.Service).EnsureProject),
-		mailTool(t, newAgent{}, Tool{
+		mailTool(t, namedActor{}, Tool{
 			Name: "register_agent", Words: "name join",
-			Description: "Get a name to act under in a project, or update the program, model and task of the one you have. Returns the agent; use its name in all later calls.",
+			Description: "Get a name in a project, or update your program, model and task. Returns the agent; use its name in all later calls.",
 		}, (*mail.Service).RegisterAgent),
-		mailTool(t, newAgent{}, Tool{
+		mailTool(t, namedActor{}, Tool{
 			Name:        "create_agent_identity",
-			Description: "Register one more agent, never an existing one; for a subagent that you start, for example. Returns the new agent.",
+			Description: "Register an additional agent, never an existing one; for example for a subagent that you start. Returns the new agent.",
 		}, func(o *mail.Service, ctx context.Context, c mail.Caller, a identityArgs) (mail.Registered, error) {
 			return o.CreateAgent(ctx, c, mail.RegisterArgs(a))
 		}),
-		mailTool(t, nobody{}, Tool{
+		mailTool(t, noActor{}, Tool{
 			Name: "whois", ReadOnly: true,
 			Description: "Look up one agent: its program, model and task, when it was last active, and the newest commits of its mail and reservations.",
 		}, (*mail.Service).Whois),
-		mailTool(t, nobody{}, Tool{
+		mailTool(t, noActor{}, Tool{
 			Name: "list_agents", Words: "who here others team members", ReadOnly: true,
-			Description: "List the agents of a project by name, with their tasks, unread mail and active reservations. Use it to find out whom to write to.",
+			Description: "List the agents of a project by name, with tasks, unread mail and active reservations. Use it to find the right recipient.",
 		}, (*mail.Service).ListAgents),
-		mailTool(t, anAgent{}, Tool{
+		mailTool(t, actor{}, Tool{
 			Name: "retire_agent", Words: "leave quit unregister",
-			Description: "Retire an agent: its reservations are released, it gets no more mail and is listed no more. Its history stays; register_agent on the name revives it.",
+			Description: "Retire an agent: it is no longer listed, gets no more mail, and its reservations are released. Its history stays; register_agent with the name undoes this.",
 		}, (*mail.Service).RetireAgent),
 	}
 }

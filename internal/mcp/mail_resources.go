@@ -8,14 +8,14 @@ import (
 	"cairn/internal/mail"
 )
 
-// MailResources are the resources of mail (contract mail §5). Reading them changes
+// MailResources returns the mail resources (contract mail §5). Reading them changes
 // nothing.
 func MailResources(m cairn.Mail, o MailOptions) []Resource {
 	t := newMailTools(m, o)
 	all := append(t.projectResources(), t.boxResources()...)
 	for i := range all {
 		r := &all[i]
-		r.params, r.do = paramsOf(r.in, r.common), t.guarded(r.Name, r.do)
+		r.params, r.do = paramsOf(r.in, r.common), t.withRecover(r.Name, r.do)
 		for j := range r.params {
 			r.params[j].style = mailStyle
 		}
@@ -23,20 +23,20 @@ func MailResources(m cairn.Mail, o MailOptions) []Resource {
 	return all
 }
 
-// hiddenAgent is for resources, whose address does not show the token.
-type hiddenAgent struct {
+// queryActor is for resources: the token is an unlisted argument of the query.
+type queryActor struct {
 	Token string `arg:"registration_token,unlisted"`
 }
 
-func (a hiddenAgent) credentials() (token, session string) { return a.Token, "" }
+func (a queryActor) credentials() (token, session string) { return a.Token, "" }
 
-// mailResource is a resource that a method reads.
+// mailResource returns a resource that is read by a method.
 func mailResource[A, T any](t *mailTools, r Resource, read method[A, T]) Resource {
-	r.in, r.common, r.do = reflect.TypeFor[A](), reflect.TypeFor[hiddenAgent](), t.calling(true, read.untyped())
+	r.in, r.common, r.do = reflect.TypeFor[A](), reflect.TypeFor[queryActor](), t.handler(true, read.untyped())
 	return r
 }
 
-// The arguments of resources, the last part of the address behind the query.
+// The arguments of resources. The last part of the address comes after the query's.
 type (
 	projectAddress struct {
 		Key string `arg:"key,last"`
@@ -94,7 +94,7 @@ func (t *mailTools) projectResources() []Resource {
 			func(o *mail.Service, ctx context.Context, c mail.Caller, a projectAddress) (mail.ProjectResource, error) {
 				return o.ProjectOf(ctx, c, a.Key)
 			}),
-		mailResource(t, Resource{Name: "agents", Address: "agents/", Description: "Who is in a project."},
+		mailResource(t, Resource{Name: "agents", Address: "agents/", Description: "The agents of a project."},
 			func(o *mail.Service, ctx context.Context, c mail.Caller, a agentsAddress) (mail.AgentsResource, error) {
 				return o.AgentsOf(ctx, c, a.Project)
 			}),
@@ -106,7 +106,7 @@ func (t *mailTools) projectResources() []Resource {
 			func(o *mail.Service, ctx context.Context, c mail.Caller, a threadAddress) (mail.ThreadResource, error) {
 				return o.ThreadOf(ctx, c, a.Project, a.ID, a.IncludeBodies)
 			}),
-		mailResource(t, Resource{Name: "file_reservations", Address: "file_reservations/", Description: "Who holds which files."},
+		mailResource(t, Resource{Name: "file_reservations", Address: "file_reservations/", Description: "The reserved files and their holders."},
 			func(o *mail.Service, ctx context.Context, c mail.Caller, a reservationsAddress) (any, error) {
 				if a.At != "" {
 					return o.FileReservationsAt(ctx, c, a.Slug, a.Ended, a.At)
@@ -121,16 +121,16 @@ func (t *mailTools) boxResources() []Resource {
 		return o.Inbox(ctx, c, a.box())
 	}
 	return []Resource{
-		mailResource(t, Resource{Name: "inbox", Address: "inbox/", Description: "What an agent has got, newest first."}, inbox),
+		mailResource(t, Resource{Name: "inbox", Address: "inbox/", Description: "Messages to an agent, newest first."}, inbox),
 		mailResource(t, Resource{Name: "mailbox", Address: "mailbox/", Description: "The same as inbox."}, inbox),
-		mailResource(t, Resource{Name: "outbox", Address: "outbox/", Description: "What an agent has sent, newest first."},
+		mailResource(t, Resource{Name: "outbox", Address: "outbox/", Description: "Messages from an agent, newest first."},
 			func(o *mail.Service, ctx context.Context, c mail.Caller, a boxAddress) (mail.OutboxResource, error) {
 				return o.Outbox(ctx, c, a.box())
 			}),
-		viewResource[viewAddress](t, mail.ViewUrgentUnread, "Unread, and high or urgent."),
-		viewResource[viewAddress](t, mail.ViewAckRequired, "To be acknowledged."),
-		viewResource[staleAddress](t, mail.ViewAcksStale, "To be acknowledged for a while."),
-		viewResource[overdueAddress](t, mail.ViewAckOverdue, "To be acknowledged for long."),
+		viewResource[viewAddress](t, mail.ViewUrgentUnread, "Unread messages of high or urgent importance."),
+		viewResource[viewAddress](t, mail.ViewAckRequired, "Messages to acknowledge."),
+		viewResource[staleAddress](t, mail.ViewAcksStale, "Messages not acknowledged for a while."),
+		viewResource[overdueAddress](t, mail.ViewAckOverdue, "Messages not acknowledged for a long time."),
 	}
 }
 
@@ -141,7 +141,7 @@ func (a boxAddress) box() mail.InboxArgs {
 	}
 }
 
-// viewResource is a view of an inbox.
+// viewResource returns a resource that shows a view of an inbox.
 func viewResource[A interface{ view() mail.ViewArgs }](t *mailTools, name, description string) Resource {
 	return mailResource(t, Resource{Name: name, Address: "views/" + name + "/", Description: description},
 		func(o *mail.Service, ctx context.Context, c mail.Caller, a A) (mail.View, error) {
@@ -169,5 +169,5 @@ func (a overdueAddress) view() mail.ViewArgs {
 	return q
 }
 
-// maxMinutes keeps minutes from overflowing when they become seconds.
+// maxMinutes prevents an overflow when minutes are converted to seconds.
 const maxMinutes = 1 << 40

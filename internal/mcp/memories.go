@@ -13,20 +13,20 @@ import (
 	"cairn/internal/memory"
 )
 
-// MemoryTools are the tools of memories (memories §3), named and called as there. Their
-// errors have the codes of memories §9. project is the one whose own memory `default`
-// is in calls that name none, "" for the working directory's; over HTTP the one in the
-// URL comes first.
+// MemoryTools returns the tools of memories with the names and parameters of memories §3.
+// Their errors have the codes of memories §9. project is the default project, whose own
+// memory is `default`; "" means the project of the working directory. Over HTTP the
+// project in the URL takes precedence.
 func MemoryTools(m cairn.Memories, project string) []Tool {
 	t := memoryTools{memories: m, project: project}
 	tools := slices.Concat(t.vaultTools(), t.entryTools(), t.searchTools(), t.contextTools())
 	texts := map[string]string{
 		"memory_id": "The memory: its id, or default for this project's own.",
-		"vault_id":  "The vault's id, as list_vaults tells it.",
-		"user_id":   "Your user's id. Never needed: a call acts for the user of this device, or of the token, and any other id is refused.",
+		"vault_id":  "The vault's id, as list_vaults returns it.",
+		"user_id":   "Your user's id. Never required: a call acts for the user of this device or of the token, and any other id is refused.",
 		"title":     "Letters, digits and hyphens, at most 50; unique.",
 
-		"description":     "What it is for, at most 500 characters.",
+		"description":     "Its purpose, at most 500 characters.",
 		"idempotency_key": onceText,
 		"at":              momentText,
 	}
@@ -36,10 +36,10 @@ func MemoryTools(m cairn.Memories, project string) []Tool {
 	return tools
 }
 
-// completeMemory gives a tool what all tools of memories have. What changes nothing of a
-// tool is taken and not listed.
+// completeMemory adds the common properties of the tools of memories. Arguments without
+// an effect on the tool are accepted and not listed.
 func completeMemory(t *Tool, texts map[string]string) {
-	t.Errors, t.levelled, t.strict = ErrorStatus, true, true // strict: memories §5.3
+	t.Errors, t.checksLevel, t.strict = ErrorStatus, true, true // strict: memories §5.3
 	withTexts(t.Params, texts)
 	hasMemory := slices.ContainsFunc(t.Params, func(p Param) bool { return p.Name == "memory_id" })
 	for i := range t.Params {
@@ -54,7 +54,7 @@ func completeMemory(t *Tool, texts map[string]string) {
 	}
 }
 
-// memoryCommon are the arguments that every tool of memories takes (memories §3).
+// memoryCommon are the arguments of every tool of memories (memories §3).
 type memoryCommon struct {
 	UserID    string `arg:"user_id,nonempty"`
 	Project   string `arg:"project" about:"The project whose own memory default is. Omitted: the current one."`
@@ -67,8 +67,8 @@ type memoryTools struct {
 	project  string
 }
 
-// inArguments is an error about a field of JSON as one about the argument that it is here.
-func inArguments(err error) error {
+// asArgError converts an error about a JSON field to one about the tool's argument.
+func asArgError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func inArguments(err error) error {
 	return &e
 }
 
-// caller is who makes a call.
+// caller returns the caller of the memory service.
 func (t memoryTools) caller(c Call) memory.Caller {
 	in := c.common.(*memoryCommon)
 	return memory.Caller{
@@ -96,7 +96,7 @@ func (t memoryTools) caller(c Call) memory.Caller {
 	}
 }
 
-// readMemory is a tool that asks memory.Service something.
+// readMemory returns a tool that calls a reading method of memory.Service.
 func readMemory[A, T any](t memoryTools, tool Tool, ask func(b *memory.Service, ctx context.Context, c memory.Caller, a A) (T, error)) Tool {
 	tool.ReadOnly, tool.common = true, reflect.TypeFor[memoryCommon]()
 	return tool.with(reflect.TypeFor[A](), reflect.TypeFor[T](), func(ctx context.Context, c Call, in any) (out any, err error) {
@@ -104,11 +104,11 @@ func readMemory[A, T any](t memoryTools, tool Tool, ask func(b *memory.Service, 
 			out, err = ask(b, ctx, c, *in.(*A))
 			return err
 		})
-		return out, inArguments(err)
+		return out, asArgError(err)
 	})
 }
 
-// writeMemory is a tool that has memory.Service store something.
+// writeMemory returns a tool that calls a writing method of memory.Service.
 func writeMemory[A, T any](t memoryTools, tool Tool, do func(b *memory.Service, ctx context.Context, c memory.Caller, a A) (T, memory.WriteInfo, error)) Tool {
 	tool.common = reflect.TypeFor[memoryCommon]()
 	return tool.with(reflect.TypeFor[A](), reflect.TypeFor[T](), func(ctx context.Context, c Call, in any) (out any, err error) {
@@ -117,11 +117,11 @@ func writeMemory[A, T any](t memoryTools, tool Tool, do func(b *memory.Service, 
 			out, *receipt, err = do(b, ctx, c, *in.(*A))
 			return err
 		})
-		return out, inArguments(err)
+		return out, asArgError(err)
 	})
 }
 
-// The arguments of tools that have no type of their own in memory.
+// Arguments of tools that have no type in package memory.
 type (
 	vaultArgs struct {
 		VaultID string `arg:"vault_id,required,nonempty"`
@@ -149,7 +149,7 @@ type (
 	}
 	awaitArgs struct {
 		memoryArgs
-		Timeout *int64 `arg:"timeout_ms,default=30000,min=0,max=300000" about:"How long to wait, in milliseconds; 0 looks once."`
+		Timeout *int64 `arg:"timeout_ms,default=30000,min=0,max=300000" about:"How long to wait, in milliseconds; 0 checks once."`
 	}
 )
 
@@ -157,7 +157,7 @@ func (t memoryTools) vaultTools() []Tool {
 	return []Tool{
 		writeMemory(t, Tool{
 			Name:        "create_vault",
-			Description: "Make a vault: a group of memories with a title. Returns it with its id.",
+			Description: "Create a vault: a group of memories with a title. Returns it with its id.",
 		}, (*memory.Service).CreateVault),
 		readMemory(t, Tool{
 			Name:        "list_vaults",
@@ -167,7 +167,7 @@ func (t memoryTools) vaultTools() []Tool {
 		}),
 		writeMemory(t, Tool{
 			Name:        "create_memory_in_vault",
-			Description: "Make a memory: a list of entries with a context document. Ask the user for consent first. Each project has a memory already, default.",
+			Description: "Create a memory: a list of entries with a context document. Ask the user for consent first. Each project already has a memory, default.",
 		}, (*memory.Service).CreateMemory),
 		readMemory(t, Tool{
 			Name:        "list_memories",
@@ -177,15 +177,15 @@ func (t memoryTools) vaultTools() []Tool {
 		}),
 		readMemory(t, Tool{
 			Name:        "get_memory",
-			Description: "Look up one memory: its title, type, description and vault. Its entries are read by list_entries.",
+			Description: "Look up one memory: its title, type, description and vault. list_entries reads its entries.",
 		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a memoryArgs) (memory.Memory, error) {
 			return b.Memory(ctx, c, a.MemoryID)
 		}),
 	}
 }
 
-// shownEntry is what get_inflight_entry answers.
-type shownEntry struct {
+// inflightEntry is the result of get_inflight_entry.
+type inflightEntry struct {
 	Entry memory.Inflight `json:"entry"`
 }
 
@@ -196,8 +196,8 @@ func (t memoryTools) entryTools() []Tool {
 			Description: "Keep a text for later sessions and other devices, word for word: a fact, a preference, a lesson. Write it so that it explains itself.",
 			Brief:       "Keep a text for later sessions and other devices.",
 		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a memory.NewEntry) (out memory.Added, info memory.WriteInfo, err error) {
-			if strings.TrimSpace(a.Summary) == "" { // other edges leave it to the caller (memories §4)
-				return out, info, unsound("summary", "summary is required")
+			if strings.TrimSpace(a.Summary) == "" { // optional in the CLI and the JSON API (memories §4)
+				return out, info, memoryArgError("summary", "summary is required")
 			}
 			return b.AddEntry(ctx, c, a)
 		}),
@@ -219,10 +219,10 @@ func (t memoryTools) entryTools() []Tool {
 		}),
 		readMemory(t, Tool{
 			Name:        "get_inflight_entry",
-			Description: "Read one entry that the hub has not confirmed. Once it has, the error already_committed says so.",
-		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a inflightEntryArgs) (shownEntry, error) {
+			Description: "Read one entry that the hub has not confirmed. For a confirmed entry the error is already_committed.",
+		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a inflightEntryArgs) (inflightEntry, error) {
 			e, err := b.GetInflight(ctx, c, a.MemoryID, a.LocalID)
-			return shownEntry{e}, err
+			return inflightEntry{e}, err
 		}),
 	}
 }
@@ -230,8 +230,8 @@ func (t memoryTools) entryTools() []Tool {
 func (t memoryTools) contextTools() []Tool {
 	return []Tool{
 		readMemory(t, Tool{
-			Name: "get_context", Result: givesEither[memory.Document, memory.PastDocument](),
-			Description: "Read a memory's context document: one Markdown text that sums up what the memory holds. Read it before you use the memory.",
+			Name: "get_context", Result: resultOfEither[memory.Document, memory.PastDocument](),
+			Description: "Read a memory's context document: one Markdown text that summarizes the memory. Read it before you use the memory.",
 		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a contextArgs) (TextAndValue, error) {
 			if a.At != "" {
 				d, err := b.GetContextAt(ctx, c, a.MemoryID, a.At)
@@ -245,8 +245,8 @@ func (t memoryTools) contextTools() []Tool {
 			Description: "Replace a memory's context document, whole. Read it with get_context first and keep what is still true.",
 		}, (*memory.Service).UpdateContext),
 		readMemory(t, Tool{
-			Name: "await_consistency", Result: gives[consistent](),
-			Description: "Wait until the hub has confirmed what this device wrote to a memory. Without a hub it returns at once.",
+			Name: "await_consistency", Result: resultOf[consistent](),
+			Description: "Wait until the hub has confirmed this device's writes to a memory. Without a hub it returns immediately.",
 		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a awaitArgs) (TextAndValue, error) {
 			err := b.AwaitConsistency(ctx, c, a.MemoryID, memory.AwaitFor(a.Timeout))
 			return TextAndValue{Text: "consistent", Value: consistent{"consistent"}}, err
@@ -254,7 +254,7 @@ func (t memoryTools) contextTools() []Tool {
 	}
 }
 
-// consistent is what await_consistency answers.
+// consistent is the result of await_consistency.
 type consistent struct {
 	Status string `json:"status"`
 }

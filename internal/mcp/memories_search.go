@@ -24,7 +24,7 @@ func (t memoryTools) searchTools() []Tool {
 			Description: "Search the committed entries of a memory in plain words. Best hits first, with the memory's context document.",
 		}, (*memory.Service).Search),
 		readMemory(t, Tool{
-			Name: "get_top_k", Result: givesEither[memory.Found, memory.Listed](),
+			Name: "get_top_k", Result: resultOfEither[memory.Found, memory.Listed](),
 			Description: "Get the k entries of a memory that match a query best, or the newest k without a query.",
 		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a topArgs) (any, error) {
 			found, listed, err := b.TopK(ctx, c, a.MemoryID, a.K, a.Query)
@@ -35,7 +35,7 @@ func (t memoryTools) searchTools() []Tool {
 		}),
 		readMemory(t, Tool{
 			Name:        "get_default_prompts",
-			Description: "Get the instructions for keeping a memory of some type: when to add entries, how to sum them up, how to write the context document.",
+			Description: "Get the instructions for a type of memory: when to add entries, how to summarize them, how to write the context document.",
 		}, func(b *memory.Service, _ context.Context, _ memory.Caller, a promptsArgs) (memory.Prompts, error) {
 			out, warnings, err := b.Prompts(a.MemoryType)
 			for _, w := range warnings {

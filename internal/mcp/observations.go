@@ -8,9 +8,9 @@ import (
 	"cairn/internal/observation"
 )
 
-// Observations is what answers the six tools about what happened (contract
-// observations §8). All functions must be set. Each applies its own defaults and
-// ranges; a nil pointer means that the caller said nothing.
+// Observations contains the functions behind the six tools for observations (contract
+// observations §8). All must be set. Each applies its own defaults and ranges; a nil
+// pointer means that the argument was omitted.
 type Observations struct {
 	Search        func(context.Context, SearchArgs) (any, error)
 	Get           func(ctx context.Context, ids []int64) (any, error)
@@ -30,7 +30,7 @@ type SearchArgs struct {
 	OrderBy string `arg:"orderBy,default=relevance,enum=relevance|blended" about:"blended favours recent rows too."`
 	Before  *int64 `arg:"before"` // exclusive, as After
 	After   *int64 `arg:"after"`
-	Remote  bool   // the call came over HTTP, so that the server's own session does not ask
+	Remote  bool   // the call came over HTTP, so the server's own session is not the caller
 }
 
 type idsArgs struct {
@@ -46,9 +46,9 @@ type TimelineArgs struct {
 
 // RecentArgs are the arguments of recent_context (contract observations §8.4).
 type RecentArgs struct {
-	Project Scope  `arg:"project" about:"Prefers this project and does not leave others out; * for all alike. Omitted: the current project."`
+	Project Scope  `arg:"project" about:"Prefers this project without excluding others; * treats all alike. Omitted: the current project."`
 	Limit   *int   `arg:"limit,default=30,min=1,max=100" about:"How many rows."`
-	Full    Detail `arg:"detail,default=compact,enum=compact|full"` // whole rows, else the compact form
+	Full    Detail `arg:"detail,default=compact,enum=compact|full"` // whole rows, else the short form
 }
 
 // TraceArgs are the arguments of session_trace (contract observations §8.5).
@@ -56,7 +56,7 @@ type TraceArgs struct {
 	SessionID string `arg:"session_id,required" about:"The session's id, as recall and search show it."`
 	Before    *int64 `arg:"before"` // exclusive, as After
 	After     *int64 `arg:"after"`
-	Full      Detail `arg:"detail,default=compact,enum=compact|full"` // every row and whole texts, else the compact form
+	Full      Detail `arg:"detail,default=compact,enum=compact|full"` // every row and whole texts, else the short form
 }
 
 // FileHistoryArgs are the arguments of file_history (contract observations §8.6).
@@ -64,15 +64,15 @@ type FileHistoryArgs struct {
 	FilePath  string `arg:"file_path,required" about:"Absolute, or relative to the working directory or the repository."`
 	Before    *int64 `arg:"before"` // exclusive, as After
 	After     *int64 `arg:"after"`
-	Limit     *int   `arg:"limit,default=10,min=1,max=50" about:"How many touches, the newest."`
+	Limit     *int   `arg:"limit,default=10,min=1,max=50" about:"How many touches, newest first."`
 	EditsOnly bool   `arg:"edits_only" about:"Only the last write or edit of each session."`
-	Full      Detail `arg:"detail,default=compact,enum=compact|full"` // whole texts, else the compact form
+	Full      Detail `arg:"detail,default=compact,enum=compact|full"` // whole texts, else the short form
 }
 
-// Detail is true for full, false for compact and "".
+// Detail is true for "full" and false for "compact" and "".
 type Detail bool
 
-// UnmarshalText reads an argument. Values other than compact and full are Invalid.
+// UnmarshalText parses an argument. Other values than compact and full are Invalid.
 func (d *Detail) UnmarshalText(text []byte) error {
 	switch string(text) {
 	case "", "compact", "full":
@@ -82,11 +82,11 @@ func (d *Detail) UnmarshalText(text []byte) error {
 	return fault.Newf(fault.Invalid, CodeInvalidArgument, "detail must be compact or full, not %.40q", text)
 }
 
-// ObservationTools are the six tools, answered by o.
+// ObservationTools returns the six tools for observations, implemented by o.
 func ObservationTools(o Observations) []Tool {
 	tools := []Tool{
 		NewTool(Tool{
-			Name: "search", Words: "past history find grep", Title: "Search observations", Result: gives[[]observation.FoundRow](),
+			Name: "search", Words: "past history find grep", Title: "Search observations", Result: resultOf[[]observation.FoundRow](),
 			Description: "Find single rows of what agents did: prompts, files, commands, errors, commits. Use it for exact words; for questions use recall. " +
 				"Rows with all words come first, then rows with some (matched: some). get_observations reads rows whole.",
 		}, func(ctx context.Context, c Call, a SearchArgs) (any, error) {
@@ -94,30 +94,30 @@ func ObservationTools(o Observations) []Tool {
 			return o.Search(ctx, a)
 		}),
 		NewTool(Tool{
-			Name: "get_observations", Title: "Get observations", Result: gives[[]observation.Observation](),
-			Description: "Read observations whole, in the order of their ids: text, metadata, and what a command printed as output. Ids come from recall, search and other tools.",
+			Name: "get_observations", Title: "Get observations", Result: resultOf[[]observation.Observation](),
+			Description: "Read whole observations, in the order of their ids: text, metadata, and the output of a command. Ids come from recall, search and other tools.",
 		}, func(ctx context.Context, _ Call, a idsArgs) (any, error) { return o.Get(ctx, a.IDs) }),
 		argumentsTool(Tool{
-			Name: "timeline", Title: "Timeline", Result: gives[observation.Timeline](),
-			Description: "See what happened right before and after one observation in its session, in order.",
+			Name: "timeline", Title: "Timeline", Result: resultOf[observation.Timeline](),
+			Description: "See what happened directly before and after one observation in its session, in order.",
 		}, o.Timeline),
 		argumentsTool(Tool{
-			Name: "recent_context", Title: "Recent context", Result: givesEither[[]observation.Scored, []observation.CompactScored](),
-			Description: "See where work stands: the latest observations that matter, one per file, ranked by age, type and project. Use it at the start of a task.",
+			Name: "recent_context", Title: "Recent context", Result: resultOfEither[[]observation.Scored, []observation.CompactScored](),
+			Description: "See the current state of work: the latest important observations, one per file, ranked by age, type and project. Use it at the start of a task.",
 		}, o.RecentContext),
 		argumentsTool(Tool{
-			Name: "session_trace", Words: "past transcript log", Title: "Session trace", Result: gives[observation.Trace](),
-			Description: "Retell one session in order: each prompt with what was done for it, and the session's summary.",
+			Name: "session_trace", Words: "past transcript log", Title: "Session trace", Result: resultOf[observation.Trace](),
+			Description: "Read one session in order: each prompt with its actions, and the session's summary.",
 		}, o.SessionTrace),
 		argumentsTool(Tool{
-			Name: "file_history", Words: "past edits who changed", Title: "File history", Result: gives[observation.History](),
+			Name: "file_history", Words: "past edits who changed", Title: "File history", Result: resultOf[observation.History](),
 			Description: "See which sessions touched a file, what they did to it and for which prompt, newest session first. Use it before you change a file that others worked on.",
 		}, o.FileHistory),
 	}
 	texts := map[string]string{
-		"before": "Only what is older than this time, in Unix seconds.",
-		"after":  "Only what is newer than this time, in Unix seconds.",
-		"detail": "compact: answers longer than about 2,000 tokens are shortened; full: everything.",
+		"before": "Only rows before this time, in Unix seconds.",
+		"after":  "Only rows after this time, in Unix seconds.",
+		"detail": "compact: results longer than about 2,000 tokens are shortened; full: everything.",
 	}
 	for i := range tools {
 		tools[i].ReadOnly = true
@@ -126,7 +126,7 @@ func ObservationTools(o Observations) []Tool {
 	return tools
 }
 
-// argumentsTool is a tool that needs nothing but its arguments.
+// argumentsTool returns a tool whose function needs only its arguments.
 func argumentsTool[In, Out any](t Tool, do func(context.Context, In) (Out, error)) Tool {
 	return t.with(reflect.TypeFor[In](), reflect.TypeFor[Out](), func(ctx context.Context, _ Call, in any) (any, error) { return do(ctx, *in.(*In)) })
 }

@@ -11,24 +11,24 @@ import (
 	"strings"
 )
 
-// target is a field of a tool's struct that an argument is stored in.
+// target is the field of a tool's struct in which an argument is stored.
 type target struct {
-	path []int // the number of its struct, and as of [reflect.Value.FieldByIndex]
+	path []int // the number of the struct, then an index as in [reflect.Value.FieldByIndex]
 	form form
 }
 
-// form is what of an argument a field holds.
+// form tells which property of an argument a field contains.
 type form uint8
 
 const (
 	asValue   form = iota
-	inverted       // a boolean's opposite
+	inverted       // the negated boolean
 	ifNull         // whether the argument is null
-	ifOmitted      // whether it is left out
+	ifOmitted      // whether the argument is omitted
 )
 
-// paramsOf are the parameters that struct types declare by the tags of their fields, in
-// their order. A tag that cannot be read is a defect of the program: it panics.
+// paramsOf returns the parameters that struct types declare with the tags of their
+// fields, in order. It panics for an invalid tag, which is a bug.
 //
 //	arg:"limit,default=20,min=1,max=100" about:"How many rows." lean:"How many."
 //
@@ -41,12 +41,12 @@ const (
 //	raised     a number below min counts as min
 //	not        the field is true if the argument is false, which is true by default
 //	last       the last part of a resource's address
-//	null, omitted   the field, after that of the argument, is true if the argument is so
+//	null, omitted   the field, after the argument's own, is true if the argument is null or omitted
 //
-// about is the description, lean has the parameter listed in the small surface with that
-// text as its description. A pointer is nil when the argument is left out. Fields of the same
-// name all get the argument; the first declares it. A field that is a struct declares its
-// own parameters; a tag arg names those of them that count.
+// about is the description. lean lists the parameter in the lean tools, with its text as
+// the description. A pointer is nil if the argument is omitted. All fields of the same name
+// get the argument; the first one declares it. A field that is a struct declares its own
+// parameters; a tag arg on it selects some of them.
 func paramsOf(types ...reflect.Type) (params []Param) {
 	for i, of := range types {
 		params = appendParams(params, of, []int{i}, nil)
@@ -88,7 +88,7 @@ func appendParams(params []Param, of reflect.Type, path []int, chosen []string) 
 	return params
 }
 
-// paramOf is the parameter of one field.
+// paramOf returns the parameter of one field.
 func paramOf(field reflect.StructField, tag string) (p Param, as form) {
 	name, options, _ := strings.Cut(tag, ",")
 	p = Param{Name: name, Kind: kindOf(field.Type), Description: field.Tag.Get("about")}
@@ -147,7 +147,7 @@ func wholeNumber(field reflect.StructField, text string) int {
 	return n
 }
 
-// kindOf is the kind of argument that a field holds.
+// kindOf returns the kind of a field's argument.
 func kindOf(t reflect.Type) Kind {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -173,7 +173,7 @@ func kindOf(t reflect.Type) Kind {
 	panic(fmt.Sprintf("mcp: no argument is a %v", t))
 }
 
-// store puts an argument into its fields of the structs that in points to.
+// store writes an argument to its fields in the structs that in points to.
 func (p Param) store(in [2]reflect.Value, v any, given presence, scope Scope) error {
 	if v == nil && p.Kind == Project {
 		v = scope
@@ -194,7 +194,7 @@ func (p Param) store(in [2]reflect.Value, v any, given presence, scope Scope) er
 	return nil
 }
 
-// assign stores a value that [Param.read] has made in a field.
+// assign stores a value of [Param.read] in a field.
 func (p Param) assign(field reflect.Value, v any, not bool) error {
 	if field.Kind() == reflect.Pointer {
 		field.Set(reflect.New(field.Type().Elem()))
@@ -216,7 +216,7 @@ func (p Param) assign(field reflect.Value, v any, not bool) error {
 			v = max(math.MinInt, min(math.MaxInt, v))
 		}
 		field.SetInt(v)
-	case []string: // of a named type, too
+	case []string: // also of a named type
 		list := reflect.MakeSlice(field.Type(), len(v), len(v))
 		for i, text := range v {
 			list.Index(i).SetString(text)
@@ -226,7 +226,7 @@ func (p Param) assign(field reflect.Value, v any, not bool) error {
 		if field.Kind() != reflect.Map {
 			field.SetBytes(v)
 		} else if json.Unmarshal(v, field.Addr().Interface()) != nil {
-			return unsound(p.Name, p.Name+" must be an object of strings")
+			return memoryArgError(p.Name, p.Name+" must be an object of strings")
 		}
 	default:
 		field.Set(reflect.ValueOf(v))
@@ -234,8 +234,8 @@ func (p Param) assign(field reflect.Value, v any, not bool) error {
 	return nil
 }
 
-// withTexts gives the parameters of a part's tools that have no description the one that
-// the part has for their name.
+// withTexts sets the description of parameters without one to the part's text for their
+// name.
 func withTexts(params []Param, texts map[string]string) {
 	for i := range params {
 		if params[i].Description == "" {

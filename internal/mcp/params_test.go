@@ -17,7 +17,7 @@ import (
 func everyTool() []Tool {
 	return slices.Concat(
 		[]Tool{RecallTool(nil), WhyTool(nil, "")}, ObservationTools(Observations{}), RecordTools(cairn.Records{}, ""),
-		MailTools(cairn.Mail{}, MailOptions{}), MemoryTools(cairn.Memories{}, ""), Reaching(nil),
+		MailTools(cairn.Mail{}, MailOptions{}), MemoryTools(cairn.Memories{}, ""), ReachTools(nil),
 	)
 }
 

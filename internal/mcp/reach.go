@@ -15,35 +15,34 @@ import (
 	"cairn/internal/words"
 )
 
-// The two tools of the small surface through which all others are reached (amendments
-// §B.3).
+// The two lean tools that reach all others (amendments §B.3).
 const (
 	findTool = "find_tool"
 	callTool = "call_tool"
 )
 
-// CodeUnknownTool is the code of the error for a name that no tool has.
+// CodeUnknownTool is the code of the error for an unknown tool name.
 const CodeUnknownTool = "unknown_tool"
 
-// Group is tools that belong together, under the name of their toolset.
+// Group is a toolset: tools that belong together, with the toolset's name.
 type Group struct {
 	Name  string
 	Tools []Tool
 }
 
-// Reaching returns find_tool and call_tool for the tools of groups. A call through
-// call_tool is that of the tool itself in everything: arguments, result, errors, what it
-// may do for whom, and the name under which it is counted. A server that has call_tool
-// also answers calls of its tools by their own names.
-func Reaching(groups []Group) []Tool {
+// ReachTools returns find_tool and call_tool for the tools of groups. A call through
+// call_tool equals a call of the tool itself: arguments, result, errors, permissions, and
+// the name in the metrics. A server with call_tool also accepts calls of these tools by
+// their own names.
+func ReachTools(groups []Group) []Tool {
 	r := newReach(groups)
 	find := NewTool(Tool{
-		Name: findTool, ReadOnly: true, Lean: true, levelled: true,
-		Description: "Find tools of cairn that are not listed here, with all their arguments: say what you want to do, or name tools. An empty query lists all names.",
-		Brief:       "Find tools that are not listed, with all their arguments: say what you want to do.",
+		Name: findTool, ReadOnly: true, Lean: true, checksLevel: true,
+		Description: "Find tools of cairn that are not listed here, with all their arguments: describe what you want to do, or name tools. An empty query lists all names.",
+		Brief:       "Find tools that are not listed, with all their arguments: describe what you want to do.",
 	}, func(_ context.Context, _ Call, in findArgs) (FoundTools, error) { return r.find(in.Query) })
 	call := NewTool[callArgs, any](Tool{
-		Name: callTool, Lean: true, levelled: true, reach: r,
+		Name: callTool, Lean: true, checksLevel: true, reach: r,
 		Description: "Call any tool of cairn by its name, listed here or not. The result is the tool's own.",
 		Brief:       "Call any tool by its name.",
 	}, nil)
@@ -59,28 +58,28 @@ type callArgs struct {
 	Arguments json.RawMessage `arg:"arguments,required" about:"Its arguments, as find_tool describes them."`
 }
 
-// FoundTools is what find_tool answers.
+// FoundTools is the result of find_tool.
 type FoundTools struct {
 	Tools []FoundTool         `json:"tools"`           // best first
-	Names map[string][]string `json:"names,omitempty"` // of an answer without tools: all names, by toolset
+	Names map[string][]string `json:"names,omitempty"` // if no tool was found: all names, by toolset
 	Hint  string              `json:"hint"`
 }
 
-// FoundTool is a tool as its definition has it.
+// FoundTool is the definition of a tool.
 type FoundTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// reach finds tools by their names and by words.
+// reach finds tools by name and by words.
 type reach struct {
 	groups []Group
 	tools  []Tool
 
-	index  sync.Once            // of the first search by words
-	weight []map[string]float64 // of each tool: how much a word says about it
-	tooled map[string]int       // how many tools have a word
+	index  sync.Once            // built by the first search for words
+	weight []map[string]float64 // for each tool, the weight of each word
+	tooled map[string]int       // number of tools per word
 }
 
 func newReach(groups []Group) *reach {
@@ -91,7 +90,7 @@ func newReach(groups []Group) *reach {
 	return r
 }
 
-// read makes the index of words.
+// read builds the index of words.
 func (r *reach) read() {
 	r.tooled = map[string]int{}
 	for _, g := range r.groups {
@@ -105,7 +104,7 @@ func (r *reach) read() {
 	}
 }
 
-// wordsOf weighs the words of a tool by where they stand.
+// wordsOf returns the weights of a tool's words, by their place: name, words, description.
 func wordsOf(group string, t Tool) map[string]float64 {
 	weights := map[string]float64{}
 	read := func(text string, weight float64) {
@@ -124,13 +123,13 @@ func wordsOf(group string, t Tool) map[string]float64 {
 }
 
 const (
-	mostNamed  = 8   // tools of an answer to a query that names them
-	mostFound  = 3   // tools of another answer
-	leastShare = 0.4 // of the best tool's score that the others have
+	mostNamed  = 8   // maximum number of tools for a query that names them
+	mostFound  = 3   // maximum number of tools for other queries
+	leastShare = 0.4 // minimum score of a tool, relative to the best one
 )
 
-// find answers a query: the tools that it names, else those that its words fit best,
-// else the names of all.
+// find returns the tools that a query names, else the tools that match its words best,
+// else the names of all tools.
 func (r *reach) find(query string) (FoundTools, error) {
 	found := r.named(query)
 	if len(found) == 0 {
@@ -151,13 +150,13 @@ func (r *reach) find(query string) (FoundTools, error) {
 				out.Names[g.Name] = append(out.Names[g.Name], t.Name)
 			}
 		}
-		out.Hint = "these are all tools; ask find_tool for some of these names to see their arguments"
+		out.Hint = "these are all tools; call find_tool with some of these names to see their arguments"
 	}
 	return out, nil
 }
 
-// named are the tools whose names stand in a query. Names that are everyday words count
-// only where the query is nothing but names.
+// named returns the tools whose names are in a query. Names that are everyday words count
+// only if the query consists of names.
 func (r *reach) named(query string) (all []Tool) {
 	names := strings.FieldsFunc(query, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
 	only := !slices.ContainsFunc(names, func(name string) bool { _, ok := r.tool(name); return !ok })
@@ -169,7 +168,7 @@ func (r *reach) named(query string) (all []Tool) {
 	return all[:min(len(all), mostNamed)]
 }
 
-// ranked are the tools that the words of a query fit best, best first.
+// ranked returns the tools that match the words of a query, best first.
 func (r *reach) ranked(query string) []Tool {
 	r.index.Do(r.read)
 	var keys, said []string
@@ -201,8 +200,8 @@ func (r *reach) ranked(query string) []Tool {
 	return all
 }
 
-// fit is how much a word of a query says for a tool: rare words say more, and words that
-// only begin alike say half.
+// fit returns the score of a query's word for a tool. Rare words score higher. Words with
+// only the same beginning score half.
 func (r *reach) fit(key string, weights map[string]float64) float64 {
 	const prefix = 4
 	best := weights[key] * r.rarity(key)
@@ -220,7 +219,7 @@ func (r *reach) rarity(word string) float64 {
 	return math.Log(1 + float64(len(r.tools))/float64(max(r.tooled[word], 1)))
 }
 
-// tool is the tool of a name or an alias, however it is cased.
+// tool returns the tool with a name or alias, in upper or lower case.
 func (r *reach) tool(name string) (Tool, bool) {
 	i := slices.IndexFunc(r.tools, func(t Tool) bool {
 		return strings.EqualFold(t.Name, name) || slices.ContainsFunc(t.Aliases, func(alias string) bool { return strings.EqualFold(alias, name) })
@@ -231,8 +230,8 @@ func (r *reach) tool(name string) (Tool, bool) {
 	return r.tools[i], true
 }
 
-// Nearest are the names of tools that a misspelt name may mean, at most three, the
-// nearest first.
+// Nearest returns at most three tool names that are similar to a misspelt name, most
+// similar first.
 func Nearest(tools []Tool, name string) []string {
 	const most = 3
 	distance := map[string]int{}
@@ -251,9 +250,10 @@ func Nearest(tools []Tool, name string) []string {
 	return names[:min(len(names), most)]
 }
 
-// meant reads the arguments of call_tool: which tool is meant, and what for. Arguments
-// that stand beside the name, or in a text, are what models write too.
-func (r *reach) meant(raw json.RawMessage) (t Tool, arguments json.RawMessage, err error) {
+// target reads the arguments of call_tool and returns the tool to call with its
+// arguments. Models also put the arguments next to the name, or into a text; both are
+// accepted.
+func (r *reach) target(raw json.RawMessage) (t Tool, arguments json.RawMessage, err error) {
 	var fields map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &fields) != nil {
 		return t, nil, fault.Newf(fault.Invalid, CodeInvalidArgument, "arguments must be an object, not %s", typeOf(raw))
@@ -279,14 +279,14 @@ func (r *reach) meant(raw json.RawMessage) (t Tool, arguments json.RawMessage, e
 	return t, arguments, nil
 }
 
-// unknown is the error for a name that no tool has.
+// unknown returns the error for an unknown tool name.
 func (r *reach) unknown(name string) error {
 	hint := "find_tool finds tools by what they do"
 	near := Nearest(r.tools, name)
 	if len(near) > 0 {
-		hint = "the nearest are " + strings.Join(near, ", ") + "; " + hint
+		hint = "similar names are " + strings.Join(near, ", ") + "; " + hint
 	}
-	e := fault.Newf(fault.NotFound, CodeUnknownTool, "there is no tool %.60q", name).WithHint(hint)
+	e := fault.Newf(fault.NotFound, CodeUnknownTool, "unknown tool %.60q", name).WithHint(hint)
 	e.Details = map[string]any{"suggestions": near}
 	return e
 }

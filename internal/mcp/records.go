@@ -9,10 +9,9 @@ import (
 	"cairn/internal/record"
 )
 
-// RecordTools are the commands of records as tools (contract records §2), called
-// as the seed of that part calls them. project is the one that calls without a
-// project_id mean, "" for the working directory's; over HTTP the one in the URL
-// comes first.
+// RecordTools returns the tools of records (contract records §2), with the names of the
+// seed. project is the default of project_id; "" means the project of the working
+// directory. Over HTTP the project in the URL takes precedence.
 func RecordTools(r cairn.Records, project string) []Tool {
 	t := recordTools{records: r, project: project}
 	tools := append(t.projectTools(), t.readingTools()...)
@@ -21,13 +20,13 @@ func RecordTools(r cairn.Records, project string) []Tool {
 	tools = append(tools, t.pastTools()...)
 	texts := map[string]string{
 		"id": "The record's id, such as R007.",
-		"at": "Shows the project as it was: at a time (RFC 3339, yesterday 14:00, 2h ago), at tick:N, or at #N, a position in the change log.",
+		"at": "Show the project at a past time (RFC 3339, yesterday 14:00, 2h ago), at tick:N, or at #N, a position in the change log.",
 
-		"since":    "Only what happened from this time on (RFC 3339).",
+		"since":    "Only events since this time (RFC 3339).",
 		"states":   "Only records in these states.",
 		"types":    "Only records of these types, such as question or conclusion.",
 		"related":  "Ids of related records, at most 100.",
-		"metadata": "Anything else to keep with it: a JSON object of at most 64 KiB.",
+		"metadata": "Additional data: a JSON object of at most 64 KiB.",
 	}
 	for i := range tools {
 		tools[i].Errors = ErrorEnvelope
@@ -41,17 +40,17 @@ type recordTools struct {
 	project string
 }
 
-// complete adds to a caller what its arguments do not say (contract records §1, current
-// project and session).
+// complete adds the current project and session to a caller, if its arguments do not set
+// them (contract records §1).
 func (t *recordTools) complete(caller *record.Caller, c Call) {
 	caller.Project = c.ProjectOf(t.project)
 	if caller.Remote = c.Remote; c.Remote {
-		caller.Ancestors = []project.Process{} // those of the server say nothing about its client
+		caller.Ancestors = []project.Process{} // the server's ancestors are not the client's
 	}
 	caller.Transport = c.Connection
 }
 
-// recordTool is a tool that runs one command.
+// recordTool returns a tool that runs one command of records.
 func recordTool[A any, P interface {
 	*A
 	By() *record.Caller
@@ -63,7 +62,8 @@ func recordTool[A any, P interface {
 	})
 }
 
-// projectArgs are the arguments of get_project, which alone calls the project's id so.
+// projectArgs are the arguments of get_project, the only tool whose project argument is
+// called id.
 type projectArgs struct {
 	ID string `arg:"id" about:"The project's id. Omitted: the current project."`
 	At string `arg:"at"`
@@ -73,11 +73,11 @@ func (t *recordTools) projectTools() []Tool {
 	return []Tool{
 		argumentsTool(Tool{
 			Name:        "create_project",
-			Description: "Make a project for records that belongs to no repository. A repository's project exists already. Returns it with its id.",
+			Description: "Create a project for records without a repository. The project of a repository already exists. Returns it with its id.",
 		}, t.records.CreateProject),
 		argumentsTool(Tool{
 			Name: "list_projects", ReadOnly: true,
-			Description: "List all projects, the last changed first, with how many records and sessions of each are open.",
+			Description: "List all projects, last changed first, with their numbers of open records and sessions.",
 		}, func(ctx context.Context, _ struct{}) ([]record.ProjectSummary, error) {
 			return t.records.ListProjects(ctx)
 		}),
@@ -96,12 +96,12 @@ func (t *recordTools) readingTools() []Tool {
 	return []Tool{
 		recordTool(t, Tool{
 			Name: "get_project_overview", ReadOnly: true, Lean: true,
-			Description: "See where a project's reasoning stands: root, open and deferred records, sessions, recent activity. Begin here before you work with records.",
-			Brief:       "See where the project's reasoning stands: its records. Begin here.",
+			Description: "See the state of a project's reasoning: root, open and deferred records, sessions, recent activity. Begin here before you work with records.",
+			Brief:       "See the state of the project's reasoning: its records. Begin here.",
 		}, t.records.Overview),
 		recordTool(t, Tool{
 			Name: "search_records", Words: "decisions questions notes", ReadOnly: true,
-			Description: "Find records by words of their title, summary and body. Best hits first, with a snippet.",
+			Description: "Find records by words in title, summary and body. Best hits first, with a snippet.",
 		}, t.records.Search),
 		recordTool(t, Tool{
 			Name: "list_records", ReadOnly: true,
@@ -118,17 +118,17 @@ func (t *recordTools) sessionTools() []Tool {
 	return []Tool{
 		recordTool(t, Tool{
 			Name: "activate", Lean: true,
-			Description: "Load a record whole, with its parent and children. Needed before you change it or add below it. " +
-				"conflict says that another session has it active: ask the user, then activate again with override.",
+			Description: "Load a whole record, with its parent and children. Required before you change it or add below it. " +
+				"conflict means that another session has it active: ask the user, then activate again with override.",
 			Brief: "Load a record, before you read it, change it or add below it. On a conflict ask the user, then override.",
 		}, t.records.Activate),
 		recordTool(t, Tool{
 			Name:        "sync_session",
-			Description: "Learn what other sessions changed since this one last synced, oldest first. Use it when a record was changed under you, or after a long pause.",
+			Description: "See what other sessions changed since the last sync of this one, oldest first. Use it after a conflict or a long pause.",
 		}, t.records.Sync),
 		recordTool(t, Tool{
 			Name:        "save_session",
-			Description: "Mark this session's changes to records as saved, at a milestone. The archive commits them at once.",
+			Description: "Mark this session's changes to records as saved, at a milestone. The archive commits them immediately.",
 		}, t.records.Save),
 		recordTool(t, Tool{
 			Name:        "close_session",
@@ -141,14 +141,14 @@ func (t *recordTools) writingTools() []Tool {
 	return []Tool{
 		recordTool(t, Tool{
 			Name: "create_record", Words: "decision question conclusion note document adr", Lean: true,
-			Description: "Store a question, conclusion, note or other record, below an active record or as a root. It is active at once. " +
+			Description: "Store a question, conclusion, note or other record, below an active record or as a root. It is active immediately. " +
 				"Write it so that it explains itself without this chat.",
 			Brief: "Store a question, conclusion or note that explains itself.",
 		}, t.records.Create),
 		recordTool(t, Tool{
 			Name: "update_record", Lean: true,
-			Description: "Change an active record; fields that you leave out stay. conflict in the answer means that nothing was stored, since another session changed it: " +
-				"show the user both versions, then update again, with force if yours is to stand.",
+			Description: "Change an active record; omitted fields stay. conflict in the result means that nothing was stored, because another session changed it: " +
+				"show the user both versions, then update again, with force to keep yours.",
 			Brief: "Change an active record. After a conflict ask the user, then force.",
 		}, t.records.Update),
 		recordTool(t, Tool{

@@ -13,8 +13,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Resource is something that clients read by its address, resource://…, whose last
-// part and query are arguments as those of a [Tool].
+// Resource is data that clients read by its address, resource://…. The last part of the
+// address and the query are arguments, as those of a [Tool].
 type Resource struct {
 	Name        string
 	Description string
@@ -28,7 +28,7 @@ type Resource struct {
 
 const resourceScheme = "resource://"
 
-// template is the address in the form of RFC 6570.
+// template returns the address as a template of RFC 6570.
 func (r Resource) template() string {
 	text := resourceScheme + r.Address + r.last("{+", "}")
 	var names []string
@@ -53,17 +53,17 @@ func (r Resource) last(before, after string) string {
 	return before + r.params[i].Name + after
 }
 
-// arguments are those of an address.
+// arguments returns the arguments in an address.
 func (r Resource) arguments(uri string) (json.RawMessage, error) {
 	path, query, _ := strings.Cut(strings.TrimPrefix(uri, resourceScheme), "?")
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, wrong("uri", "the query of the address cannot be read")
+		return nil, argError("uri", "the query of the address cannot be read")
 	}
 	fields := map[string]any{}
 	if last := r.last("", ""); last != "" {
 		if fields[last], err = url.PathUnescape(strings.TrimPrefix(path, r.Address)); err != nil {
-			return nil, wrong(last, "the address cannot be read")
+			return nil, argError(last, "the address cannot be read")
 		}
 	}
 	kinds := map[string]Kind{}
@@ -74,7 +74,7 @@ func (r Resource) arguments(uri string) (json.RawMessage, error) {
 	}
 	for name := range values {
 		text := values.Get(name)
-		if b, ok := truth(text); ok && kinds[name] == Boolean {
+		if b, ok := parseBool(text); ok && kinds[name] == Boolean {
 			fields[name] = b
 		} else if text != "" {
 			fields[name] = text
@@ -83,8 +83,8 @@ func (r Resource) arguments(uri string) (json.RawMessage, error) {
 	return encode(fields)
 }
 
-// truth reads a boolean of an address (mail §2).
-func truth(word string) (b, ok bool) {
+// parseBool parses a boolean in an address (mail §2).
+func parseBool(word string) (b, ok bool) {
 	switch strings.ToLower(word) {
 	case "1", "t", "true", "yes", "y":
 		return true, true
@@ -109,12 +109,11 @@ func (s *Server) addResource(r Resource) {
 	}, handler)
 }
 
-// wholeURI is the key under which the address of a resource is passed on, with its
-// query.
+// wholeURI is the context key of a resource's address with its query.
 type wholeURI struct{}
 
-// addressing looks resources up without their query, which may come in any order.
-func addressing(next sdk.MethodHandler) sdk.MethodHandler {
+// matchAddresses finds resources without their query, whose parts may be in any order.
+func matchAddresses(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		if read, ok := r.(*sdk.ReadResourceRequest); ok && strings.HasPrefix(read.Params.URI, resourceScheme) {
 			ctx = context.WithValue(ctx, wholeURI{}, read.Params.URI)
@@ -148,10 +147,10 @@ func (s *Server) readResource(ctx context.Context, r Resource, uri string, reque
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: "application/json", Text: string(data)}}}, nil
 }
 
-// unreadable is the error of reading a resource, which knows only protocol errors,
-// with the envelope as its data.
+// unreadable returns the error of reading a resource. It is a protocol error, because
+// resources have no others, with the envelope as its data.
 func (s *Server) unreadable(ctx context.Context, uri string, err error) error {
-	result, err := enveloped(ctx, s.log, uri, err)
+	result, err := envelopeFailure(ctx, s.log, uri, err)
 	if err != nil {
 		return err
 	}

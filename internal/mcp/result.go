@@ -15,12 +15,12 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// success presents the value that a tool returned. Its structured content is an object
+// success returns the result for a tool's value. Its structured content is an object
 // (amendments §B.2).
 func success(v any) (*sdk.CallToolResult, error) {
 	switch said := v.(type) {
 	case Text:
-		structured, err := wrapped(string(said))
+		structured, err := wrapResult(string(said))
 		return &sdk.CallToolResult{Content: textContent(string(said)), StructuredContent: structured}, err
 	case Empty:
 		structured, err := encode(emptyList{[]any{}, said.Hint})
@@ -38,21 +38,21 @@ func success(v any) (*sdk.CallToolResult, error) {
 	}
 	structured := json.RawMessage(data)
 	if data[0] != '{' {
-		structured, err = wrapped(structured)
+		structured, err = wrapResult(structured)
 	}
 	return &sdk.CallToolResult{Content: textContent(string(data)), StructuredContent: structured}, err
 }
 
-// emptyList is the structured content of an [Empty].
+// emptyList is the structured content for an [Empty].
 type emptyList struct {
 	Result []any  `json:"result"`
 	Hint   string `json:"hint,omitempty"`
 }
 
-// wrapped puts a result that is not an object into one.
-func wrapped(v any) (json.RawMessage, error) { return encode(map[string]any{"result": v}) }
+// wrapResult puts a result that is not an object into an object.
+func wrapResult(v any) (json.RawMessage, error) { return encode(map[string]any{"result": v}) }
 
-// resultJSON is what a tool returned in JSON; a list that is nil is an empty one.
+// resultJSON returns a tool's value as JSON; a nil list is an empty list.
 func resultJSON(v any) ([]byte, error) {
 	data, err := encode(v)
 	if err != nil {
@@ -64,23 +64,22 @@ func resultJSON(v any) ([]byte, error) {
 	return data, nil
 }
 
-// presenter presents the error of a call.
+// presenter converts the error of a call to a result or a protocol error.
 type presenter func(ctx context.Context, log *slog.Logger, tool string, err error) (*sdk.CallToolResult, error)
 
 func (e ErrorFormat) presenter() presenter {
 	switch e {
 	case ErrorEnvelope:
-		return enveloped
+		return envelopeFailure
 	case ErrorStatus:
-		return statused
+		return statusFailure
 	}
 	return failure
 }
 
-// failure presents an error: what the model can act on as a tool result, with
-// the product's envelope as structured content, anything else as a JSON-RPC
-// error. An error that nobody classified is logged and its text withheld, since
-// it may name a path.
+// failure presents an error. An error that the model can act on becomes a tool result,
+// with the envelope as structured content. Any other error becomes a JSON-RPC error. An
+// unclassified error is only logged: its text may contain a path.
 func failure(ctx context.Context, log *slog.Logger, tool string, err error) (*sdk.CallToolResult, error) {
 	f, known := errors.AsType[*fault.Error](err)
 	switch {
@@ -110,9 +109,9 @@ func failure(ctx context.Context, log *slog.Logger, tool string, err error) (*sd
 	}, nil
 }
 
-// enveloped is failure with the envelope as the text: every classified error is
-// a result, also one of the store.
-func enveloped(ctx context.Context, log *slog.Logger, tool string, err error) (*sdk.CallToolResult, error) {
+// envelopeFailure is failure with the envelope as the text. Every classified error is a
+// result, also an error of the store.
+func envelopeFailure(ctx context.Context, log *slog.Logger, tool string, err error) (*sdk.CallToolResult, error) {
 	f, known := errors.AsType[*fault.Error](err)
 	if !known {
 		return failure(ctx, log, tool, err)
@@ -120,16 +119,16 @@ func enveloped(ctx context.Context, log *slog.Logger, tool string, err error) (*
 	if f.Kind == fault.Internal || f.Kind == fault.Unavailable {
 		log.ErrorContext(ctx, "a tool failed", "tool", tool, "code", f.Code, "error", f.Message)
 	}
-	data, err := encode(upperCased(f))
+	data, err := encode(upperCaseEnvelope(f))
 	if err != nil {
 		return nil, fmt.Errorf("encoding the error: %w", err)
 	}
 	return &sdk.CallToolResult{IsError: true, Content: textContent(string(data)), StructuredContent: json.RawMessage(data)}, nil
 }
 
-// statused presents every error as a result: a line that begins with the code, and the
-// envelope with the status that the error has over HTTP (memories §9).
-func statused(ctx context.Context, log *slog.Logger, tool string, err error) (*sdk.CallToolResult, error) {
+// statusFailure presents every error as a result: a line that begins with the code, and the
+// envelope with the HTTP status of the error (memories §9).
+func statusFailure(ctx context.Context, log *slog.Logger, tool string, err error) (*sdk.CallToolResult, error) {
 	f, known := errors.AsType[*fault.Error](err)
 	if !known {
 		return failure(ctx, log, tool, err)
@@ -151,8 +150,8 @@ func statused(ctx context.Context, log *slog.Logger, tool string, err error) (*s
 	return &sdk.CallToolResult{IsError: true, Content: textContent(text), StructuredContent: json.RawMessage(data)}, nil
 }
 
-// upperCased is the envelope of f with its code as agents know codes (records §2).
-func upperCased(f *fault.Error) fault.Envelope {
+// upperCaseEnvelope returns the envelope of f with its code in upper case (records §2).
+func upperCaseEnvelope(f *fault.Error) fault.Envelope {
 	envelope := fault.EnvelopeOf(f)
 	envelope.Error.Code = strings.ToUpper(envelope.Error.Code)
 	if f.Hint == "" && f.Kind == fault.Invalid {
@@ -161,23 +160,23 @@ func upperCased(f *fault.Error) fault.Envelope {
 	return envelope
 }
 
-// ignoredKey is where a result names the arguments that its tool does not have.
+// ignoredKey is the key under which a result names unknown arguments.
 const ignoredKey = "cairn/ignored"
 
-// Where the result of a tool that writes memories names the key under which the call
-// can be repeated, and says that it was a repetition (memories §9).
+// Keys in the result of a tool that writes memories: the idempotency key of the call, and
+// whether the call was a repetition (memories §9).
 const (
 	idempotencyKey = "cairn/idempotency-key"
 	replayedKey    = "cairn/idempotency-replayed"
 )
 
-// What of the ignored arguments is told: so many names, of so many bytes.
+// Limits of the ignored arguments in a result: number of names, and bytes of each.
 const (
 	maxIgnored     = 20
 	maxIgnoredName = 64
 )
 
-// noteIgnored tells in a result what was ignored.
+// noteIgnored adds the ignored arguments to a result.
 func (c Call) noteIgnored(result *sdk.CallToolResult) *sdk.CallToolResult {
 	if names := c.ignoredNames(); len(names) > 0 {
 		result.Meta = sdk.Meta{ignoredKey: names}
@@ -185,8 +184,8 @@ func (c Call) noteIgnored(result *sdk.CallToolResult) *sdk.CallToolResult {
 	return result
 }
 
-// noteReceipt tells in a result the call's receipt. Memories ignore no arguments. An
-// error has none: nothing was stored, and a key of the caller's own is known to it.
+// noteReceipt adds the call's receipt to a result. Memories ignore no arguments. An error
+// has no receipt: nothing was stored, and the caller knows its own key.
 func (c Call) noteReceipt(result *sdk.CallToolResult) *sdk.CallToolResult {
 	if c.receipt.Key != "" {
 		result.Meta = sdk.Meta{idempotencyKey: c.receipt.Key}
@@ -197,7 +196,7 @@ func (c Call) noteReceipt(result *sdk.CallToolResult) *sdk.CallToolResult {
 	return result
 }
 
-// ignoredNames are the ignored arguments as far as they are told.
+// ignoredNames returns the ignored arguments within the limits of a result.
 func (c Call) ignoredNames() []string {
 	names := make([]string, 0, maxIgnored)
 	for _, name := range c.ignored[:min(len(c.ignored), maxIgnored)] {

@@ -12,15 +12,15 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// gives is a [Tool.Result] of one type.
-func gives[T any]() []reflect.Type { return []reflect.Type{reflect.TypeFor[T]()} }
+// resultOf returns a [Tool.Result] of one type.
+func resultOf[T any]() []reflect.Type { return []reflect.Type{reflect.TypeFor[T]()} }
 
-// givesEither is a [Tool.Result] of two types.
-func givesEither[A, B any]() []reflect.Type { return append(gives[A](), gives[B]()...) }
+// resultOfEither returns a [Tool.Result] of two types.
+func resultOfEither[A, B any]() []reflect.Type { return append(resultOf[A](), resultOf[B]()...) }
 
-// outputSchema is the JSON Schema of the structured content of a tool that returns one
-// of types. It is an object in any case. Fields beyond those that it names are allowed,
-// so that clients with an old schema take answers of a newer cairn.
+// outputSchema returns the JSON Schema of the structured content of a tool that returns
+// one of types. It always describes an object. It allows additional fields, so that
+// clients with an old schema accept the results of a newer cairn.
 func outputSchema(types []reflect.Type) (json.RawMessage, error) {
 	var all *jsonschema.Schema
 	for _, t := range types {
@@ -33,9 +33,9 @@ func outputSchema(types []reflect.Type) (json.RawMessage, error) {
 	return appendSchema(nil, all)
 }
 
-// appendSchema writes a schema in JSON, as far as [resultSchema] and [either] make use
-// of it. The library's own writing goes over nested schemas again and again, which would
-// take the start of a server 15 ms.
+// appendSchema appends a schema as JSON. It supports only the keywords that [resultSchema]
+// and [either] use. The library's own encoder processes nested schemas repeatedly, which
+// would add 15 ms to the start of a server.
 func appendSchema(b []byte, s *jsonschema.Schema) (_ []byte, err error) {
 	comma := "{"
 	add := func(keyword string, value any) {
@@ -104,7 +104,7 @@ func appendSchema(b []byte, s *jsonschema.Schema) (_ []byte, err error) {
 	return append(b, '}'), err
 }
 
-// resultSchema is the schema of the structured content for a result of type t.
+// resultSchema returns the schema of the structured content for a result of type t.
 func resultSchema(t reflect.Type) (*jsonschema.Schema, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem() // a result is never null
@@ -124,12 +124,12 @@ func resultSchema(t reflect.Type) (*jsonschema.Schema, error) {
 		Type: "object", Required: []string{"result"}, PropertyOrder: []string{"result", "hint"},
 		Properties: map[string]*jsonschema.Schema{
 			"result": s,
-			"hint":   {Type: "string", Description: "Of an empty list: what was tried, and what to try."},
+			"hint":   {Type: "string", Description: "For an empty list: what was tried, and what to try next."},
 		},
 	}, nil
 }
 
-// typeSchemas are the schemas of types that write their JSON themselves.
+// typeSchemas returns the schemas of types with their own JSON encoding.
 func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 	states := make([]any, 0, len(stateNames()))
 	for _, name := range stateNames() {
@@ -145,8 +145,8 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 	}
 }
 
-// loosen allows objects further fields, and says of values of any type that they are: a
-// schema that is bare true is one that some clients cannot read.
+// loosen allows additional fields in objects. It also adds a description to schemas of
+// any value, because some clients cannot read the schema true.
 func loosen(s *jsonschema.Schema) {
 	if s == nil {
 		return
@@ -166,8 +166,8 @@ func loosen(s *jsonschema.Schema) {
 	}
 }
 
-// either is a schema of what one of two describes: of objects it has the fields of both
-// and requires what both require.
+// either returns a schema for values of one of two schemas. For objects it has the fields
+// of both and requires the fields that both require.
 func either(a, b *jsonschema.Schema) *jsonschema.Schema {
 	switch {
 	case a == nil:

@@ -18,37 +18,36 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ContextURI is the resource that holds what a new session would be told.
+// ContextURI is the resource with the context of a new session.
 const ContextURI = "cairn://context"
 
-// nothingToTell is the text of an empty context, since a resource of MCP must have a text.
-const nothingToTell = "Nothing is recorded about earlier work here yet.\n"
+// emptyContext is the text for an empty context, because an MCP resource must have a text.
+const emptyContext = "Nothing is recorded about earlier work here yet.\n"
 
 // maxMessage is the longest message accepted from a client, in bytes.
 const maxMessage = 16 << 20
 
-// Config is what a server is made of.
+// Config contains the tools, resources and options of a server.
 type Config struct {
-	Version      string // of the program, told to clients
-	Instructions string // how to use the tools together; told to clients, may be empty
+	Version      string // of the program; sent to clients
+	Instructions string // how to use the tools together; sent to clients, may be empty
 	Tools        []Tool
 	Resources    []Resource
 
-	// Context returns the Markdown behind [ContextURI]. Without it there is no
-	// such resource and nothing to subscribe to.
+	// Context returns the Markdown of [ContextURI]. If it is nil, the resource does not
+	// exist and clients cannot subscribe.
 	Context func(ctx context.Context, project Scope) (string, error)
 
-	// Seen is told of each call that has ended: how long it took and, unless it
-	// succeeded, its error. It must not block. Nil for nobody.
-	Seen func(tool string, took time.Duration, err error)
+	// Observe is called at the end of each call with its duration and its error, nil on
+	// success. It must not block. It may be nil.
+	Observe func(tool string, took time.Duration, err error)
 
-	// Log receives what happened to calls and sessions, never their content.
-	// Nil discards it.
+	// Log receives events of calls and sessions, never their content. Nil discards them.
 	Log *slog.Logger
 }
 
-// Server answers clients, each in its own session. It is safe for concurrent
-// use and holds nothing open until it serves.
+// Server serves clients, each in its own session. It is safe for concurrent use. It holds
+// no resources until it serves.
 type Server struct {
 	sdk     *sdk.Server
 	log     *slog.Logger
@@ -56,7 +55,7 @@ type Server struct {
 	context func(context.Context, Scope) (string, error)
 
 	mu          sync.Mutex
-	connections map[*sdk.ServerSession]string // those that called a tool, but over HTTP, by the names they got
+	connections map[*sdk.ServerSession]string // connection ids of sessions that called a tool, except over HTTP
 }
 
 // NewServer returns a server with c's tools. It fails when two tools share a
@@ -64,7 +63,7 @@ type Server struct {
 func NewServer(c Config) (*Server, error) { return newServer(c, func(*sdk.ServerOptions) {}) }
 
 func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
-	s := &Server{log: c.Log, seen: c.Seen, context: c.Context, connections: map[*sdk.ServerSession]string{}}
+	s := &Server{log: c.Log, seen: c.Observe, context: c.Context, connections: map[*sdk.ServerSession]string{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -75,7 +74,7 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 		Instructions: c.Instructions,
 		Logger:       s.log,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
-		// What we answer belongs to one user: no shared cache may keep it.
+		// Results belong to one user, so shared caches must not store them.
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	}
 	if len(c.Resources) > 0 {
@@ -88,18 +87,18 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 	}
 	adjust(options)
 	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "cairn", Version: c.Version}, options)
-	s.sdk.AddReceivingMiddleware(s.surviving, admitting, addressing)
+	s.sdk.AddReceivingMiddleware(s.recoverPanics, ownerOnlyResources, matchAddresses)
 	if s.context != nil {
 		s.sdk.AddResource(&sdk.Resource{
 			URI: ContextURI, Name: "context", Title: "cairn context", MIMEType: "text/markdown",
-			Description: "What a new session would be told about earlier work.",
+			Description: "The context of a new session: what matters from earlier work.",
 		}, s.readContext)
 	}
 	for _, r := range c.Resources {
 		s.addResource(r)
 	}
 	names, aliases := make(map[string]bool, len(c.Tools)), map[string]string{}
-	s.sdk.AddReceivingMiddleware(renaming(aliases, func(name string) bool { return !names[name] && reachesByName(c.Tools, name) }))
+	s.sdk.AddReceivingMiddleware(resolveNames(aliases, func(name string) bool { return !names[name] && reachesByName(c.Tools, name) }))
 	for _, t := range c.Tools {
 		d, err := t.definition()
 		if err != nil {
@@ -112,14 +111,14 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 		for _, alias := range t.Aliases {
 			aliases[alias] = t.Name
 		}
-		s.sdk.AddTool(d, s.calling(t))
+		s.sdk.AddTool(d, s.sdkHandler(t))
 	}
 	return s, nil
 }
 
-// renaming lets tools be called by their aliases, and those that call_tool alone reaches
-// by their own names.
-func renaming(aliases map[string]string, reaches func(name string) bool) sdk.Middleware {
+// resolveNames lets clients call tools by their aliases, and unlisted tools that call_tool
+// reaches by their own names.
+func resolveNames(aliases map[string]string, reaches func(name string) bool) sdk.Middleware {
 	return func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 			call, ok := r.(*sdk.CallToolRequest)
@@ -143,17 +142,16 @@ func renaming(aliases map[string]string, reaches func(name string) bool) sdk.Mid
 	}
 }
 
-// ContextChanged tells every session that subscribed to [ContextURI] that its
-// text is a new one. It returns once the notices are written, 10 seconds later at
-// the latest for clients that do not read, and reports nothing about clients
-// that are stuck or gone.
+// ContextChanged notifies every session that subscribed to [ContextURI] that its text has
+// changed. It returns when the notices are written, after 10 seconds at most if a client
+// does not read. It does not report clients that are blocked or disconnected.
 func (s *Server) ContextChanged(ctx context.Context) error {
 	return s.sdk.ResourceUpdated(ctx, &sdk.ResourceUpdatedNotificationParams{URI: ContextURI})
 }
 
-// Close ends every session after its running calls have returned, among them
-// the streams that HTTP clients keep open; give it to
-// [net/http.Server.RegisterOnShutdown]. Repeating it is safe.
+// Close ends every session after its running calls have returned, including the open
+// streams of HTTP clients. Register it with [net/http.Server.RegisterOnShutdown]. Close is
+// idempotent.
 func (s *Server) Close() error {
 	var failed []error
 	for session := range s.sdk.Sessions() {
@@ -162,7 +160,7 @@ func (s *Server) Close() error {
 	return errors.Join(failed...)
 }
 
-// reachesByName reports whether one of tools is call_tool and calls a tool of this name.
+// reachesByName reports whether tools contain call_tool and it reaches a tool of this name.
 func reachesByName(tools []Tool, name string) bool {
 	i := slices.IndexFunc(tools, func(t Tool) bool { return t.reach != nil })
 	if i < 0 {
@@ -172,15 +170,15 @@ func reachesByName(tools []Tool, name string) bool {
 	return ok
 }
 
-// calling is the SDK's handler for t: our own reading of arguments, our own
+// handler is the SDK's handler for t: our own reading of arguments, our own
 // errors.
-func (s *Server) calling(t Tool) sdk.ToolHandler {
+func (s *Server) sdkHandler(t Tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		if t.reach == nil {
 			return s.call(ctx, t, r, r.Params.Arguments)
 		}
 		began := time.Now()
-		meant, arguments, err := t.reach.meant(r.Params.Arguments)
+		meant, arguments, err := t.reach.target(r.Params.Arguments)
 		if err != nil {
 			s.seen(t.Name, time.Since(began), err)
 			return s.failed(ctx, t, Call{}, err)
@@ -194,7 +192,7 @@ func (s *Server) call(ctx context.Context, t Tool, r *sdk.CallToolRequest, argum
 	began := time.Now()
 	c, in, err := t.decode(arguments, scopeOf(r.Extra))
 	c.bearer = bearerOf(r.Extra)
-	if !t.levelled && !c.bearer.IsOwner() {
+	if !t.checksLevel && !c.bearer.IsOwner() {
 		err = ownersOnly()
 	}
 	var v any
@@ -241,7 +239,7 @@ func (s *Server) connectionOf(r *sdk.CallToolRequest) string {
 // AgentTokenHeader carries the token of the agent that calls (mail §4).
 const AgentTokenHeader = "X-Cairn-Agent-Token"
 
-// headerOf is a header of a call that came over HTTP, else "".
+// headerOf returns a header of a call over HTTP, else "".
 func headerOf(extra *sdk.RequestExtra, name string) string {
 	if extra == nil || extra.Header == nil {
 		return ""
@@ -255,13 +253,13 @@ func (s *Server) readContext(ctx context.Context, r *sdk.ReadResourceRequest) (*
 	text, err := s.context(ctx, scopeOf(r.Extra))
 	if err != nil {
 		result, err := failure(ctx, s.log, ContextURI, err)
-		if err == nil { // no result can say it: reading knows only protocol errors
+		if err == nil { // reading a resource can only return protocol errors
 			err = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: result.Content[0].(*sdk.TextContent).Text}
 		}
 		return nil, err
 	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{
-		URI: ContextURI, MIMEType: "text/markdown", Text: cmp.Or(text, nothingToTell),
+		URI: ContextURI, MIMEType: "text/markdown", Text: cmp.Or(text, emptyContext),
 	}}}, nil
 }
 
@@ -272,9 +270,9 @@ func known(uri string) error {
 	return nil
 }
 
-// surviving answers a panic with an internal error. Its text may hold a user's
-// data, so only a runtime error's is logged, with the stack, and none is sent.
-func (s *Server) surviving(next sdk.MethodHandler) sdk.MethodHandler {
+// recoverPanics turns a panic into an internal error. The panic's text may contain user
+// data. So it is never sent, and it is logged only for runtime errors, with the stack.
+func (s *Server) recoverPanics(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (result sdk.Result, err error) {
 		defer func() {
 			p := recover()

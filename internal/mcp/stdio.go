@@ -15,39 +15,37 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// drainLimit is how long calls may go on after the input has ended.
+// drainLimit is how long calls may run after the end of the input.
 const drainLimit = 5 * time.Second
 
-// ServeStdio serves one client, one message a line, until in ends or ctx does,
-// and closes both in and out. It returns nil at a clean end of input or when
-// nobody reads out any more, ctx's cause when ctx ended first, and otherwise the
-// error of reading or writing.
+// ServeStdio serves one client, with one message per line, until in or ctx ends. It closes
+// in and out. It returns nil at the end of the input or when the client has closed its end
+// of out, ctx's cause if ctx ended first, and otherwise the error of reading or writing.
 //
-// A line that is not a message is answered with a JSON-RPC error and the session
-// goes on. At the end of input, calls already received are still answered, for
-// up to five seconds; when ctx ends they are cancelled. Either way it returns
-// only after they have.
+// A line that is not a message gets a JSON-RPC error, and the session continues. At the
+// end of the input, calls already received may run for up to five seconds. When ctx ends
+// they are cancelled. In both cases it returns after they have returned.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	conn := newLineConn(in, out)
 	session, err := s.sdk.Connect(ctx, lineTransport{conn}, nil)
 	if err != nil {
 		return errors.Join(fmt.Errorf("starting the session: %w", err), conn.Close())
 	}
-	stop := context.AfterFunc(ctx, conn.shut)
+	stop := context.AfterFunc(ctx, conn.closeBoth)
 	defer stop()
 	err = session.Wait()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe): // the client is gone
+	case errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe): // the client has disconnected
 		return nil
 	}
 	return err
 }
 
-// lineTransport hands the SDK a connection made beforehand. The SDK's own one
-// ends the session at the first malformed line and drops the answers that are
-// still being made when the input ends.
+// lineTransport gives the SDK a prepared connection. The SDK's own connection ends the
+// session at the first malformed line, and drops the responses of running calls when the
+// input ends.
 type lineTransport struct{ conn *lineConn }
 
 func (t lineTransport) Connect(context.Context) (sdk.Connection, error) {
@@ -56,48 +54,47 @@ func (t lineTransport) Connect(context.Context) (sdk.Connection, error) {
 	return t.conn, nil
 }
 
-// lineConn is a connection that carries one JSON-RPC message a line. Reading and
-// writing block in goroutines of their own, so that whoever waits for them can
-// give up.
+// lineConn is a connection with one JSON-RPC message per line. Reading and writing block
+// in separate goroutines, so that callers can stop waiting.
 type lineConn struct {
 	in     io.ReadCloser
 	out    io.WriteCloser
 	lines  chan line
-	prints chan printing
+	prints chan outputLine
 	closed chan struct{}
 	once   sync.Once
-	failed error // of closing
+	failed error // the error of closing
 
 	queue []jsonrpc.Message // read and not yet returned; only Read uses it
 	ended error             // how the input ended; only Read uses it
 
 	mu       sync.Mutex
-	calls    map[jsonrpc.ID]call // received and not yet answered
-	awaited  int                 // those of them that end by themselves and are not yet written
-	answered chan struct{}       // signals that awaited went down
+	calls    map[jsonrpc.ID]call // received calls without a response
+	awaited  int                 // number of these calls that end on their own
+	answered chan struct{}       // signals that awaited decreased
 }
 
-// line is one line of input, or what stands in its place.
+// line is one line of input, or the reason why there is none.
 type line struct {
 	data    []byte
 	tooLong bool
 	err     error // the input has ended
 }
 
-// printing is a line of output on its way.
-type printing struct {
+// outputLine is a line that is being written.
+type outputLine struct {
 	data   []byte
-	result chan error // buffered: the one who asked may be gone
+	result chan error // buffered, because the sender may have stopped waiting
 }
 
-// call is a request that a client waits for.
+// call is a request without a response yet.
 type call struct {
-	batch   *batch // the batch it came in, or nil
-	awaited bool   // it ends by itself, so the end of input waits for it
+	batch   *batch // the batch of the request, or nil
+	awaited bool   // the call ends on its own, so the end of the input waits for it
 }
 
-// batch collects the answers to messages that came in one array, which
-// revisions before 2025-06-18 allow.
+// batch collects the responses to messages in one array, which revisions before
+// 2025-06-18 allow.
 type batch struct {
 	waiting int
 	replies []json.RawMessage
@@ -106,7 +103,7 @@ type batch struct {
 func newLineConn(in io.ReadCloser, out io.WriteCloser) *lineConn {
 	return &lineConn{
 		in: in, out: out,
-		lines: make(chan line), prints: make(chan printing), closed: make(chan struct{}),
+		lines: make(chan line), prints: make(chan outputLine), closed: make(chan struct{}),
 		calls: map[jsonrpc.ID]call{}, answered: make(chan struct{}, 1),
 	}
 }
@@ -114,13 +111,13 @@ func newLineConn(in io.ReadCloser, out io.WriteCloser) *lineConn {
 // SessionID is empty: the connection is the session.
 func (c *lineConn) SessionID() string { return "" }
 
-// Close stops reading and writing, also where they are blocked.
+// Close stops reading and writing, even if they are blocked.
 func (c *lineConn) Close() error {
-	c.shut()
+	c.closeBoth()
 	return c.failed
 }
 
-func (c *lineConn) shut() {
+func (c *lineConn) closeBoth() {
 	c.once.Do(func() {
 		close(c.closed)
 		c.failed = errors.Join(c.in.Close(), c.out.Close())
@@ -143,8 +140,8 @@ func (c *lineConn) scan() {
 	}
 }
 
-// readLine reads up to the next line feed. The last line may lack one; the end
-// of the input is reported with it. Of a line that is too long nothing is kept.
+// readLine reads up to the next line feed. The last line may have none; then the end of
+// the input is reported with it. A line that is too long is discarded.
 func readLine(r *bufio.Reader) line {
 	var l line
 	for {
@@ -161,8 +158,8 @@ func readLine(r *bufio.Reader) line {
 	}
 }
 
-// Read returns the next message; io.EOF after the input has ended and the
-// calls in progress are answered.
+// Read returns the next message. It returns io.EOF after the end of the input, when the
+// running calls have their responses.
 func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		if len(c.queue) > 0 {
@@ -212,7 +209,7 @@ func (c *lineConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return c.send(ctx, data)
 }
 
-// drain waits until the calls in progress are answered, for a limited time.
+// drain waits for the running calls, for a limited time.
 func (c *lineConn) drain(ctx context.Context) {
 	limit := time.NewTimer(drainLimit)
 	defer limit.Stop()
@@ -235,9 +232,9 @@ func (c *lineConn) busy() bool {
 	return c.awaited > 0
 }
 
-// send writes one line. When ctx ends first the line may still be written.
+// send writes one line. If ctx ends first, the line may still be written later.
 func (c *lineConn) send(ctx context.Context, data []byte) error {
-	p := printing{data: append(data, '\n'), result: make(chan error, 1)}
+	p := outputLine{data: append(data, '\n'), result: make(chan error, 1)}
 	select {
 	case c.prints <- p:
 	case <-ctx.Done():

@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// accept queues the messages of a line and answers what is none.
+// accept queues the messages of a line. It sends an error for anything else.
 func (c *lineConn) accept(ctx context.Context, l line) error {
 	if l.tooLong {
 		return c.refuse(ctx, nil, invalidRequest("message longer than 16 MiB"))
@@ -50,14 +50,14 @@ func (c *lineConn) acceptBatch(ctx context.Context, data []byte) error {
 			return err
 		}
 	}
-	if b.waiting == 0 && len(b.replies) > 0 { // nothing but refusals
+	if b.waiting == 0 && len(b.replies) > 0 { // every message was invalid
 		return c.send(ctx, join(b.replies))
 	}
 	return nil
 }
 
-// decode reads one message, or says why it is none. The SDK's decoder does not
-// look at what follows the message, so validity is checked first.
+// decode reads one message, or returns the error for invalid input. The SDK's decoder
+// ignores data after the message, so decode checks the JSON first.
 func decode(data []byte) (jsonrpc.Message, *jsonrpc.Error) {
 	if !json.Valid(data) {
 		return nil, parseError()
@@ -69,7 +69,7 @@ func decode(data []byte) (jsonrpc.Message, *jsonrpc.Error) {
 	return msg, nil
 }
 
-// admit enters a call among those to be answered.
+// admit adds a call to the calls without a response.
 func (c *lineConn) admit(msg jsonrpc.Message, b *batch) *jsonrpc.Error {
 	request, ok := msg.(*jsonrpc.Request)
 	if !ok || !request.IsCall() {
@@ -78,7 +78,7 @@ func (c *lineConn) admit(msg jsonrpc.Message, b *batch) *jsonrpc.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, busy := c.calls[request.ID]; busy {
-		return invalidRequest("the id is in use by a call that is not answered yet")
+		return invalidRequest("the id is in use by a call that is still running")
 	}
 	entry := call{batch: b, awaited: request.Method != "subscriptions/listen"}
 	c.calls[request.ID] = entry
@@ -91,7 +91,7 @@ func (c *lineConn) admit(msg jsonrpc.Message, b *batch) *jsonrpc.Error {
 	return nil
 }
 
-// take removes a call that is being answered, so that its id is free again.
+// take removes a call that gets its response, so that its id can be used again.
 func (c *lineConn) take(id jsonrpc.ID) call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,8 +100,8 @@ func (c *lineConn) take(id jsonrpc.ID) call {
 	return entry
 }
 
-// collect returns what to write for an answer: the answer itself, or all
-// answers of its batch when it is the last, or else nil.
+// collect returns the data to write for a response: the response itself, or all responses
+// of its batch if it is the last one, else nil.
 func (c *lineConn) collect(b *batch, data []byte) []byte {
 	if b == nil {
 		return data
@@ -115,7 +115,7 @@ func (c *lineConn) collect(b *batch, data []byte) []byte {
 	return join(b.replies)
 }
 
-// done notes that the answer to a call is written or cannot be.
+// done notes that the response to a call is written or cannot be written.
 func (c *lineConn) done(entry call) {
 	if !entry.awaited {
 		return
@@ -129,8 +129,8 @@ func (c *lineConn) done(entry call) {
 	}
 }
 
-// refuse answers a message that has no usable id. In a batch the answer joins
-// the others.
+// refuse sends an error for a message without a usable id. In a batch the error is
+// collected with the other responses.
 func (c *lineConn) refuse(ctx context.Context, b *batch, e *jsonrpc.Error) error {
 	data, err := encode(struct {
 		Version string         `json:"jsonrpc"`
@@ -147,8 +147,8 @@ func (c *lineConn) refuse(ctx context.Context, b *batch, e *jsonrpc.Error) error
 	return c.send(ctx, data)
 }
 
-// withCode gives a code to the errors that the SDK sends without one: what it
-// refuses before looking at the method, such as a call before initialize.
+// withCode adds a code to errors that the SDK sends without one. These are rejections
+// before the method is known, such as a call before initialize.
 func withCode(r *jsonrpc.Response) *jsonrpc.Response {
 	if r.Error == nil {
 		return r

@@ -46,7 +46,7 @@ func toolsOf(all []mcp.Group) (tools []mcp.Tool) {
 
 // leanOf are the tools of the lean profile.
 func leanOf(all []mcp.Group) []mcp.Tool {
-	return mcp.Lean(append(toolsOf(all), mcp.Reaching(all)...))
+	return mcp.Lean(append(toolsOf(all), mcp.ReachTools(all)...))
 }
 
 func TestTheLeanSurfaceIsSmallAndHasAllParts(t *testing.T) {
@@ -294,7 +294,7 @@ func TestEveryToolIsReached(t *testing.T) {
 		defer mu.Unlock()
 		seen[tool]++
 	}
-	lean := connect(t, newServer(t, mcp.Config{Tools: leanOf(all), Seen: note}), "", nil)
+	lean := connect(t, newServer(t, mcp.Config{Tools: leanOf(all), Observe: note}), "", nil)
 	full := connect(t, newServer(t, mcp.Config{Tools: toolsOf(all)}), "", nil)
 	for _, tool := range toolsOf(all) {
 		want := said(t, full, tool.Name, map[string]any{"bogus": 1})
@@ -316,7 +316,7 @@ func TestEveryToolIsReached(t *testing.T) {
 	}
 }
 
-// said is all that a call answers, in JSON, without times and ids of sessions.
+// styleError is all that a call answers, in JSON, without times and ids of sessions.
 func said(t *testing.T, session *sdk.ClientSession, name string, arguments any) string {
 	t.Helper()
 	result, err := call(t, session, name, arguments)
@@ -349,8 +349,8 @@ func TestCallToolTakesWhatModelsWrite(t *testing.T) {
 		`{"name":"timeline","arguments":[7]}`:  `arguments must be an object, not an array`,
 		`{"name":"timeline","arguments":"x"}`:  `arguments must be an object, not a string`,
 		`{"name":"timeline","arguments":null}`: `missing required argument "anchor"`,
-		`{"name":"call_tool","arguments":{}}`:  `there is no tool "call_tool"`,
-		`{"name":"fetch_inbx","arguments":{}}`: `there is no tool "fetch_inbx"`,
+		`{"name":"call_tool","arguments":{}}`:  `unknown tool "call_tool"`,
+		`{"name":"fetch_inbx","arguments":{}}`: `unknown tool "fetch_inbx"`,
 	} {
 		result, err := call(t, session, "call_tool", json.RawMessage(arguments))
 		if err != nil || !result.IsError || texts(t, result)[0] != want {
@@ -358,7 +358,7 @@ func TestCallToolTakesWhatModelsWrite(t *testing.T) {
 		}
 	}
 	result, err := call(t, session, "call_tool", map[string]any{"name": "fetch_inbx"})
-	if err != nil || !strings.HasPrefix(texts(t, result)[1], "the nearest are fetch_inbox;") {
+	if err != nil || !strings.HasPrefix(texts(t, result)[1], "similar names are fetch_inbox;") {
 		t.Errorf("%v, %v", texts(t, result), err)
 	}
 }
@@ -440,7 +440,7 @@ func TestCallToolGivesNobodyMoreThanTheToolItself(t *testing.T) {
 // TestEveryArgumentIsTold with a type and a sentence.
 func TestEveryArgumentIsTold(t *testing.T) {
 	t.Parallel()
-	for _, tool := range append(toolsOf(groups(opened(t))), mcp.Reaching(nil)...) {
+	for _, tool := range append(toolsOf(groups(opened(t))), mcp.ReachTools(nil)...) {
 		data, err := tool.Schema()
 		if err != nil {
 			t.Fatal(err)
@@ -566,7 +566,7 @@ func TestNoFieldOfAResultHidesAnother(t *testing.T) {
 			}
 		}
 	}
-	for _, tool := range append(toolsOf(groups(opened(t))), mcp.Reaching(nil)...) {
+	for _, tool := range append(toolsOf(groups(opened(t))), mcp.ReachTools(nil)...) {
 		for _, result := range tool.Result {
 			look(result)
 		}

@@ -12,50 +12,50 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Tool is one operation that a client can call. [NewTool] makes it.
+// Tool is one operation that a client can call. [NewTool] creates it.
 type Tool struct {
 	Name        string
 	Title       string  // for people
-	Description string  // for the model: when to use it, and what comes back
-	Params      []Param // from the struct of its arguments
-	ReadOnly    bool    // changes nothing; told to clients as an annotation
+	Description string  // for the model: when to use it, and what it returns
+	Params      []Param // derived from the struct of its arguments
+	ReadOnly    bool    // changes nothing; sent to clients as an annotation
 
-	// Result holds the type of the result, or the types if it is one of several. Empty:
-	// the result is not described.
+	// Result is the type of the result, or its possible types. If it is empty, the result
+	// has no schema.
 	Result []reflect.Type
 
-	Lean  bool   // part of the small surface, see [Lean]
-	Brief string // its Description there, "" for the same
+	Lean  bool   // one of the lean tools, see [Lean]
+	Brief string // its description as a lean tool, "" for the same
 
-	Errors ErrorFormat // how they are told
+	Errors ErrorFormat // the format of its errors
 
-	Aliases []string // names by which it is called, too, and which no list shows
-	Words   string   // by which find_tool finds it, besides those of its definition
+	Aliases []string // additional names that are not listed
+	Words   string   // additional words for find_tool
 
-	in     reflect.Type // the struct of its arguments
-	common reflect.Type // that of the arguments which its part adds
+	in     reflect.Type // the struct type of its arguments
+	common reflect.Type // the struct type of its part's common arguments
 	do     toolFunc
 
-	strict   bool   // refuses arguments that it does not have; others ignore them and say so
-	reach    *reach // in place of do: where the tool that is called is found
-	levelled bool   // for every bearer, whose level it judges itself; others are the owner's alone
+	strict      bool   // rejects unknown arguments; other tools ignore and report them
+	reach       *reach // instead of do: finds the tool to call
+	checksLevel bool   // accepts every bearer and checks its level; other tools are only for the owner
 }
 
 // NewTool completes t with its arguments, the fields of the struct type In (see
-// paramsOf), and with do, which does the work. In holds checked arguments of the declared
-// kinds, with every required one present. The result is described by Out, unless t does
-// that. It is sent as JSON text and as structured content, which is an object: the result
-// itself, or {"result": …} around a list or a text (amendments §B.2). A [Text] is sent
-// bare. ctx ends when the client cancels the call or goes away.
+// paramsOf), and with its function do. In contains checked arguments of the declared
+// kinds, including all required ones. Out describes the result, unless t has a Result. The
+// result is sent as JSON text and as structured content, which is an object: the result
+// itself, or {"result": …} around a list or a text (amendments §B.2). A [Text] is sent as
+// plain text. ctx ends when the client cancels the call or disconnects.
 func NewTool[In, Out any](t Tool, do func(ctx context.Context, c Call, in In) (Out, error)) Tool {
 	return t.with(reflect.TypeFor[In](), reflect.TypeFor[Out](), func(ctx context.Context, c Call, in any) (any, error) {
 		return do(ctx, c, *in.(*In))
 	})
 }
 
-// toolFunc is the function of a tool or a resource; in is a pointer to its arguments. Functions
-// with type parameters do no more than make one: each of their instances has the tags of
-// its arguments in its name, in the program's file.
+// toolFunc is the function of a tool or a resource; in is a pointer to its arguments.
+// Generic functions only create one and do nothing else: the name of each of their
+// instances contains the tags of its arguments, which makes the program's file larger.
 type toolFunc func(ctx context.Context, c Call, in any) (any, error)
 
 // with is [NewTool] without type parameters.
@@ -70,7 +70,7 @@ func (t Tool) with(in, out reflect.Type, do toolFunc) Tool {
 	return t
 }
 
-// Text is a result that is not JSON but text for the model, sent as it is.
+// Text is a result that is plain text for the model, not JSON. It is sent unchanged.
 type Text string
 
 // TextAndValue is a result whose text for the model is not its JSON.
@@ -78,19 +78,19 @@ type TextAndValue struct {
 	Text  string
 	Value any // an object, sent as structured content
 
-	// Alone: over MCP the structured content is {"result": Text}, since some hosts show
-	// their model that instead of the text. Value is what the JSON API sends.
+	// Alone makes the structured content over MCP {"result": Text}, because some hosts show
+	// it to their model instead of the text. The JSON API sends Value.
 	Alone bool
 }
 
-// Empty is a list without elements. Its text is the JSON list; Hint, a second text, says
-// what was tried and what to try.
+// Empty is an empty list. Its text is the JSON list. Hint is a second text: what was tried,
+// and what to try next.
 type Empty struct{ Hint string }
 
-// ErrorFormat says how the errors of a tool are told.
+// ErrorFormat is the format of a tool's errors.
 type ErrorFormat uint8
 
-// The ways of telling errors.
+// The formats of errors.
 const (
 	ErrorText     ErrorFormat = iota // the message, and as structured content the product's envelope (observations §8)
 	ErrorEnvelope                    // the envelope in JSON as text too, with codes in upper case (records §2, mail §2.1)
@@ -100,7 +100,7 @@ const (
 // Kind is the type of an argument.
 type Kind uint8
 
-// The kinds of arguments. The Go type of its field tells most of them.
+// The kinds of arguments. Most are derived from the Go type of the field.
 const (
 	String Kind = iota
 	Integer
@@ -111,43 +111,43 @@ const (
 	Object
 	Nullable // a string; null means something else than omitted
 	Names    // a string, a list of strings, or null, which is an empty list
-	Anything // taken and of no effect
+	Anything // accepted, without effect
 )
 
-// Param is one argument, as a field of a tool's struct declares it. Default, Minimum,
-// Maximum and Enum inform the client; the part that is called applies them, so that a
-// limit out of range is clamped and not refused (contract observations §8).
+// Param is one argument, declared by a field of a tool's struct. Default, Minimum, Maximum
+// and Enum only inform the client. The called part applies them, so that a limit out of
+// range is clamped instead of rejected (contract observations §8).
 type Param struct {
 	Name        string
-	Aliases     []string // other names by which it is taken, the first that is there
+	Aliases     []string // other accepted names, in order of precedence
 	Kind        Kind
 	Required    bool
-	Lean        bool   // listed in the small surface although it is optional
-	Brief       string // its Description there
+	Lean        bool   // listed in the lean tools although it is optional
+	Brief       string // its description there
 	Description string // for the model
 	Enum        []string
 	Default     any
 	Minimum     *int
 	Maximum     *int
 
-	unlisted bool // taken, but no part of the definition: old clients send it, or it changes nothing
-	nonempty bool // "" is refused
-	raised   bool // a number below Minimum counts as that
+	unlisted bool // accepted, but not in the definition: for old clients, or without effect
+	nonempty bool // "" is rejected
+	raised   bool // a number below Minimum counts as Minimum
 	last     bool // the last part of a resource's address
 	style    argStyle
 	targets  []target // where the argument is stored
 }
 
-// argStyle is how a part of cairn wants its arguments read.
+// argStyle is the convention by which a part of cairn reads its arguments.
 type argStyle uint8
 
 const (
 	defaultStyle argStyle = iota // records and observations: JSON types, errors with code invalid_argument
-	mailStyle                    // integers and booleans may come as text, and errors have the codes of mail (mail §2)
-	memoryStyle                  // integers may come as text, and errors have the code of memories (memories §5.3)
+	mailStyle                    // integers and booleans may be texts; errors have the codes of mail (mail §2)
+	memoryStyle                  // integers may be texts; errors have the code of memories (memories §5.3)
 )
 
-// property is a Param in JSON Schema.
+// property is a Param as JSON Schema.
 type property struct {
 	Type        string         `json:"type"`
 	Items       map[string]any `json:"items,omitempty"`
@@ -176,16 +176,16 @@ func (p Param) property() property {
 		}
 	case Object:
 		out.Type = "object"
-	default: // null for a project and a nullable too, but some clients refuse a union of types
+	default: // a project and a nullable also accept null, but some clients reject a union of types
 		out.Type = "string"
 	}
 	return out
 }
 
-// Schema is the JSON Schema of t's arguments, in their order.
+// Schema returns the JSON Schema of t's arguments, in order.
 func (t Tool) Schema() (json.RawMessage, error) { return inputSchema(t.Params) }
 
-// inputSchema is the JSON Schema of params, in their order.
+// inputSchema returns the JSON Schema of params, in order.
 func inputSchema(params []Param) (json.RawMessage, error) {
 	properties := []byte{'{'}
 	var required []string
@@ -212,7 +212,7 @@ func inputSchema(params []Param) (json.RawMessage, error) {
 	}{"object", append(properties, '}'), required})
 }
 
-// definition is what tools/list says about t.
+// definition returns the definition of t for tools/list.
 func (t Tool) definition() (*sdk.Tool, error) {
 	schema, err := inputSchema(t.Params)
 	if err != nil {
@@ -230,10 +230,10 @@ func (t Tool) definition() (*sdk.Tool, error) {
 	return d, nil
 }
 
-// Tokens estimates what the definitions of tools cost a model's context where a
-// client sends them as they are: a quarter of their bytes in tools/list, rounded up
-// (design §7). Schemas of results do not count: no client shows them to its model. What
-// a certain client sends is told by [Host.Cost].
+// Tokens estimates the cost of tool definitions in a model's context, for a client that
+// sends them unchanged: a quarter of their bytes in tools/list, rounded up (design §7).
+// Result schemas do not count, because no client shows them to its model. For the cost in
+// a certain client, see [Host.Cost].
 func Tokens(tools []Tool) (int, error) {
 	bytes := 0
 	for _, t := range tools {
@@ -251,8 +251,8 @@ func Tokens(tools []Tool) (int, error) {
 	return (bytes + 3) / 4, nil
 }
 
-// Lean is the small surface of tools: those that an agent needs every day, told of
-// with the arguments that matter most. They take all the others too.
+// Lean returns the lean tools: the tools that an agent needs every day, with their most
+// important arguments. They also accept all others.
 func Lean(tools []Tool) []Tool {
 	var lean []Tool
 	for _, t := range tools {
@@ -270,7 +270,7 @@ func Lean(tools []Tool) []Tool {
 	return lean
 }
 
-// encode is v in JSON, with <, > and & left readable.
+// encode returns v as JSON, without escaping <, > and &.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -16,17 +16,17 @@ const (
 	MaxAwait     = 300 * time.Second
 )
 
-// metaPaused is the name of the note that replication is paused.
+// metaPaused is the name of the store's note that replication is paused.
 const metaPaused = "replication.paused"
 
 const (
 	selectAcked   = `SELECT acked_seq FROM memory_streams WHERE stream = ?`
 	selectSettled = `SELECT s.acked_seq, s.state, ifnull(u.stop_code, ''), ifnull(u.stop_why, '') FROM memory_streams s JOIN memory_users u ON u.user_id = s.user_id WHERE s.stream = ?`
-	selectAllGone = `SELECT f.stream, f.seq FROM memory_failures f JOIN memory_streams s ON s.stream = f.stream JOIN memory_users u ON u.user_id = s.user_id
-WHERE s.user_id = ? AND u.hub_url IS NOT NULL AND f.stream NOT IN (SELECT memory_id FROM memories) ORDER BY f.seq LIMIT 1`
+	selectAllGone = `SELECT f.lane, f.seq FROM set_aside f JOIN memory_streams s ON s.stream = f.lane JOIN memory_users u ON u.user_id = s.user_id
+WHERE f.follower = 'replication' AND s.user_id = ? AND u.hub_url IS NOT NULL AND f.lane NOT IN (SELECT memory_id FROM memories) ORDER BY f.seq LIMIT 1`
 	selectOwnGone = `SELECT s.stream, s.head_seq FROM memory_streams s JOIN memory_users u ON u.user_id = s.user_id
 WHERE s.user_id = ?1 AND u.hub_url IS NOT NULL AND (s.stream = ?2 OR s.remote_id = ?2)`
-	selectFailedTo = `SELECT ifnull(local_id, '') FROM memory_failures WHERE stream = ? AND seq <= ? ORDER BY seq`
+	selectFailedTo = `SELECT detail ->> '$.local_id' FROM set_aside WHERE follower = 'replication' AND lane = ? AND seq <= ? ORDER BY seq`
 	unsettled      = `FROM changes WHERE stream = (SELECT id FROM symbols WHERE text = ?1) AND seq > ?2 AND seq <= ?3 AND doc IS NOT NULL
 AND device <> ifnull((SELECT id FROM symbols WHERE text = '` + hubDevice + `'), 0)
 AND op <> ifnull((SELECT id FROM symbols WHERE text = 'confirm'), 0)`
@@ -34,17 +34,17 @@ AND op <> ifnull((SELECT id FROM symbols WHERE text = 'confirm'), 0)`
 	anyUnsettled   = `SELECT EXISTS (SELECT 1 ` + unsettled + `)`
 )
 
-// AwaitConsistency waits until the hub has confirmed every write of a memory that was
-// acknowledged before; later ones do not prolong it. timeout is clamped to MaxAwait, 0
-// looks once. A memory that is missing or foreign, with nothing pending, or without a
-// hub is consistent: nil (memories §10.5). A memory that another device has deleted
-// counts as long as writes of this device to it are neither sent nor discarded.
+// AwaitConsistency waits until the hub has confirmed every write of a memory that was acknowledged
+// before the call. timeout is clamped to MaxAwait; 0 checks once. It returns nil for a memory that
+// is missing, another user's, without a hub, or without pending writes (memories §10.5). A memory
+// that another device has deleted has pending writes until this device's writes to it are sent or
+// discarded.
 //
-// Errors: CodeReplicationFailed (Conflict) with details.failed while the hub has
-// refused one of them and nobody has retried or discarded it; the same code with
-// details.state and details.why if writes wait and replication has stopped until a
-// person acts, or the hub was restored from an older backup; CodeAwaitTimeout
-// (Unavailable) with details pending and paused, CodeInvalid for a negative timeout.
+// Errors: CodeReplicationFailed (Conflict) with details.failed if the hub has refused one of the
+// writes and it was neither retried nor discarded; the same code with details.state and details.why
+// if writes wait and replication has stopped until a person acts, or the hub was restored from an
+// older backup; CodeAwaitTimeout (Unavailable) with details pending and paused; CodeInvalid for a
+// negative timeout.
 func (b *Service) AwaitConsistency(ctx context.Context, c Caller, memory string, timeout time.Duration) error {
 	memory, err := memoryArg(memory)
 	if err = firstError(err, c.checkArgs()); err != nil {
@@ -71,7 +71,7 @@ func (b *Service) AwaitConsistency(ctx context.Context, c Caller, memory string,
 	}
 	for err == nil {
 		var consistent bool
-		seen := b.progress.seen()
+		seen := b.progress.changed()
 		if consistent, err = b.consistent(ctx, stream, until); consistent || err != nil {
 			return err
 		}
@@ -87,10 +87,9 @@ func (b *Service) AwaitConsistency(ctx context.Context, c Caller, memory string,
 	return err
 }
 
-// remains returns the stream of a memory that is gone, and its newest change; 0 if the
-// user has none. For the default memory, of which nothing is left to know it by, it is
-// any memory of the user that is gone and to which writes are left. The error is that of
-// a user_id that is not the acting user's.
+// remains returns the stream of a deleted memory and its newest change; 0 if the user has none. For
+// the default memory, which can no longer be identified, it is any deleted memory of the user with
+// pending writes. The error is that of a user_id that is not the acting user's.
 func (b *Service) remains(ctx context.Context, c Caller, memory string) (stream string, until int64, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.enter(ctx, tx, c, false)
@@ -105,7 +104,7 @@ func (b *Service) remains(ctx context.Context, c Caller, memory string) (stream 
 	return stream, until, err
 }
 
-// StopHint says what a person does about a stop of a code.
+// StopHint returns what a person can do about a stop with a code.
 func StopHint(code string) string {
 	switch code {
 	case StopRestored:
@@ -122,12 +121,12 @@ func StopHint(code string) string {
 	return "look at `cairn replication status`"
 }
 
-// stopped is the error of an await while replication has stopped.
+// stopped returns the error of an await while replication has stopped.
 func stopped(code, why string) error {
 	return conflict(CodeReplicationFailed, StopHint(code), "replication has stopped: "+why, "failed", []string{}, "state", code, "why", why)
 }
 
-// consistent looks whether a stream's changes up to one are settled.
+// consistent checks whether a stream's changes up to one are confirmed.
 func (b *Service) consistent(ctx context.Context, stream string, until int64) (ok bool, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		failed, err := tx.Texts(ctx, selectFailedTo, stream, until)
@@ -156,7 +155,7 @@ func (b *Service) consistent(ctx context.Context, stream string, until int64) (o
 	return ok, err
 }
 
-// awaited is the error for time that is up.
+// awaited returns the error of an await after its timeout.
 func (b *Service) awaited(ctx context.Context, stream string, until int64) error {
 	var pending int
 	var paused bool
@@ -176,7 +175,7 @@ func (b *Service) awaited(ctx context.Context, stream string, until int64) error
 		"the hub has not confirmed all writes in time", "pending", pending, "paused", paused)
 }
 
-// Paused reports whether replication was paused by hand; it stays so over restarts.
+// Paused reports whether replication is paused by command. Restarts do not change that.
 func (b *Service) Paused(ctx context.Context) (paused bool, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, paused, err = tx.Meta(ctx, metaPaused)
@@ -185,10 +184,9 @@ func (b *Service) Paused(ctx context.Context) (paused bool, err error) {
 	return paused, err
 }
 
-// SetPaused pauses or resumes replication, push and pull, in every process. Repeating
-// it is safe.
+// SetPaused pauses or resumes replication, push and pull, in every process. It is idempotent.
 func (b *Service) SetPaused(ctx context.Context, paused bool) error {
-	defer b.progress.step()
+	defer b.progress.notify()
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if paused {
 			return tx.SetMeta(ctx, metaPaused, "1")
@@ -197,8 +195,8 @@ func (b *Service) SetPaused(ctx context.Context, paused bool) error {
 	})
 }
 
-// AwaitFor is the timeout that a number of milliseconds asks for: nil is the default,
-// what is too long the longest; a negative one is for AwaitConsistency to refuse.
+// AwaitFor returns the timeout for a number of milliseconds. Nil means the default; a value above
+// the maximum means the maximum. AwaitConsistency refuses a negative timeout.
 func AwaitFor(milliseconds *int64) time.Duration {
 	if milliseconds == nil {
 		return DefaultAwait

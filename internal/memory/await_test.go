@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -44,12 +45,12 @@ func TestAnAwaitWaitsForWhatWasAcknowledgedBeforeIt(t *testing.T) {
 	if _, err := d.DeleteEntry(t.Context(), Caller{}, d.memory, late.LocalID); err != nil {
 		t.Fatal(err)
 	}
-	for what, memory := range map[string]string{"nothing pending": d.memory, "unknown": NewID()} {
+	for what, memory := range map[string]string{"nothing pending": d.memory, "unknown": rules.NewID()} {
 		if err := d.AwaitConsistency(t.Context(), Caller{}, memory, 0); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	wantError(t, "another's user_id", d.AwaitConsistency(t.Context(), Caller{UserID: NewID()}, d.memory, 0), 404, CodeNotFound)
+	wantError(t, "another's user_id", d.AwaitConsistency(t.Context(), Caller{UserID: rules.NewID()}, d.memory, 0), 404, CodeNotFound)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := d.AwaitConsistency(gone, Caller{}, d.memory, time.Minute); err == nil {

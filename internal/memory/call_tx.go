@@ -9,11 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
-// Kinds of this part's changes, and its ops besides put and delete (memories §10.1).
+// Kinds of changes, and ops besides put and delete (memories §10.1).
 const (
 	KindVault   = "vault"
 	KindMemory  = "memory"
@@ -25,7 +26,7 @@ const (
 	OpConfirm  = "confirm"
 )
 
-// DefaultMemory is the memory_id that stands for the current project's own memory.
+// DefaultMemory is the memory_id of the current project's own memory.
 const DefaultMemory = "default"
 
 // callTx is one transaction of one caller, mostly on one memory.
@@ -36,27 +37,25 @@ type callTx struct {
 	u  user
 	m  memoryRow
 
-	at   project.Project  // the current project, once a default memory was opened
-	keys []project.KeyUID // its keys, the strongest first, if they decided which memory that is
+	at   project.Project  // the current project, after a default memory was opened
+	keys []project.KeyUID // its keys, the strongest first, if they determined the memory
 
 	given map[string]bool // the uids of projects whose default memories the hub's catalogue names
 
-	returned map[string]int64 // by device incarnation, changes of a pull that were new here
-
-	syncs []time.Duration // how long entries were inflight that the hub has confirmed
+	syncs []time.Duration // the times that confirmed entries were inflight
 }
 
-// memoryRow is a memory with its vault's title, its project and where its stream is.
+// memoryRow is a memory with its project and the state of its stream.
 type memoryRow struct {
 	Memory
-	project                              string // of whom it is the default memory
-	projectUID                           string // the uid that the project had when that was last logged
+	project                              string // the id of the project whose default memory it is
+	projectUID                           string // the project's uid when that was last logged
 	exists                               bool   // false for a default memory that was never written
 	deleting                             int64
 	lastNS, lastCanonicalNS, contextNS   int64
 	headSeq, sentSeq, ackedSeq, purgedNS int64
 	remoteID                             string
-	subscribed                           bool // false for one that is known from a hub's catalogue alone
+	subscribed                           bool // false for a memory that is known from a hub's catalogue alone
 }
 
 const (
@@ -81,8 +80,8 @@ func (m *memoryRow) scan() []any {
 		&m.lastNS, &m.lastCanonicalNS, &m.contextNS, &m.headSeq, &m.sentSeq, &m.ackedSeq, &m.purgedNS, &m.remoteID, &m.subscribed}
 }
 
-// enter makes the scope of a call; creating says whether the device's own user is
-// made when it is missing.
+// enter returns the callTx of a call. With creating, it creates the device's own user if there
+// is none.
 func (b *Service) enter(ctx context.Context, tx *store.Tx, c Caller, creating bool) (*callTx, error) {
 	if c.isNowhere() {
 		q, ok, err := project.OfSession(ctx, tx, c.Transport)
@@ -102,20 +101,20 @@ func memoryArg(text string) (string, error) {
 	if text == DefaultMemory {
 		return text, nil
 	}
-	id, err := uuidArg("memory_id", text)
+	id, err := rules.UUIDArg("memory_id", text)
 	if err != nil && text != "" {
 		return "", invalid("memory_id", "memory_id is neither a UUID nor %s", DefaultMemory)
 	}
 	return id, err
 }
 
-// shardKey is what decides on which shard the jobs of a memory run: its id, which
-// for the default memory is looked up.
+// shardKey returns the key that determines the shard of a memory's jobs: its id, which is looked
+// up for the default memory.
 func (b *Service) shardKey(ctx context.Context, c Caller, memory string) (key string, err error) {
 	if err := c.checkArgs(); err != nil || memory != DefaultMemory {
 		return memory, err
 	}
-	key = memory + ":" + c.ProjectID + ":" + c.Place.Root // before there is a project
+	key = memory + ":" + c.ProjectID + ":" + c.Place.Root // as long as the project does not exist
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.enter(ctx, tx, c, false)
 		if err != nil {
@@ -132,8 +131,8 @@ func (b *Service) shardKey(ctx context.Context, c Caller, memory string) (key st
 	return key, err
 }
 
-// open finds a memory of the acting user, a default memory also when it was never
-// written: then exists is false. Errors: CodeNotFound for all that is not the user's.
+// open finds a memory of the acting user. For a default memory that was never written, exists is
+// false. Errors: CodeNotFound for a memory that is missing or not the user's.
 func (s *callTx) open(ctx context.Context, memory string) error {
 	if memory == DefaultMemory {
 		return s.openDefault(ctx)
@@ -148,7 +147,7 @@ func (s *callTx) open(ctx context.Context, memory string) error {
 	return err
 }
 
-// find reads one memory; a foreign one is not found.
+// find reads one memory. It does not find other users' memories.
 func (s *callTx) find(ctx context.Context, query string, args ...any) (bool, error) {
 	m := memoryRow{exists: true}
 	err := s.tx.Get(ctx, m.scan(), query, args...)
@@ -169,14 +168,13 @@ func (s *callTx) currentProject(ctx context.Context) (project.Project, bool, err
 	return project.Current(ctx, s.tx, s.c.Place)
 }
 
-// titleOf returns a project's id as a title: that of its vault in stores of earlier
-// releases.
+// titleOf returns the title that a project's vault had in stores of earlier releases.
 func titleOf(project string) string {
-	if checkTitle(project) == nil {
+	if rules.CheckTitle(project) == nil {
 		return project
 	}
 	title := strings.Map(func(r rune) rune {
-		if isTitleRune(r) {
+		if rules.IsTitleRune(r) {
 			return r
 		}
 		return '-'
@@ -185,13 +183,13 @@ func titleOf(project string) string {
 	return title[:min(len(title), 41)] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// hubKey is the key under which a hub knows a call (memories §9).
+// hubKey returns the key by which a hub identifies a call (memories §9).
 func hubKey(method, path, key string) string {
 	sum := sha256.Sum256([]byte(method + "\n" + path + "\n" + key))
 	return hex.EncodeToString(sum[:])
 }
 
-// log appends a change of the memory, which is to be sent.
+// log appends a change of the memory, which the replicator will send.
 func (s *callTx) log(ctx context.Context, kind, id, op string, doc any) (int64, error) {
 	if err := s.introduce(ctx); err != nil {
 		return 0, err
@@ -201,8 +199,8 @@ func (s *callTx) log(ctx context.Context, kind, id, op string, doc any) (int64, 
 	return seq, err
 }
 
-// introduce logs the memory's own put again if it was settled without being sent, for
-// who joined without uploading: a hub must know a memory before its entries.
+// introduce logs the memory's own put again if the user joined a hub without uploading, because a
+// hub must know a memory before its entries.
 func (s *callTx) introduce(ctx context.Context) error {
 	if !s.u.hub() || s.m.sentSeq > 0 || s.m.ackedSeq == 0 || s.m.headSeq > s.m.ackedSeq || s.m.remoteID != "" {
 		return nil
@@ -230,7 +228,7 @@ func (s *callTx) logOn(ctx context.Context, stream, project, kind, id, op string
 	return seq, err
 }
 
-// redact takes secrets out of a text.
+// redact removes secrets from a text.
 func (b *Service) redact(text string) string {
 	if b.config.Filter == nil || text == "" {
 		return text
@@ -239,5 +237,5 @@ func (b *Service) redact(text string) string {
 	return text
 }
 
-// nullable is a text for a column where "" is NULL.
+// nullable returns a text for a column in which "" is NULL.
 func nullable(text string) sql.NullString { return sql.NullString{String: text, Valid: text != ""} }

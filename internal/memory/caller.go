@@ -6,47 +6,48 @@ import (
 	"errors"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
-// Level is what a token may do (memories §3).
+// Level is the permission of a token (memories §3).
 type Level uint8
 
-// The levels, from the local user's down.
+// The levels, from the highest, which the local user has.
 const (
 	Admin Level = iota // may also delete, import, and command the replication
 	Write              // may also create and change
 	Read
 )
 
-// Caller says who acts, from where, and under which key. The zero value is the
-// device's own user, outside of any project.
+// Caller identifies who acts, from where, and under which key. The zero value is the device's own
+// user outside any project.
 type Caller struct {
 	User   string // the acting user's local id; "" for the device's own
-	UserID string // a user_id argument as it was given: the acting user's local or hub id; "" for none
+	UserID string // the argument user_id as given: the acting user's local or hub id; "" for none
 	Level  Level
 
-	Key       string // Idempotency-Key of a writing call; "" for one made here
-	Trace     string // traceparent of the operation, kept on the row; "" for none
-	ProjectID string // --project, ?project=, the argument project: whose memory `default` is; "" for Place's
+	Key       string // Idempotency-Key of a writing call; "" for a generated key
+	Trace     string // traceparent of the operation, stored with the row; "" for none
+	ProjectID string // --project, ?project= or the argument project: the project of `default`; "" for Place's
 	Place     project.Location
-	Remote    bool   // from another machine or process than Place tells of: its connection's project, without one no write to default (amendments §B.5)
+	Remote    bool   // Place is not where the caller works: its connection's project counts, without one it cannot write to default (amendments §B.5)
 	Transport string // the session of the connection; "" if there is none
 	Session   string // the product session that causes a change; "" if unknown
 	Agent     string // likewise
 }
 
-// WriteInfo is what a writing call says besides its answer; with an error it counts, too.
+// WriteInfo describes how a writing call was executed. It is also valid with an error.
 type WriteInfo struct {
-	Key      string // the idempotency key, the caller's or one made here
-	Replayed bool   // an earlier call's answer was given again, and nothing was done
+	Key      string // the idempotency key, the caller's or a generated one
+	Replayed bool   // an earlier call's result was returned again, and nothing was done
 }
 
 // user is a row of the users.
 type user struct {
 	ID         string
-	HubURL     string // "" while it has not joined a hub
+	HubURL     string // "" for a user who has not joined a hub
 	HubUser    string
 	generation int64
 	stop       Stop
@@ -54,7 +55,7 @@ type user struct {
 
 func (u user) hub() bool { return u.HubURL != "" }
 
-// metaUser is the name under which the store has the device's own user.
+// metaUser is the name of the store's note of the device's own user.
 const metaUser = "memory.user"
 
 const (
@@ -64,21 +65,21 @@ const (
 	selectUsers = userColumns + `ORDER BY user_id`
 )
 
-// isNowhere reports whether a caller named no project, and Place is not where it works.
+// isNowhere reports whether a caller named no project and Place is not where it works.
 func (c Caller) isNowhere() bool { return c.Remote && c.ProjectID == "" }
 
-// checkArgs checks what of a caller needs no store.
+// checkArgs checks what does not need the store.
 func (c Caller) checkArgs() error {
 	if c.UserID != "" {
-		if _, err := uuidArg("user_id", c.UserID); err != nil {
+		if _, err := rules.UUIDArg("user_id", c.UserID); err != nil {
 			return err
 		}
 	}
-	return checkKey(c.Key)
+	return rules.CheckKey(c.Key)
 }
 
-// may refuses a caller whose level is too low; asked after the object was found to be
-// the caller's own (memories §9).
+// may refuses a caller whose level is too low. It is called after the object was found to be the
+// caller's own (memories §9).
 func (c Caller) may(needed Level) error {
 	if c.Level <= needed {
 		return nil
@@ -86,8 +87,8 @@ func (c Caller) may(needed Level) error {
 	return failure(fault.Denied, CodeForbidden, "use a token of a higher level", "the token's level is too low for this")
 }
 
-// actor is the acting user. make says whether the device's own is made when it is
-// missing; else it is then the zero user, who owns nothing.
+// actor returns the acting user. If the device's own user is missing, actor creates it with make,
+// and returns the zero user, who owns nothing, without.
 func actor(ctx context.Context, tx *store.Tx, c Caller, make bool) (u user, err error) {
 	id := c.User
 	if id == "" {
@@ -101,7 +102,7 @@ func actor(ctx context.Context, tx *store.Tx, c Caller, make bool) (u user, err 
 	if c.UserID == "" {
 		return u, nil
 	}
-	given, _ := ParseID(c.UserID)
+	given, _ := rules.ParseID(c.UserID)
 	if given != u.ID && given != u.HubUser {
 		return u, notFound("user")
 	}
@@ -122,7 +123,7 @@ func findUser(ctx context.Context, tx *store.Tx, id string) (u user, err error) 
 	return u, err
 }
 
-// ownUser is the device's own user; "" if it is missing and not to be made.
+// ownUser returns the id of the device's own user; "" if it is missing and make is false.
 func ownUser(ctx context.Context, tx *store.Tx, make bool) (id string, err error) {
 	id, found, err := tx.Meta(ctx, metaUser)
 	if err != nil || found || !make {
@@ -135,7 +136,7 @@ func ownUser(ctx context.Context, tx *store.Tx, make bool) (id string, err error
 }
 
 func addUser(ctx context.Context, tx *store.Tx) (string, error) {
-	id := NewID()
+	id := rules.NewID()
 	_, err := tx.Exec(ctx, insertUser, id, tx.Now().UnixNano())
 	return id, err
 }
@@ -147,21 +148,21 @@ func ignoreNone(err error) error {
 	return err
 }
 
-// User is who acts.
+// User is a user of this device.
 type User struct {
 	UserID  string `json:"userId"`
-	HubUser string `json:"hubUserId,omitempty"` // who it is at its hub
-	HubURL  string `json:"hubUrl,omitempty"`    // "" while it has not joined one
+	HubUser string `json:"hubUserId,omitempty"` // its id at its hub
+	HubURL  string `json:"hubUrl,omitempty"`    // "" for a user who has not joined a hub
 
 	Generation int64 `json:"-"` // counts the user's joins and leaves
 	Stop       Stop  `json:"-"` // why replication has stopped; the zero Stop if it has not
 }
 
-// Membership is the membership that the user has now.
+// Membership returns the user's present membership.
 func (u User) Membership() Membership { return Membership{u.UserID, u.Generation} }
 
-// Whoami returns the acting user; the device's own, a UUIDv4, is made at its first
-// use. Repeating it is safe. NotFound for a user that is none of this device.
+// Whoami returns the acting user. It creates the device's own user, a UUIDv4, at first use, and is
+// idempotent. NotFound for a user that this device does not have.
 func (b *Service) Whoami(ctx context.Context, c Caller) (out User, err error) {
 	if err := c.checkArgs(); err != nil {
 		return out, err
@@ -187,7 +188,7 @@ func (b *Service) Whoami(ctx context.Context, c Caller) (out User, err error) {
 	return out, err
 }
 
-// AddUser makes one more local user, who owns nothing yet.
+// AddUser creates a local user, who owns nothing yet.
 func (b *Service) AddUser(ctx context.Context) (out User, err error) {
 	err = b.shards.runFirst(ctx, func(ctx context.Context) error {
 		return b.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
@@ -198,7 +199,7 @@ func (b *Service) AddUser(ctx context.Context) (out User, err error) {
 	return out, err
 }
 
-// Users lists the users of this device by id; none before the first use.
+// Users lists the users of this device by id. The list is empty before the first use.
 func (b *Service) Users(ctx context.Context) (out []User, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(rows *sql.Rows) error {

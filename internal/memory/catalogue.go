@@ -11,25 +11,23 @@ const (
 	updateNoPulls = `UPDATE memory_streams SET subscribed = 0 WHERE stream = ? AND head_seq = 0`
 )
 
-// Catalogue notes vaults and memories that a hub has of a user: items of kind vault or
-// memory, whose documents are those of a put, a memory's vault in it. What is here
-// already stays as it is. A new memory is subscribed only if its vault is that of a
-// project known here; others are once they are read (memories §10.3). Repeating it
-// is safe.
-func (b *Service) Catalogue(ctx context.Context, m Membership, items []Item) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
-		u, err := findUser(ctx, s.tx, m.User)
+// Catalogue stores the vaults and memories that a hub has of a user. docs are puts of vaults and
+// memories; that of a memory contains its vault. Existing rows do not change. A new memory is
+// subscribed if its vault belongs to a project of this device; other memories are subscribed when
+// they are first read (memories §10.3). Catalogue is idempotent.
+func (b *Service) Catalogue(ctx context.Context, m Membership, docs []Item) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+		d, err := s.pulling(ctx, m)
 		if err != nil {
 			return err
 		}
-		s.u = u
-		s.given = givenUIDs(items)
+		s.given = givenUIDs(docs)
 		projects, err := s.projectTitles(ctx)
 		if err != nil {
 			return err
 		}
-		for _, item := range items {
-			if err := s.catalogued(ctx, item, projects); err != nil {
+		for i := range docs {
+			if err := d.catalogued(ctx, s, &docs[i], projects); err != nil {
 				return err
 			}
 		}
@@ -37,40 +35,39 @@ func (b *Service) Catalogue(ctx context.Context, m Membership, items []Item) err
 	})
 }
 
-func (s *callTx) catalogued(ctx context.Context, item Item, projects map[string]bool) error {
+func (d *Documents) catalogued(ctx context.Context, s *callTx, doc *Item, projects map[string]bool) error {
 	var here bool
-	if err := s.tx.Get(ctx, []any{&here}, selectHere, item.ID, s.u.ID); err != nil {
+	if err := s.tx.Get(ctx, []any{&here}, selectHere, doc.ID, s.u.ID); err != nil {
 		return err
 	}
 	if here {
-		return s.cataloguedHere(ctx, item)
+		return s.cataloguedHere(ctx, doc)
 	}
 	s.m = memoryRow{}
-	if err := s.apply(ctx, item.ID, item); err != nil {
+	doc.Memory = doc.ID
+	if err := d.Apply(ctx, s.tx, doc); err != nil {
 		return err
 	}
-	var d memoryDoc
-	if err := json.Unmarshal(item.Doc, &d); err != nil {
-		return invalid("doc", "the hub's catalogue is not readable")
-	}
-	title := d.Vault.Title
-	if item.Kind == KindVault {
-		title = d.Title
+	var title, uid string
+	switch v := doc.parsed.(type) {
+	case *vaultDoc:
+		title = v.Title
+	case *memoryDoc:
+		title, uid = v.Vault.Title, v.projectUID()
 	}
 	if projects[title] {
 		return nil
 	}
-	for _, uid := range [...]string{d.projectUID(), title[max(0, len(title)-uidDigits):]} {
+	for _, uid := range [...]string{uid, title[max(0, len(title)-uidDigits):]} {
 		if _, _, ours, err := s.projectOf(ctx, uid); err != nil || ours {
 			return err
 		}
 	}
-	_, err := s.tx.Exec(ctx, updateNoPulls, item.ID)
+	_, err := s.tx.Exec(ctx, updateNoPulls, doc.ID)
 	return err
 }
 
-// projectTitles returns the ids of the projects known here, as titles: vaults of earlier
-// releases have them.
+// projectTitles returns the titles of the projects' vaults in earlier releases.
 func (s *callTx) projectTitles(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
 	ids, err := s.tx.Texts(ctx, selectTitles)
@@ -80,12 +77,12 @@ func (s *callTx) projectTitles(ctx context.Context) (map[string]bool, error) {
 	return out, err
 }
 
-// givenUIDs returns the uids of projects whose default memory a hub's catalogue names.
-func givenUIDs(items []Item) map[string]bool {
+// givenUIDs returns the uids of the projects whose default memories are in a hub's catalogue.
+func givenUIDs(docs []Item) map[string]bool {
 	out := map[string]bool{}
-	for _, item := range items {
+	for _, doc := range docs {
 		var d memoryDoc
-		if item.Kind == KindMemory && json.Unmarshal(item.Doc, &d) == nil {
+		if doc.Kind == KindMemory && json.Unmarshal(doc.Doc, &d) == nil {
 			out[d.projectUID()] = true
 		}
 	}

@@ -3,17 +3,19 @@ package memory
 import (
 	"context"
 	"encoding/json"
+
+	"cairn/internal/memory/rules"
 )
 
-// Patch is what PatchEntry takes; a nil field stays as it is, at least one is given.
+// Patch contains the new values of PatchEntry. A nil field is not changed; at least one is set.
 type Patch struct {
-	Tags    map[string]string `json:"tags,omitzero"` // the whole new map; nil for unchanged
+	Tags    map[string]string `json:"tags,omitzero"` // all tags; nil means unchanged
 	Summary *string           `json:"summary,omitzero"`
 }
 
-// Correction is what CorrectEntry takes.
+// Correction contains the arguments of CorrectEntry.
 type Correction struct {
-	CorrectedEntryID string `json:"correctedEntryId"` // the committed entry that is right instead
+	CorrectedEntryID string `json:"correctedEntryId"` // the committed entry that is correct instead
 	Reason           string `json:"reason"`
 }
 
@@ -39,25 +41,26 @@ const (
 	updateCorrection = `UPDATE memory_entries SET correction_ns = ?2, corrected_entry_id = ?3, correction_reason = ?4 WHERE key = ?1`
 )
 
-// PatchEntry changes tags and summary of a committed entry; it shows here at once.
+// PatchEntry changes tags and summary of a committed entry. The change is visible here
+// immediately.
 //
 // Errors: CodeNotCommitted (Conflict) for a localId, CodeNotFound, CodeInvalid,
 // CodeImmutable (Conflict) for a corrected entry, CodeMismatch.
 func (b *Service) PatchEntry(ctx context.Context, c Caller, memory, entry string, p Patch) (Entry, WriteInfo, error) {
-	var unsound error
+	var invalidArg error
 	if p.Tags == nil && p.Summary == nil {
-		unsound = invalid("tags", "give tags or summary")
+		invalidArg = invalid("tags", "give tags or summary")
 	}
-	unsound = firstError(unsound, checkTags(p.Tags))
+	invalidArg = firstError(invalidArg, rules.CheckTags(p.Tags))
 	if p.Summary != nil {
-		unsound = firstError(unsound, checkLength("summary", *p.Summary, maxSummary))
+		invalidArg = firstError(invalidArg, rules.CheckLength("summary", *p.Summary, rules.MaxSummary))
 		clean := b.redact(*p.Summary)
 		p.Summary = &clean
 	}
 	if p.Tags != nil {
 		p.Tags = b.redactTags(p.Tags)
 	}
-	return b.change(ctx, c, memory, entry, p, changing{method: "PATCH", unsound: unsound, do: func(ctx context.Context, s *callTx, e *entryRow, n issued) error {
+	return b.change(ctx, c, memory, entry, p, changing{method: "PATCH", invalid: invalidArg, do: func(ctx context.Context, s *callTx, e *entryRow, n issued) error {
 		if p.Tags != nil {
 			e.Tags = p.Tags
 		}
@@ -71,7 +74,7 @@ func (b *Service) PatchEntry(ctx context.Context, c Caller, memory, entry string
 	}})
 }
 
-// logPatch logs a patch, to be sent unless the hub was never told of the entry.
+// logPatch logs a patch. The patch is not sent if the hub does not know the entry.
 func (s *callTx) logPatch(ctx context.Context, e *entryRow, doc any) error {
 	if s.u.hub() && e.hubSeq == 0 && e.seq <= s.m.ackedSeq {
 		return s.note(ctx, s.m.MemoryID, KindEntry, e.EntryID, OpPatch)
@@ -80,33 +83,38 @@ func (s *callTx) logPatch(ctx context.Context, e *entryRow, doc any) error {
 	return err
 }
 
-// patch stores the tags and the summary of a row.
+// patch stores and indexes the tags and the summary of a row.
 func (s *callTx) patch(ctx context.Context, e *entryRow) error {
-	tags, err := json.Marshal(e.Tags)
-	if err == nil {
-		_, err = s.tx.Exec(ctx, updatePatch, e.key, string(tags), e.Summary)
-	}
+	err := s.updatePatch(ctx, e)
 	if err == nil && e.synced {
 		err = s.index(ctx, e)
 	}
 	return err
 }
 
-// CorrectEntry says once, of a committed entry, which other committed entry of the
-// memory is right instead. Errors as of PatchEntry; CodeImmutable (Conflict) for a
-// second correction, CodeInvalid for a target that is the entry itself, CodeNotFound
-// for one that is no committed entry of the memory.
+func (s *callTx) updatePatch(ctx context.Context, e *entryRow) error {
+	tags, err := json.Marshal(e.Tags)
+	if err == nil {
+		_, err = s.tx.Exec(ctx, updatePatch, e.key, string(tags), e.Summary)
+	}
+	return err
+}
+
+// CorrectEntry marks a committed entry as wrong and names the committed entry of the memory that
+// is correct. An entry is corrected at most once. Errors are those of PatchEntry, CodeImmutable
+// (Conflict) for a second correction, CodeInvalid if the target is the entry itself, CodeNotFound
+// if it is not a committed entry of the memory.
 func (b *Service) CorrectEntry(ctx context.Context, c Caller, memory, entry string, a Correction) (Entry, WriteInfo, error) {
-	target, err := uuidArg("correctedEntryId", a.CorrectedEntryID)
+	target, err := rules.UUIDArg("correctedEntryId", a.CorrectedEntryID)
 	if err != nil {
 		return Entry{}, WriteInfo{}, err
 	}
-	unsound := checkLength("reason", a.Reason, maxReason)
+	invalidArg := rules.CheckLength("reason", a.Reason, rules.MaxReason)
 	if a.Reason == "" {
-		unsound = invalid("reason", "reason is required")
+		invalidArg = invalid("reason", "reason is required")
 	}
 	a.CorrectedEntryID, a.Reason = target, b.redact(a.Reason)
-	return b.change(ctx, c, memory, entry, a, changing{method: "POST", suffix: ":correct", unsound: unsound, do: func(ctx context.Context, s *callTx, e *entryRow, n issued) error {
+	return b.change(ctx, c, memory, entry, a, changing{method: "POST", suffix: ":correct", invalid: invalidArg, do: func(ctx context.Context, s *callTx, e *entryRow, n issued) error {
 		if target == e.EntryID {
 			return invalid("correctedEntryId", "an entry cannot correct itself")
 		}
@@ -130,11 +138,11 @@ func (s *callTx) correct(ctx context.Context, e *entryRow) error {
 // changing is one way to change a committed entry.
 type changing struct {
 	method, suffix string
-	unsound        error // what is wrong with its content
+	invalid        error // of its content
 	do             func(ctx context.Context, s *callTx, e *entryRow, n issued) error
 }
 
-// change runs a change of one committed entry that was not corrected yet.
+// change changes one committed entry that was not corrected yet.
 func (b *Service) change(ctx context.Context, c Caller, memory, entry string, body any, w changing) (out Entry, r WriteInfo, err error) {
 	memory, err = memoryArg(memory)
 	id, badID := entryArg(entry)
@@ -156,23 +164,23 @@ func (b *Service) change(ctx context.Context, c Caller, memory, entry string, bo
 		st.do = func(n issued) (Entry, error) {
 			e, err := s.committed(ctx, id)
 			if err == nil && e.CorrectionTime != 0 {
-				err = conflict(CodeImmutable, "add a new entry instead", "the entry was corrected and cannot be changed any more")
+				err = conflict(CodeImmutable, "add a new entry instead", "the entry was corrected and can no longer be changed")
 			}
 			if err == nil {
 				err = w.do(ctx, s, &e, n)
 			}
 			return e.Entry, err
 		}
-		return st, firstError(s.c.may(Write), w.unsound, err)
+		return st, firstError(s.c.may(Write), w.invalid, err)
 	})
 }
 
-// entryArg reads the name of an entry: a UUID or a localId.
+// entryArg parses the name of an entry: a UUID or a localId.
 func entryArg(text string) (string, error) {
 	if isLocalID(text) {
 		return text, nil
 	}
-	id, err := uuidArg("entry_id", text)
+	id, err := rules.UUIDArg("entry_id", text)
 	if err != nil && text != "" {
 		err = invalid("entry_id", "entry_id is neither a UUID nor a localId")
 	}

@@ -6,11 +6,11 @@ import (
 	"cairn/internal/store"
 )
 
-// What must hold of the rows; each query selects what is wrong, in words that begin
-// with the promise that is broken (memories §1).
+// invariants returns queries that select human-readable findings about broken invariants. Each
+// finding begins with the broken promise (memories §1).
 func invariants() []string {
 	return []string{
-		`SELECT 'P3: stream ' || stream || ' is settled or sent beyond its newest change' FROM memory_streams WHERE acked_seq > head_seq OR sent_seq > head_seq`,
+		`SELECT 'P3: stream ' || stream || ' has a position beyond its newest change' FROM memory_streams WHERE acked_seq > head_seq OR sent_seq > head_seq`,
 
 		`SELECT 'P3: memory ' || m.memory_id || ' has no stream' FROM memories m LEFT JOIN memory_streams s ON s.stream = m.memory_id WHERE s.stream IS NULL`,
 
@@ -18,52 +18,52 @@ func invariants() []string {
 LEFT JOIN changes c ON c.seq = e.seq LEFT JOIN symbols t ON t.id = c.stream
 WHERE e.synced = 0 AND (c.doc IS NULL OR t.text <> e.memory_id OR c.id <> 'pending-' || e.key)
 -- but for what is left of a memory that another device deleted, until it is discarded
-AND NOT (EXISTS (SELECT 1 FROM memory_failures f WHERE f.seq = e.seq) AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = e.memory_id))`,
+AND NOT (EXISTS (SELECT 1 FROM set_aside f WHERE f.follower = 'replication' AND f.seq = e.seq) AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = e.memory_id))`,
 
-		`SELECT 'P4: the inflight entry pending-' || e.key || ' lies behind the position of its stream, so it will not be sent' FROM memory_entries e
+		`SELECT 'P4: the inflight entry pending-' || e.key || ' is before the position of its stream, so it will not be sent' FROM memory_entries e
 JOIN memory_streams s ON s.stream = e.memory_id
-WHERE e.synced = 0 AND s.acked_seq >= e.seq AND NOT EXISTS (SELECT 1 FROM memory_failures f WHERE f.seq = e.seq)`,
+WHERE e.synced = 0 AND s.acked_seq >= e.seq AND NOT EXISTS (SELECT 1 FROM set_aside f WHERE f.follower = 'replication' AND f.seq = e.seq)`,
 
 		`SELECT 'P5: the entry of row ' || key || ' is neither inflight nor committed' FROM memory_entries
 WHERE synced NOT IN (0, 1) OR (synced = 1) <> (entry_id IS NOT NULL) OR (synced = 1) <> (canonical_ns IS NOT NULL)`,
 
-		`SELECT 'P6: the entry of row ' || e.key || ' is hidden by a delete that is none' FROM memory_entries e
+		`SELECT 'P6: the entry of row ' || e.key || ' is hidden by a delete that does not exist' FROM memory_entries e
 LEFT JOIN changes c ON c.seq = e.deleting_seq LEFT JOIN symbols o ON o.id = c.op
 WHERE e.deleting_seq IS NOT NULL AND (o.text IS NOT 'delete' OR c.doc IS NULL)`,
 
-		`SELECT 'P6: memory ' || m.memory_id || ' is hidden by a delete that is none' FROM memories m
+		`SELECT 'P6: memory ' || m.memory_id || ' is hidden by a delete that does not exist' FROM memories m
 LEFT JOIN changes c ON c.seq = m.deleting_seq LEFT JOIN symbols o ON o.id = c.op
 WHERE m.deleting_seq IS NOT NULL AND (o.text IS NOT 'delete' OR c.doc IS NULL)`,
 
-		`SELECT 'P7: row numbers of entries may be given twice' FROM (SELECT ifnull(max(key), 0) AS newest FROM memory_entries)
+		`SELECT 'P7: numbers of entry rows may be assigned twice' FROM (SELECT ifnull(max(key), 0) AS newest FROM memory_entries)
 WHERE newest > ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'memory_entries'), 0)`,
 
-		`SELECT 'P7: ' || c.id || ' was given out and may be given again' FROM changes c JOIN symbols k ON k.id = c.kind
+		`SELECT 'P7: ' || c.id || ' was assigned and may be assigned again' FROM changes c JOIN symbols k ON k.id = c.kind
 WHERE k.text = 'entry' AND c.id GLOB 'pending-[1-9]*'
 AND CAST(substr(c.id, 9) AS INTEGER) > ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'memory_entries'), 0)`,
 
-		`SELECT 'P8: two entries of memory ' || memory_id || ' have one time' FROM memory_entries WHERE canonical_ns IS NOT NULL
+		`SELECT 'P8: two entries of memory ' || memory_id || ' have the same time' FROM memory_entries WHERE canonical_ns IS NOT NULL
 GROUP BY memory_id, canonical_ns HAVING count(*) > 1`,
 
-		`SELECT 'P8: the next entry of memory ' || s.stream || ' may be older than one that is there' FROM memory_streams s
+		`SELECT 'P8: the next entry of memory ' || s.stream || ' may be older than an existing one' FROM memory_streams s
 WHERE s.last_canonical_ns < ifnull((SELECT max(canonical_ns) FROM memory_entries WHERE memory_id = s.stream), 0)
 OR s.last_ns < ifnull((SELECT max(creation_ns) FROM memory_entries WHERE memory_id = s.stream AND synced = 0), 0)
 OR s.context_ns < ifnull((SELECT max(updated_ns) FROM memory_contexts WHERE memory_id = s.stream), 0)`,
 
-		`SELECT 'P9: the entry of row ' || e.key || ' is not its memory''s owner''s' FROM memory_entries e JOIN memories m ON m.memory_id = e.memory_id
+		`SELECT 'P9: the entry of row ' || e.key || ' does not belong to the owner of its memory' FROM memory_entries e JOIN memories m ON m.memory_id = e.memory_id
 WHERE e.user_id <> m.user_id OR e.vault_id <> m.vault_id`,
 
-		`SELECT 'P9: memory ' || m.memory_id || ' is not its vault''s owner''s' FROM memories m JOIN memory_vaults v ON v.vault_id = m.vault_id
+		`SELECT 'P9: memory ' || m.memory_id || ' does not belong to the owner of its vault' FROM memories m JOIN memory_vaults v ON v.vault_id = m.vault_id
 WHERE m.user_id <> v.user_id`,
 
-		`SELECT 'P10: the entry of row ' || e.key || ' was deleted and is there' FROM memory_entries e
+		`SELECT 'P10: the entry of row ' || e.key || ' was deleted and exists' FROM memory_entries e
 JOIN memory_tombstones t ON t.memory_id = e.memory_id AND t.id IN (e.entry_id, e.hub_key)`,
 
 		`SELECT 'P10: an entry of memory ' || t.memory_id || ' was deleted and is still in the log' FROM memory_tombstones t
 JOIN changes c ON c.kind = (SELECT id FROM symbols WHERE text = 'entry') AND c.id = t.id AND c.doc IS NOT NULL
 JOIN symbols o ON o.id = c.op WHERE o.text IN ('put', 'patch')`,
 
-		// What the index holds of its rows is known by their numbers.
+		// The numbers of the index's rows identify entries and contexts.
 		`SELECT 'P6: the committed entry of row ' || key || ' is not in the index' FROM memory_entries
 WHERE synced = 1 AND (place IS NULL OR place NOT IN (SELECT id FROM memory_words_docsize))`,
 
@@ -71,25 +71,25 @@ WHERE synced = 1 AND (place IS NULL OR place NOT IN (SELECT id FROM memory_words
 
 		`SELECT 'P6: context ' || seq || ' is not in the index' FROM memory_contexts WHERE -seq NOT IN (SELECT id FROM memory_words_docsize)`,
 
-		`SELECT 'P10: the index holds an entry that is not there, at ' || id FROM memory_words_docsize
+		`SELECT 'P10: the index contains a missing entry, at place ' || id FROM memory_words_docsize
 WHERE id >= 0 AND id NOT IN (SELECT place FROM memory_entries WHERE place IS NOT NULL)`,
 
-		`SELECT 'P10: the index holds context ' || -id || ', which is not there' FROM memory_words_docsize
+		`SELECT 'P10: the index contains the missing context ' || -id FROM memory_words_docsize
 WHERE id < 0 AND -id NOT IN (SELECT seq FROM memory_contexts)`,
 
-		`SELECT 'P11: the entry of row ' || e.key || ' is not what the log says' FROM memory_entries e JOIN changes c ON c.seq = e.seq
+		`SELECT 'P11: the entry of row ' || e.key || ' differs from the log' FROM memory_entries e JOIN changes c ON c.seq = e.seq
 WHERE c.doc IS NOT NULL AND c.doc ->> '$.rawEntry' IS NOT e.raw_entry`,
 
-		`SELECT 'P11: the entry of row ' || key || ' has tags or metadata that are no JSON' FROM memory_entries
+		`SELECT 'P11: the entry of row ' || key || ' has tags or metadata that are not JSON' FROM memory_entries
 WHERE NOT json_valid(tags) OR metadata IS NOT NULL AND NOT json_valid(metadata)`,
 
-		`SELECT 'P11: context ' || x.seq || ' is not what the log says' FROM memory_contexts x JOIN changes c ON c.seq = x.change_seq
+		`SELECT 'P11: context ' || x.seq || ' differs from the log' FROM memory_contexts x JOIN changes c ON c.seq = x.change_seq
 WHERE c.doc IS NOT NULL AND c.doc ->> '$.markdown' IS NOT x.markdown`,
 	}
 }
 
-// Check reports what is wrong with the rows of memories; sound ones give no findings. It
-// changes nothing.
+// Check returns findings about broken invariants of the rows; none for intact rows. It changes
+// nothing.
 func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	for _, query := range invariants() {
 		found, err := tx.Texts(ctx, query)
@@ -101,7 +101,7 @@ func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	return append(findings, found...), err
 }
 
-// Check is Check over the store of the service.
+// Check runs the function Check over the store of the service.
 func (b *Service) Check(ctx context.Context) (findings []string, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		findings, err = Check(ctx, tx)

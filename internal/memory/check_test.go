@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 )
@@ -17,7 +18,7 @@ func TestEachBrokenPromiseIsFound(t *testing.T) {
 	h := newHub(d)
 	d.add("one")
 	d.add("two")
-	if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), "doc"}); err != nil {
+	if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, rules.NewID(), "doc"}); err != nil {
 		t.Fatal(err)
 	}
 	d.drain(h)
@@ -119,7 +120,7 @@ func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
 		d.add("gone")
 		d.drain(h)
 		for range 2 {
-			if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), "context"}); err != nil {
+			if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, rules.NewID(), "context"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -156,12 +157,12 @@ func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestWhatASalvageHasLostIsMended deletes what a damaged page may hold, repairs, and
+// TestWhatASalvageHasLostIsRepaired deletes what a damaged page may hold, repairs, and
 // looks.
-func TestWhatASalvageHasLostIsMended(t *testing.T) {
+func TestWhatASalvageHasLostIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []string{
-		`DELETE FROM memories`, `DELETE FROM memory_streams`, `DELETE FROM memory_users`, `DELETE FROM changes`, `DELETE FROM memory_failures`,
+		`DELETE FROM memories`, `DELETE FROM memory_streams`, `DELETE FROM memory_users`, `DELETE FROM changes`, `DELETE FROM set_aside`,
 		`UPDATE changes SET doc = NULL`, `DELETE FROM memory_tombstones`, `DELETE FROM memory_idempotency`,
 		`DELETE FROM memory_entries`, `DELETE FROM memory_entries; DELETE FROM memories; DELETE FROM memory_vaults; DELETE FROM memory_streams`,
 	} {

@@ -11,9 +11,8 @@ import (
 
 const selectPlaceOf = `SELECT place FROM memory_entries WHERE key = ? AND place IS NOT NULL`
 
-// CheckWords reports entries and contexts whose searchable words are not those of their
-// text, up to 20; none in an intact store. It indexes each of them again, and changes
-// nothing.
+// CheckWords reports up to 20 entries and contexts whose indexed words differ from their text;
+// none in an intact store. It computes the words of all of them again and changes nothing.
 func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	rows, err := tx.CheckWords(ctx, store.WordIndex{Table: "memory_words", Insert: insertWords, Rows: eachIndexed})
 	for _, row := range rows {
@@ -26,7 +25,7 @@ func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error
 	return findings, err
 }
 
-// eachIndexed calls add with what the index should contain of each entry and context.
+// eachIndexed calls add with the terms that the index should contain for each entry and context.
 func eachIndexed(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
 	s := &callTx{Service: &Service{}, tx: tx}
 	last, at := "", Time(math.MinInt64)

@@ -12,7 +12,7 @@ import (
 	"cairn/internal/store"
 )
 
-// maxUIDs is the most uids that a memory's document names.
+// maxUIDs is the maximum number of uids in a memory's document.
 const maxUIDs = 8
 
 const (
@@ -23,7 +23,7 @@ WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.id = ? AND c
 	subscribeMemory = `UPDATE memory_streams SET subscribed = 1 WHERE stream = ?`
 )
 
-// projectUID returns the uid that a memory's document names, "" without one.
+// projectUID returns the uid by the strongest key in a memory's document, "" if it has none.
 func (d *memoryDoc) projectUID() string {
 	if len(d.ProjectUIDs) == 0 || len(d.ProjectUIDs[0]) != uidDigits {
 		return ""
@@ -58,7 +58,7 @@ func (s *callTx) projectOf(ctx context.Context, uid string) (q project.Project, 
 		return q, "", false, err
 	}
 	err = ignoreNone(s.tx.Get(ctx, []any{&memory}, selectLinked, s.u.ID, q.Key))
-	if err == nil && memory == "" { // one that another device made, before this release
+	if err == nil && memory == "" { // another device may have created it with an earlier release
 		other := *s
 		if found, err := other.findTitled(ctx, q); err != nil || found {
 			return q, other.m.MemoryID, true, err
@@ -67,11 +67,10 @@ func (s *callTx) projectOf(ctx context.Context, uid string) (q project.Project, 
 	return q, memory, true, err
 }
 
-// meet decides about a memory of the hub that is new here and belongs to the project
-// with a uid. If the project has a default memory that was never sent, that memory is
-// the hub's from now on: met is true, and both devices write into one. Else the caller
-// stores the memory; project is the key of the project to link it with, if that has no
-// default memory yet.
+// meet handles a memory of the hub that is new here and belongs to a project. If the project here
+// has a default memory that was never sent, that memory becomes the hub's memory: met is true, and
+// both devices write to the same memory. Otherwise the caller stores the memory; q is the project
+// to link it with, if that has no default memory yet.
 func (s *callTx) meet(ctx context.Context, d *memoryDoc) (q project.Project, met bool, err error) {
 	q, own, ok, err := s.projectOf(ctx, d.projectUID())
 	if err != nil || !ok {
@@ -88,11 +87,10 @@ func (s *callTx) meet(ctx context.Context, d *memoryDoc) (q project.Project, met
 	return project.Project{}, n > 0, err
 }
 
-// claimed brings a memory that is here to what the hub says about its project. A memory
-// that the hub gives to another project was shared by name: it stays, but it is no
-// longer the default memory of the project here, which gets its own with the next
-// write. The hub keeps the first project that a device names, so at most one device's
-// project keeps a memory that was shared by name.
+// claimed updates a memory with its project at the hub. A memory that belongs to another project
+// at the hub was shared by name. It stays, but is no longer the default memory of the project
+// here, which gets its own with the next write. The hub keeps the first project that a device
+// names, so at most one device's project keeps a memory that was shared by name.
 func (s *callTx) claimed(ctx context.Context, uids []string) error {
 	uid := (&memoryDoc{ProjectUIDs: uids}).projectUID()
 	if s.m.project == "" {
@@ -118,9 +116,8 @@ func (s *callTx) claimed(ctx context.Context, uids []string) error {
 	return err
 }
 
-// claimAgain announces the project of a memory to a hub that does not have it, unless
-// something of the memory still waits to be sent, or the hub has another memory for
-// that project.
+// claimAgain sends the project of a memory to a hub that does not know it, unless changes of the
+// memory still wait to be sent, or the hub has another memory for the project.
 func (s *callTx) claimAgain(ctx context.Context, keys []project.KeyUID) error {
 	uids := uidsOf(keys)
 	if uids == nil || s.given[uids[0]] || s.m.headSeq > s.m.ackedSeq {
@@ -164,8 +161,8 @@ func (s *callTx) claimedFree(ctx context.Context, uid string) error {
 	return err
 }
 
-// titledProject returns the project of an earlier release that has found the scope's
-// memory by its title until now.
+// titledProject returns the project that found the scope's memory by its title in an earlier
+// release.
 func (s *callTx) titledProject(ctx context.Context) (q project.Project, found bool, err error) {
 	memory := s.m.MemoryID
 	ids, err := s.tx.Texts(ctx, selectTitles)
@@ -184,22 +181,22 @@ func (s *callTx) titledProject(ctx context.Context) (q project.Project, found bo
 	return q, found, err
 }
 
-// cataloguedHere brings a memory that is here to what the hub's catalogue says about its
-// project. A hub of an earlier release says nothing.
-func (s *callTx) cataloguedHere(ctx context.Context, item Item) error {
-	if item.Kind != KindMemory {
+// cataloguedHere updates a memory with its project in the hub's catalogue. A hub of an earlier
+// release sends no project.
+func (s *callTx) cataloguedHere(ctx context.Context, doc *Item) error {
+	if doc.Kind != KindMemory {
 		return nil
 	}
 	var d memoryDoc
-	if err := json.Unmarshal(item.Doc, &d); err != nil {
-		return invalid("doc", "the hub's catalogue cannot be read")
+	if err := json.Unmarshal(doc.Doc, &d); err != nil {
+		return invalid("doc", "the hub's catalogue is not readable")
 	}
 	if d.ProjectUIDs == nil {
 		return nil
 	}
-	found, err := s.find(ctx, selectMemoryRemote, s.u.ID, item.ID)
+	found, err := s.find(ctx, selectMemoryRemote, s.u.ID, doc.ID)
 	if err == nil && !found {
-		found, err = s.find(ctx, selectMemory, item.ID)
+		found, err = s.find(ctx, selectMemory, doc.ID)
 	}
 	if err != nil || !found {
 		return err
@@ -208,21 +205,20 @@ func (s *callTx) cataloguedHere(ctx context.Context, item Item) error {
 }
 
 const (
-	metaUnlinked   = "memory.unlinked." // and the memory's id
+	metaUnlinked   = "memory.unlinked." // followed by the memory's id
 	selectUnlinked = `SELECT v.title, (SELECT count(*) FROM memory_entries e WHERE e.memory_id = m.memory_id)
 FROM memories m JOIN memory_vaults v ON v.vault_id = m.vault_id WHERE m.memory_id = ?`
 )
 
-// Unlinked is a memory that was shared by name, until the hub gave it to another
-// repository than the project here.
+// Unlinked is a memory that was shared by name until the hub assigned it to another repository.
 type Unlinked struct {
 	MemoryID string
 	Vault    string // the title of its vault
 	Project  string // the id of the project whose default memory it was here
-	Entries  int64  // that are here
+	Entries  int64  // stored here
 }
 
-// Unlinked lists the memories that were shared by name, with no project here any more.
+// Unlinked lists the memories that were shared by name and no longer have a project here.
 func (b *Service) Unlinked(ctx context.Context) (out []Unlinked, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
@@ -243,7 +239,7 @@ func (b *Service) Unlinked(ctx context.Context) (out []Unlinked, err error) {
 	return out, err
 }
 
-// noteUnlinked keeps for Unlinked which project a memory was shared with.
+// noteUnlinked stores for Unlinked with which project a memory was shared.
 func (s *callTx) noteUnlinked(ctx context.Context, q project.Project) error {
 	_, noted, err := s.tx.Meta(ctx, metaUnlinked+s.m.MemoryID)
 	if err != nil || noted {

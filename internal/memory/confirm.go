@@ -13,13 +13,13 @@ import (
 	"cairn/internal/store"
 )
 
-// Outcome is what the hub said to one change that was sent.
+// Outcome is the hub's response to one change.
 type Outcome struct {
 	Stream       string
 	Seq          int64
 	Status       int       // HTTP
 	EntryID      string    // of a confirmed entry
-	HubSeq       int64     // of what the hub stored
+	HubSeq       int64     // the hub's number of the change
 	CreationTime time.Time // canonical, of a confirmed entry
 	Code         string    // of a refusal
 	Message      string
@@ -35,43 +35,39 @@ type confirmDoc struct {
 
 const (
 	flipEntry = `UPDATE memory_entries SET entry_id = ?2, canonical_ns = ?3, hub_seq = ?4, synced = 1, synced_ns = ?5 WHERE key = ?1`
-	// A row that the hub told already, without our key.
+	// Another row with the same entryId, which was pulled under another key.
 	selectTwin     = `SELECT key FROM memory_entries WHERE entry_id = ? AND key <> ?`
 	selectBuried   = `SELECT EXISTS (SELECT 1 FROM memory_tombstones WHERE memory_id = ?1 AND id IN (?2, ?3))`
-	insertFailure  = `INSERT OR REPLACE INTO memory_failures (seq, stream, local_id, status, code, message, at_ns) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	selectOwner    = `SELECT user_id FROM memory_streams WHERE stream = ?`
 	selectChangeOf = `SELECT seq FROM memory_contexts WHERE change_seq = ?`
 )
 
-// settling is a transaction of the replicator, which acts for the owners of streams. It
-// fails with CodeLeft if the membership has ended, and with CodeLeaseLost for a late
-// holder of a lane.
-func (b *Service) settling(ctx context.Context, m Membership, leases []Lease, fn func(ctx context.Context, s *callTx) error) error {
-	defer b.progress.step()
+// replicatorTx runs a transaction of the replicator, which acts for the owners of streams. It fails
+// with CodeLeft if the membership has ended, and with CodeLeaseLost if a lease was lost.
+func (b *Service) replicatorTx(ctx context.Context, m Membership, leases []store.Lease, fn func(ctx context.Context, s *callTx) error) error {
+	defer b.progress.notify()
 	var s *callTx
 	err := b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := firstError(checkMember(ctx, tx, m), checkLeases(ctx, tx, leases)); err != nil {
+		if err := firstError(checkMember(ctx, tx, m), tx.CheckLeases(ctx, PushFollower, leases)); err != nil {
 			return err
 		}
 		s = &callTx{Service: b, tx: tx}
 		return fn(ctx, s)
 	})
 	if err == nil {
-		b.measures.do(func(m *Measured) {
-			for _, took := range s.syncs {
-				m.Syncs.add(took)
-			}
-		})
+		for _, took := range s.syncs {
+			b.measures.syncs.Add(took)
+		}
 	}
 	return err
 }
 
-// Confirm settles changes that the hub has taken, all in one transaction: entries
-// flip to committed, deletes take their rows away, positions move on. Outcomes of a
-// stream are ascending. What is settled already stays as it is, so that repeating it
-// is safe. Errors besides the store's: CodeLeaseLost, CodeLeft; then nothing is settled.
-func (b *Service) Confirm(ctx context.Context, m Membership, leases []Lease, outcomes []Outcome) error {
-	err := b.settling(ctx, m, leases, func(ctx context.Context, s *callTx) error {
+// Confirm stores the outcomes of changes that the hub has accepted, in one transaction: entries
+// become committed, deletes delete their rows, and positions advance. Outcomes of a stream are
+// ascending. Confirm is idempotent. Errors besides the store's: CodeLeaseLost, CodeLeft; then
+// nothing is stored.
+func (b *Service) Confirm(ctx context.Context, m Membership, leases []store.Lease, outcomes []Outcome) error {
+	err := b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		last, seen := map[string]int64{}, map[string]int64{}
 		for _, o := range outcomes {
 			c, ok, err := s.change(ctx, o)
@@ -84,7 +80,7 @@ func (b *Service) Confirm(ctx context.Context, m Membership, leases []Lease, out
 			last[o.Stream], seen[o.Stream] = o.Seq, max(seen[o.Stream], o.HubSeq)
 		}
 		for stream, seq := range last {
-			if _, err := s.tx.Exec(ctx, updateAcked, stream, seq); err != nil {
+			if err := s.acked(ctx, stream, seq); err != nil {
 				return err
 			}
 			if _, err := s.tx.Exec(ctx, updateSeen, stream, seen[stream]); err != nil {
@@ -100,7 +96,7 @@ func (b *Service) Confirm(ctx context.Context, m Membership, leases []Lease, out
 	return err
 }
 
-// change reads the change that an outcome is about, and whose it is.
+// change reads the change of an outcome and sets the scope to its memory and owner.
 func (s *callTx) change(ctx context.Context, o Outcome) (c store.Change, ok bool, err error) {
 	changes, err := s.tx.Changes(ctx, o.Seq-1, 1)
 	if err != nil || len(changes) == 0 || changes[0].Seq != o.Seq || changes[0].Stream != o.Stream {
@@ -133,7 +129,7 @@ func (s *callTx) confirm(ctx context.Context, c store.Change, o Outcome) error {
 		}
 		return s.removeEntry(ctx, &e)
 	case KindContext + " " + store.OpPut:
-		var at any // the time it counts from, if it is another one
+		var at any // the hub's time, if it differs
 		if !o.CreationTime.IsZero() {
 			at = clamped(o.CreationTime)
 		}
@@ -147,7 +143,7 @@ func (s *callTx) confirm(ctx context.Context, c store.Change, o Outcome) error {
 	return nil
 }
 
-// named finds the row of a change's id: an entryId or a localId.
+// named finds the row of an entry by the id of a change: an entryId or a localId.
 func (s *callTx) named(ctx context.Context, id string) (entryRow, bool, error) {
 	if key, err := parseLocalID(id); err == nil {
 		return s.entry(ctx, selectByRow, key)
@@ -155,8 +151,8 @@ func (s *callTx) named(ctx context.Context, id string) (entryRow, bool, error) {
 	return s.entry(ctx, selectByID, id)
 }
 
-// flip commits a row under the hub's id and time, in one statement (memories P5). One
-// that is committed so already stays; one that was deleted meanwhile goes (P10).
+// flip commits a row with the hub's id and time, in one statement (memories P5). It is idempotent.
+// A row that was deleted meanwhile is removed (P10).
 func (s *callTx) flip(ctx context.Context, e *entryRow, id string, at Time, hubSeq int64) error {
 	if id == "" || e.synced && e.EntryID == id && e.CreationTime == at && e.hubSeq == hubSeq {
 		return nil
@@ -205,11 +201,11 @@ func (s *callTx) logConfirm(ctx context.Context, e *entryRow) error {
 	return err
 }
 
-// Fail notes that the hub has refused a change permanently: its row stays inflight with
-// a failure, and the stream goes on behind it, or halts. A refused delete is withdrawn.
-// A memory's own put halts its stream whatever halt says, since all else would fail.
-func (b *Service) Fail(ctx context.Context, m Membership, leases []Lease, o Outcome, halt bool) error {
-	return b.settling(ctx, m, leases, func(ctx context.Context, s *callTx) error {
+// Fail stores that the hub has refused a change permanently. Its row stays inflight with a failure,
+// and the stream continues after it, or halts. A refused delete is withdrawn. A refused put of a
+// memory always halts its stream, because all other changes would fail.
+func (b *Service) Fail(ctx context.Context, m Membership, leases []store.Lease, o Outcome, halt bool) error {
+	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		c, ok, err := s.change(ctx, o)
 		if err != nil || !ok {
 			return err
@@ -218,24 +214,22 @@ func (b *Service) Fail(ctx context.Context, m Membership, leases []Lease, o Outc
 		if err != nil {
 			return err
 		}
-		_, err = s.tx.Exec(ctx, insertFailure, o.Seq, o.Stream, nullable(local), o.Status, o.Code, o.Message, s.tx.Now().UnixNano())
-		if err != nil {
+		if err := s.setAside(ctx, o.Stream, o.Seq, HubRefusal{local, o.Status, o.Code, o.Message}); err != nil {
 			return err
 		}
 		if c.Op == store.OpDelete {
 			err = s.refuseDelete(ctx, c, local)
 		} else if halt || c.Kind == KindMemory && c.Op == store.OpPut {
-			_, err = s.tx.Exec(ctx, updateState, o.Stream, StreamHalted, o.Code)
-			return err
+			return s.halt(ctx, o.Stream, o.Code)
 		}
 		if err == nil {
-			_, err = s.tx.Exec(ctx, updateAcked, o.Stream, o.Seq)
+			err = s.acked(ctx, o.Stream, o.Seq)
 		}
 		return err
 	})
 }
 
-// refuseDelete shows what a refused delete has hidden.
+// refuseDelete makes visible what a refused delete has hidden.
 func (s *callTx) refuseDelete(ctx context.Context, c store.Change, local string) error {
 	d := deletion{Seq: c.Seq, Kind: c.Kind, ID: c.ID}
 	if c.Kind == KindEntry {
@@ -252,8 +246,8 @@ func (s *callTx) refuseDelete(ctx context.Context, c store.Change, local string)
 	return s.undelete(ctx, d)
 }
 
-// localOf is how a caller knows what a change is about: the localId of an entry,
-// context-N, an entryId, or the id of the memory or the vault.
+// localOf returns the name that callers know for the object of a change: the localId of an entry,
+// context-N, an entryId, or the id of the memory or vault.
 func (s *callTx) localOf(ctx context.Context, c store.Change) (string, error) {
 	if c.Kind != KindContext {
 		return c.ID, nil
@@ -263,22 +257,25 @@ func (s *callTx) localOf(ctx context.Context, c store.Change) (string, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return c.ID, nil
 	}
-	return fmt.Sprint("context-", n), err
+	return contextName(n), err
 }
 
-// SetRemote notes under which id the hub knows a memory or a vault whose title it had
-// already, and settles its put (memories §10.3).
-func (b *Service) SetRemote(ctx context.Context, m Membership, leases []Lease, stream string, seq int64, remote string) error {
-	return b.settling(ctx, m, leases, func(ctx context.Context, s *callTx) error {
+// contextName returns the name of the nth context for callers.
+func contextName(n int64) string { return fmt.Sprint("context-", n) }
+
+// SetRemote stores the hub's id of a memory or vault whose title existed there, and confirms its
+// put (memories §10.3).
+func (b *Service) SetRemote(ctx context.Context, m Membership, leases []store.Lease, stream string, seq int64, remote string) error {
+	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		_, err := s.tx.Exec(ctx, updateRemote, stream, remote)
 		if err == nil {
-			_, err = s.tx.Exec(ctx, updateAcked, stream, seq)
+			err = s.acked(ctx, stream, seq)
 		}
 		return err
 	})
 }
 
-// refusedByHub is a hub's error for the caller of a delete.
+// refusedByHub returns a hub's error for the caller of a delete.
 func refusedByHub(status int, code, message string) error {
 	kind := fault.Unavailable
 	switch {

@@ -40,8 +40,8 @@ func picky(t testing.TB, dir string) *httptest.Server {
 	return s
 }
 
-// bookOver is a book over a store, whose embedder is at an address; "" for none.
-func bookOver(t testing.TB, s *store.Store, embedder string) *Service {
+// serviceOver returns a service over a store, with an embedder at an address; "" for none.
+func serviceOver(t testing.TB, s *store.Store, embedder string) *Service {
 	c := Config{Settings: Defaults(), Filter: must(redact.New(redact.Options{}))(t)}
 	c.Settings.EmbedURL = embedder
 	return New(s, c)
@@ -52,14 +52,14 @@ func TestTheEmbedderIsAFollower(t *testing.T) {
 
 	put := func(t testing.TB, s *store.Store, text string) {
 		t.Helper()
-		b := bookOver(t, s, "")
+		b := serviceOver(t, s, "")
 		if _, _, err := b.AddEntry(t.Context(), Caller{ProjectID: "p"}, NewEntry{MemoryID: DefaultMemory, RawEntry: text}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	storetest.RunFollower(t, storetest.Subject{
 		New: func(t testing.TB, s *store.Store, dir string) (store.Follower, func() error) {
-			return bookOver(t, s, picky(t, dir).URL+"/v1/embeddings").embedding(), nil
+			return serviceOver(t, s, picky(t, dir).URL+"/v1/embeddings").embedFollower(), nil
 		},
 		Prepare: func(t testing.TB, s *store.Store) { put(t, s, "the first") },
 		Write:   func(t testing.TB, s *store.Store, n int) { put(t, s, strings.Repeat("x", n)) },

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
-// Document is a memory's context document; Markdown is left out of a writer's answer.
-// Conflicts counts the versions that lost against the current one and that nobody has
-// merged: see ContextHistory.
+// Document is a memory's context document. The result of a write has no Markdown. Conflicts is the
+// number of versions that were not merged into the current one: see ContextHistory.
 type Document struct {
 	MemoryID  string `json:"memory_id"`
 	SessionID string `json:"session_id"`
@@ -22,17 +22,17 @@ type Document struct {
 	Conflicts int    `json:"conflicts,omitempty"`
 }
 
-// NewDocument is what UpdateContext takes.
+// NewDocument contains the arguments of UpdateContext.
 type NewDocument struct {
 	MemoryID  string `json:"-" arg:"memory_id,required,nonempty"`                                                                                     // a UUID or DefaultMemory
 	SessionID string `json:"session_id" arg:"session_id,required,nonempty" about:"The session that writes it: its id, as recall and search show it."` // a UUID or a product session
 	Markdown  string `json:"markdown" arg:"markdown,required,or=content" about:"The whole new document in Markdown, at most 5,000 characters."`
 }
 
-// contextDoc is the document of a put of a context. BaseID is the context that was
-// current where this one was written, "" for none; nil in documents of older programs.
-// SeenSeq is the highest hub_seq of the memory that its writer had seen.
-// ConflictWith is set by the hub: the context that was current there instead.
+// contextDoc is the document of a put of a context. BaseID is the context that was current when
+// this one was written, "" for none; nil in documents of older programs. SeenSeq is the highest
+// hub_seq of the memory that its writer had seen. The hub sets ConflictWith to the context that
+// was current there instead.
 type contextDoc struct {
 	Key       string `json:"key"`
 	ContextID string `json:"contextId"`
@@ -53,9 +53,8 @@ func (d contextDoc) base() string {
 	return *d.BaseID
 }
 
-// Contexts of the same nanosecond, by writers who did not know of each other, follow
-// each other as the hub numbered them, so that all devices agree on the newest. What it
-// has not numbered yet comes behind all that it has.
+// Contexts of the same nanosecond, from concurrent writers, are in the order of the hub's numbers,
+// so that all devices agree on the newest. Contexts without a number come last.
 const (
 	numberOfContext = `ifnull(c.hub_seq, 9223372036854775807)`
 	newestContexts  = ` ORDER BY c.updated_ns DESC, ` + numberOfContext + ` DESC, c.seq DESC LIMIT 1`
@@ -65,28 +64,26 @@ const (
 const (
 	insertContext = `INSERT INTO memory_contexts (user_id, memory_id, session_id, updated_ns, markdown, context_id, synced, idempotency_key,
 body_hash, hub_key, hub_seq, trace_id, change_seq, base_id, conflict_with, seen_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	selectSeen           = `SELECT max(seen_seq, pull_cursor) FROM memory_streams WHERE stream = ?`
-	selectCurrentID      = `SELECT context_id FROM memory_contexts c WHERE memory_id = ?` + newestContexts
-	updateContextNS      = `UPDATE memory_streams SET context_ns = max(context_ns, ?2) WHERE stream = ?1`
-	selectNewestContext  = `SELECT session_id, updated_ns, markdown, synced FROM memory_contexts c WHERE memory_id = ?` + newestContexts
-	selectContextOfKey   = `SELECT session_id, updated_ns, synced, body_hash FROM memory_contexts WHERE hub_key = ?`
-	selectContextByID    = `SELECT seq FROM memory_contexts WHERE context_id = ?`
-	updateContextSynced  = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE change_seq = ?1`
-	updateContextByKey   = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ?3, conflict_with = ?4 WHERE context_id = ?1`
-	selectContextByPlace = `SELECT seq, context_id FROM memory_contexts WHERE change_seq = ? AND memory_id = ?`
+	selectSeen          = `SELECT max(seen_seq, pull_cursor) FROM memory_streams WHERE stream = ?`
+	selectCurrentID     = `SELECT context_id FROM memory_contexts c WHERE memory_id = ?` + newestContexts
+	updateContextNS     = `UPDATE memory_streams SET context_ns = max(context_ns, ?2) WHERE stream = ?1`
+	selectNewestContext = `SELECT session_id, updated_ns, markdown, synced FROM memory_contexts c WHERE memory_id = ?` + newestContexts
+	selectContextOfKey  = `SELECT session_id, updated_ns, synced, body_hash FROM memory_contexts WHERE hub_key = ?`
+	updateContextSynced = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE change_seq = ?1`
+	updateContextByKey  = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ?3, conflict_with = ?4 WHERE context_id = ?1`
 )
 
-// UpdateContext stores a whole context document, the memory's current one from then
-// on. The caller names no version. Between devices the context that was current at the
-// time of writing counts: of two that were written over the same one, the hub keeps the
-// first as the current one, and the second as a version (ContextHistory).
+// UpdateContext replaces a memory's context document. The caller names no version. Between devices
+// the version counts that was current when the document was written: of two documents with the
+// same base, the hub keeps the first as the current one and the second as a version
+// (ContextHistory).
 //
-// Errors: CodeInvalid, CodeContextTooLarge (the earlier document stays), CodeNotFound
-// for a memory that is not the user's, CodeMismatch, those of the queue and the store.
+// Errors: CodeInvalid, CodeContextTooLarge (the present document stays), CodeNotFound for a memory
+// that is not the user's, CodeMismatch, those of the queue and the store.
 func (b *Service) UpdateContext(ctx context.Context, c Caller, a NewDocument) (out Document, r WriteInfo, err error) {
 	defer func(began time.Time) { b.acked(began, err) }(time.Now())
 	memory, err := memoryArg(a.MemoryID)
-	session, badSession := sessionArg(a.SessionID, true)
+	session, badSession := rules.SessionArg(a.SessionID, true)
 	if err = firstError(err, badSession); err != nil {
 		return out, r, err
 	}
@@ -94,13 +91,13 @@ func (b *Service) UpdateContext(ctx context.Context, c Caller, a NewDocument) (o
 	if err != nil {
 		return out, r, err
 	}
-	unsound := firstError(checkBody("markdown", a.Markdown, b.config.Settings.MaxContextChars, CodeContextTooLarge), checkContext(a.Markdown))
+	invalidArg := rules.ValidateContext(a.Markdown, b.config.Settings.MaxContextChars)
 	a.SessionID = session
-	if unsound == nil {
+	if invalidArg == nil {
 		a.Markdown = b.redact(a.Markdown)
 	}
 	return mutate(ctx, b, c, call{body: a, shard: shard}, func(ctx context.Context, s *callTx) (step[Document], error) {
-		err := s.openToWrite(ctx, memory, func() error { return firstError(s.c.may(Write), unsound) })
+		err := s.openToWrite(ctx, memory, func() error { return firstError(s.c.may(Write), invalidArg) })
 		return step[Document]{
 			route:   route{"PUT", s.path("context")},
 			earlier: func(n issued) (Document, bool, error) { return s.contextEarlier(ctx, n) },
@@ -115,7 +112,7 @@ func (s *callTx) putContext(ctx context.Context, a NewDocument, n issued) (Docum
 		MemoryID: s.m.MemoryID, SessionID: a.SessionID, Synced: !s.u.hub(),
 		UpdatedAt: max(Time(s.tx.Now().UnixNano()), Time(s.m.contextNS)+1),
 	}
-	id, base := NewID(), ""
+	id, base := rules.NewID(), ""
 	var seen int64
 	err := firstError(ignoreNone(s.tx.Get(ctx, []any{&base}, selectCurrentID, s.m.MemoryID)),
 		ignoreNone(s.tx.Get(ctx, []any{&seen}, selectSeen, s.m.MemoryID)))
@@ -139,7 +136,7 @@ func (s *callTx) putContext(ctx context.Context, a NewDocument, n issued) (Docum
 	return out, err
 }
 
-// contextEarlier answers from the row that the same key made.
+// contextEarlier returns the result from the row that a call with the same key created.
 func (s *callTx) contextEarlier(ctx context.Context, n issued) (out Document, found bool, err error) {
 	var hash []byte
 	out.MemoryID = s.m.MemoryID
@@ -153,9 +150,9 @@ func (s *callTx) contextEarlier(ctx context.Context, n issued) (out Document, fo
 	return out, err == nil, err
 }
 
-// GetContext is the current context document of a memory, this device's own newest
-// one also while it is inflight. CodeNotFound with the message `context not found` if
-// none was ever written, and for a memory that is not the user's.
+// GetContext returns the current context document of a memory, also while it is inflight. Errors:
+// CodeNotFound with the message `context not found` if there is none, and for a memory that is
+// not the user's.
 func (b *Service) GetContext(ctx context.Context, c Caller, memory string) (out Document, err error) {
 	memory, err = memoryArg(memory)
 	if err = firstError(err, c.checkArgs()); err != nil {
@@ -172,7 +169,7 @@ func (b *Service) GetContext(ctx context.Context, c Caller, memory string) (out 
 	return out, err
 }
 
-// context is the current document of the scope's memory, if there is one.
+// context returns the current document of the scope's memory, if there is one.
 func (s *callTx) context(ctx context.Context) (d Document, found bool, err error) {
 	d.MemoryID = s.m.MemoryID
 	err = s.tx.Get(ctx, []any{&d.SessionID, &d.UpdatedAt, &d.Markdown, &d.Synced}, selectNewestContext, s.m.MemoryID)

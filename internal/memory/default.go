@@ -10,11 +10,12 @@ import (
 	"strconv"
 	"strings"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
-// metaTitled is the name of the note of the newest project in a store of an earlier release.
+// metaTitled is the name of the note of the newest project of an earlier release.
 const metaTitled = "memory.titled"
 
 const (
@@ -22,7 +23,7 @@ const (
 ORDER BY m.creation_ns, m.memory_id LIMIT 1`
 	selectMemoryFree = selectMemory + ` AND m.project_key IS NULL`
 
-	// The whole table of the user's memories, but only for a project without a link.
+	// It reads all memories of the user, but runs only for a project without a link.
 	selectMemoryOfUID = `SELECT ` + memoryColumns + `WHERE m.user_id = ? AND m.project_uid = ? AND m.project_key IS NULL AND m.deleting_seq IS NULL
 ORDER BY m.creation_ns, m.memory_id LIMIT 1`
 	selectMemoryTitled = `SELECT ` + memoryColumns + `JOIN memory_vaults v ON v.vault_id = m.vault_id
@@ -33,20 +34,20 @@ WHERE v.user_id = ? AND v.title = ? AND m.title = 'main' AND m.project_key IS NU
 	updateUID    = `UPDATE memories SET project_uid = ?2 WHERE memory_id = ?1`
 )
 
-// uidDigits is the length of a project's uid, nameLength the most characters of a name
-// in front of it in a title.
+// uidDigits is the length of a project's uid. nameLength is the maximum length of the name before
+// it in a title.
 const (
 	uidDigits  = 20
-	nameLength = maxTitle - uidDigits - 1
+	nameLength = rules.MaxTitle - uidDigits - 1
 )
 
-// openDefault finds the default memory of the current project, or sets the id that it
-// will have. A default memory belongs to the key of the project, never to its name
-// (amendments §C.3). In this order it is the memory that
+// openDefault finds the default memory of the current project, or sets the id that it will have. A
+// default memory belongs to the key of the project, not to its name (amendments §C.3). It is the
+// first of these: the memory that
 //
 //   - is linked with the project on this device,
 //   - has the id that is derived from one of the project's keys,
-//   - the hub or another device gave to the project's uid,
+//   - the hub or another device assigned to the project's uid,
 //   - has the title that follows from the project's strongest key,
 //   - has the title by which an earlier release found it, if the project and the memory
 //     are from that time.
@@ -81,7 +82,7 @@ func (s *callTx) openDefault(ctx context.Context) error {
 		return err
 	}
 	_, memory := defaultIDs(s.u.ID, s.keys[0])
-	var taken bool // by a memory that belongs to another project now
+	var taken bool // by a memory that now belongs to another project
 	if err = s.tx.Get(ctx, []any{&taken}, selectMemoryExists, memory); err == nil && !taken {
 		s.m.MemoryID, s.m.ActorID = memory, s.u.ID
 	}
@@ -106,8 +107,7 @@ func (s *callTx) findFree(ctx context.Context, keys []project.KeyUID) (found boo
 	return s.findOf(ctx, keys, selectMemoryTitled, s.u.ID, defaultTitle(keys[0]))
 }
 
-// findOf is find for a memory that does not belong to another project than that with the
-// keys.
+// findOf is find, but does not find a memory that belongs to a project without one of the keys.
 func (s *callTx) findOf(ctx context.Context, keys []project.KeyUID, query string, args ...any) (bool, error) {
 	found, err := s.find(ctx, query, args...)
 	if err != nil || !found || s.m.projectUID == "" ||
@@ -159,8 +159,7 @@ func (s *callTx) resolveProject(ctx context.Context) (project.Project, error) {
 	return project.Resolve(ctx, s.tx, s.c.Place)
 }
 
-// adopt links a default memory that was found with the current project, and says in the
-// log whose it is.
+// adopt links a default memory with the current project and logs the project.
 func (s *callTx) adopt(ctx context.Context) error {
 	q, err := s.resolveProject(ctx)
 	if err != nil {
@@ -181,8 +180,8 @@ func (s *callTx) link(ctx context.Context, q project.Project) error {
 	return err
 }
 
-// claim logs the scope's memory again with the keys of its project, so that other
-// devices with this project find it. It does so once for each uid of the project.
+// claim logs the scope's memory again with the uids of its project, so that other devices with
+// the project find it. It does so once for each uid.
 func (s *callTx) claim(ctx context.Context, q project.Project) error {
 	keys, err := project.KeysOf(ctx, s.tx, q)
 	if err != nil || s.m.projectUID == keys[0].UID {
@@ -198,8 +197,8 @@ func (s *callTx) claim(ctx context.Context, q project.Project) error {
 	return s.announce(ctx, uidsOf(keys), "")
 }
 
-// announce logs the put of the scope's memory again, with the uids of its project. round
-// tells repeated announcements apart.
+// announce logs the put of the scope's memory again, with the uids of its project. round makes the
+// key of a repeated announcement unique.
 func (s *callTx) announce(ctx context.Context, uids []string, round string) error {
 	v, err := s.vault(ctx, s.m.VaultID)
 	if err != nil {
@@ -211,7 +210,7 @@ func (s *callTx) announce(ctx context.Context, uids []string, round string) erro
 	return err
 }
 
-// makeDefault creates the current project's vault and memory (memories §2).
+// makeDefault creates the default memory of the current project, with its vault (memories §2).
 func (s *callTx) makeDefault(ctx context.Context) error {
 	q, err := s.resolveProject(ctx)
 	if err != nil {
@@ -223,29 +222,29 @@ func (s *callTx) makeDefault(ctx context.Context) error {
 	}
 	vault, memory := defaultIDs(s.u.ID, keys[0])
 	s.m.MemoryID = memory
-	gone, err := s.buried(ctx, memory)
+	deleted, err := s.wasDeleted(ctx, memory)
 	var taken bool
-	if err == nil && !gone {
+	if err == nil && !deleted {
 		err = s.tx.Get(ctx, []any{&taken}, selectMemoryExists, memory)
 	}
 	if err != nil {
 		return err
 	}
-	if gone || taken {
-		memory = NewID() // a deleted id stays deleted, here and wherever the log gets; its title is free
+	if deleted || taken {
+		memory = rules.NewID() // a deleted id stays deleted, here and wherever the log is applied; its title is free
 	}
 	if err := s.tx.Get(ctx, []any{&taken}, selectVaultAny, vault); err != nil {
 		return err
 	}
-	if taken { // under another title, or it is found by its title
-		vault = NewID()
+	if taken { // by a vault with another title; one with this title is found below
+		vault = rules.NewID()
 	}
 	now := Time(s.tx.Now().UnixNano())
 	title := defaultTitle(keys[0])
 	v, found, err := s.vaultTitled(ctx, title)
 	if err == nil && !found {
 		v = Vault{VaultID: vault, ActorID: s.u.ID, Title: title, Description: s.redact(defaultDescription(q, keys[0])), CreationTime: now}
-		err = s.putVault(ctx, v, hubKey("POST", "/v1/vaults", NewID()))
+		err = s.putVault(ctx, v, hubKey("POST", "/v1/vaults", rules.NewID()))
 	}
 	if err != nil {
 		return err
@@ -255,7 +254,7 @@ func (s *callTx) makeDefault(ctx context.Context) error {
 		return err
 	}
 	m := Memory{MemoryID: memory, ActorID: s.u.ID, VaultID: v.VaultID, MemoryType: "code", Title: name, CreationTime: now}
-	return s.putMemory(ctx, m, v, &owner{q, keys}, hubKey("POST", "/v1/vaults/"+v.VaultID+"/memories", NewID()))
+	return s.putMemory(ctx, m, v, &owner{q, keys}, hubKey("POST", "/v1/vaults/"+v.VaultID+"/memories", rules.NewID()))
 }
 
 const (
@@ -263,8 +262,8 @@ const (
 	selectIsHidden     = `SELECT deleting_seq IS NOT NULL FROM memories WHERE vault_id = ? AND title = ?`
 )
 
-// freeTitle returns the title of a new default memory in a vault: main, or main with a
-// number if the memory main there belongs to another project since a split.
+// freeTitle returns the title of a new default memory in a vault: main, or main with a number if
+// the memory main belongs to another project after a split.
 func (s *callTx) freeTitle(ctx context.Context, v Vault) (string, error) {
 	for n := 1; ; n++ {
 		title := "main"
@@ -290,8 +289,8 @@ type owner struct {
 	keys []project.KeyUID
 }
 
-// uidsOf returns the uids of keys that mean the same on every device, the strongest
-// first; nil if the strongest does not.
+// uidsOf returns the uids of portable keys, the strongest first; nil if the strongest key is not
+// portable.
 func uidsOf(keys []project.KeyUID) (uids []string) {
 	if !keys[0].Portable {
 		return nil
@@ -306,15 +305,14 @@ func uidsOf(keys []project.KeyUID) (uids []string) {
 
 // defaultIDs returns the ids of the vault and the memory of a project with a key.
 func defaultIDs(user string, key project.KeyUID) (vault, memory string) {
-	vault = derivedID(user, "vault:"+defaultTitle(key))
-	return vault, derivedID(vault, "memory:main")
+	vault = rules.DerivedID(user, "vault:"+defaultTitle(key))
+	return vault, rules.DerivedID(vault, "memory:main")
 }
 
-// defaultTitle returns the title of the vault of a project: the name in its key and its
-// whole uid. It follows from the key alone, so that two devices with the same remote
-// meet at the hub also if both wrote offline first, and two repositories of one name
-// never do: a shorter part of the uid could be guessed by a repository that wants to
-// share another one's memory.
+// defaultTitle returns the title of a project's vault: the name in its key and its uid. It depends
+// only on the key, so that two devices with the same remote share a vault even if both first wrote
+// offline, and two repositories of one name never do. The uid is complete, because a repository
+// could be made to match a shorter part of another one's uid.
 func defaultTitle(key project.KeyUID) string {
 	kind, rest, ok := strings.Cut(key.Key, ":")
 	name := path.Base(filepath.ToSlash(key.Key))
@@ -325,7 +323,7 @@ func defaultTitle(key project.KeyUID) string {
 		name = "repository"
 	}
 	name = strings.Map(func(r rune) rune {
-		if isTitleRune(r) {
+		if rules.IsTitleRune(r) {
 			return r
 		}
 		return '-'
@@ -336,13 +334,13 @@ func defaultTitle(key project.KeyUID) string {
 	return name + "-" + key.UID
 }
 
-// defaultDescription says of which project a vault is.
+// defaultDescription names the project of a vault.
 func defaultDescription(q project.Project, key project.KeyUID) string {
 	if strings.Contains(key.Key, ":") {
 		return ""
 	}
 	text := "default memory of " + key.Key
-	if len(text) > maxDescription {
+	if len(text) > rules.MaxDescription {
 		return "default memory of " + q.ID
 	}
 	return text

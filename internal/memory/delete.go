@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
-// deletion is a delete under way: seq is the logged change that the hub is to
-// confirm, 0 once there is nothing to wait for.
+// deletion is a pending delete. Seq is the logged change that the hub must confirm, 0 if there is
+// nothing to wait for.
 type deletion struct {
 	Seq  int64  `json:"seq,omitempty"`
 	Kind string `json:"kind,omitempty"`
@@ -23,8 +24,8 @@ type deletion struct {
 	shard string
 }
 
-// entryDeleteDoc is the document of an entry's delete: of one that was in the air when
-// it was deleted the localId alone is known.
+// entryDeleteDoc is the document of an entry's delete. Only the localId is known of an entry that
+// was being sent when it was deleted.
 type entryDeleteDoc struct {
 	Key     string `json:"key"`
 	EntryID string `json:"entryId,omitempty"`
@@ -45,7 +46,7 @@ const (
 	selectHiddenVault  = `SELECT deleting_seq FROM memory_vaults WHERE vault_id = ?`
 
 	deleteEntry = `DELETE FROM memory_entries WHERE key = ?`
-	// Of a project's own memory, whose id may come again.
+	// Entries of a project's own memory, because the memory's id may be used again.
 	buryEntriesOf = `INSERT OR IGNORE INTO memory_tombstones (memory_id, id, deleted_ns)
 SELECT e.memory_id, n.value, ?2 FROM memories m JOIN memory_entries e ON e.memory_id = m.memory_id JOIN json_each(json_array(e.entry_id, e.hub_key)) n
 WHERE m.memory_id = ?1 AND m.project_key IS NOT NULL AND e.synced = 1 AND n.value IS NOT NULL`
@@ -54,22 +55,20 @@ WHERE m.memory_id = ?1 AND m.project_key IS NOT NULL AND e.synced = 1 AND n.valu
 	deleteMemory      = `DELETE FROM memories WHERE memory_id = ?`
 	deleteVault       = `DELETE FROM memory_vaults WHERE vault_id = ?`
 	deleteStream      = `DELETE FROM memory_streams WHERE stream = ?`
-	deleteFailure     = `DELETE FROM memory_failures WHERE seq = ?`
-	deleteFailuresOf  = `DELETE FROM memory_failures WHERE stream = ?`
 	deleteAnswer      = `DELETE FROM memory_idempotency WHERE user_id = ? AND method = ? AND path = ? AND key = ?`
 	insertTombstone   = `INSERT OR IGNORE INTO memory_tombstones (memory_id, id, deleted_ns) VALUES (?, ?, ?)`
 	selectInVault     = `SELECT count(*) FROM memories WHERE vault_id = ?`
 	selectSent        = `SELECT ifnull(max(sent_seq), 0) FROM memory_streams WHERE stream = ?`
-	selectFailure     = `SELECT status, code, message FROM memory_failures WHERE seq = ?`
-	selectFailureSeen = `SELECT EXISTS (SELECT 1 FROM memory_failures WHERE seq = ?)`
+	selectFailure     = `SELECT ` + refusalColumns + ` FROM set_aside f WHERE f.follower = 'replication' AND f.seq = ?`
+	selectFailureSeen = `SELECT EXISTS (SELECT 1 FROM set_aside WHERE follower = 'replication' AND seq = ?)`
 )
 
-// DeleteEntry deletes an entry of a memory of the acting user, named by its id or its
-// localId, permanently (memories §10.6). One that is gone already is no error.
+// DeleteEntry permanently deletes an entry of a memory of the acting user, named by its id or its
+// localId (memories §10.6). It is idempotent.
 //
-// With a hub it returns when the hub has confirmed, and after the delete timeout
-// CodeHubUnavailable (Unavailable), or the hub's own error; then the entry is as it
-// was. One that was never sent is annulled without asking. Repeating it is safe.
+// With a hub it waits for the hub's confirmation. It returns CodeHubUnavailable (Unavailable) after
+// the delete timeout, or the hub's error; then the entry is unchanged. An entry that was never sent
+// is deleted without asking the hub.
 func (b *Service) DeleteEntry(ctx context.Context, c Caller, memory, entry string) (r WriteInfo, err error) {
 	memory, err = memoryArg(memory)
 	entry, badEntry := entryArg(entry)
@@ -88,8 +87,8 @@ func (b *Service) DeleteEntry(ctx context.Context, c Caller, memory, entry strin
 	})
 }
 
-// DeleteMemory deletes a memory with its contents; else as DeleteEntry. CodeNotFound
-// for one that is not the user's or gone.
+// DeleteMemory deletes a memory with its contents, like DeleteEntry. CodeNotFound for a memory that
+// is missing or not the user's.
 func (b *Service) DeleteMemory(ctx context.Context, c Caller, memory string) (r WriteInfo, err error) {
 	if memory, err = memoryArg(memory); err != nil {
 		return r, err
@@ -109,10 +108,10 @@ func (b *Service) DeleteMemory(ctx context.Context, c Caller, memory string) (r 
 	})
 }
 
-// DeleteVault deletes a vault, which must be empty: CodeVaultNotEmpty (Conflict). Else
-// as DeleteMemory.
+// DeleteVault deletes a vault, like DeleteMemory. The vault must be empty: CodeVaultNotEmpty
+// (Conflict).
 func (b *Service) DeleteVault(ctx context.Context, c Caller, vault string) (r WriteInfo, err error) {
-	if vault, err = uuidArg("vault_id", vault); err != nil {
+	if vault, err = rules.UUIDArg("vault_id", vault); err != nil {
 		return r, err
 	}
 	return b.remove(ctx, c, vault, func(ctx context.Context, s *callTx) (step[deletion], error) {
@@ -123,7 +122,7 @@ func (b *Service) DeleteVault(ctx context.Context, c Caller, vault string) (r Wr
 	})
 }
 
-// remove runs a delete and waits for the hub's word where there is one to ask.
+// remove runs a delete and waits for the hub's confirmation if the user has joined a hub.
 func (b *Service) remove(ctx context.Context, c Caller, shard string, prepare func(ctx context.Context, s *callTx) (step[deletion], error)) (WriteInfo, error) {
 	var at route
 	var user string
@@ -179,14 +178,14 @@ func (s *callTx) deleteEntry(ctx context.Context, name string, n issued) (out de
 	return deletion{Seq: seq, Kind: KindEntry, ID: localID(e.key)}, err
 }
 
-// known reports whether a hub may have an entry: it came from there, or was put into a
+// known reports whether a hub may have an entry: the entry came from the hub, or was part of a
 // request that was not refused.
 func (s *callTx) known(ctx context.Context, e *entryRow) (bool, error) {
 	if e.hubSeq != 0 {
 		return true, nil
 	}
 	if e.seq > s.m.sentSeq || e.synced && e.seq <= s.m.ackedSeq {
-		return false, nil // not sent yet, or passed over
+		return false, nil // not sent yet, or skipped
 	}
 	var failed bool
 	err := s.tx.Get(ctx, []any{&failed}, selectFailureSeen, e.seq)
@@ -242,7 +241,7 @@ func (s *callTx) deleteVault(ctx context.Context, v Vault, n issued) (out deleti
 	return deletion{Seq: seq, Kind: KindVault, ID: v.VaultID}, err
 }
 
-// removeVault takes an empty vault away permanently, with its documents in the log.
+// removeVault permanently deletes an empty vault, with its documents in the log.
 func (s *callTx) removeVault(ctx context.Context, id string) error {
 	if _, err := s.tx.Exec(ctx, deleteVault, id); err != nil {
 		return err
@@ -250,34 +249,34 @@ func (s *callTx) removeVault(ctx context.Context, id string) error {
 	return s.tx.BlankStream(ctx, id)
 }
 
-// note logs what is not to be sent: it has no document.
+// note logs a change without a document, which is never sent.
 func (s *callTx) note(ctx context.Context, stream, kind, id, op string) error {
 	_, err := s.tx.Append(ctx, store.Change{Project: s.m.project, Stream: stream, Kind: kind, ID: id, Op: op, Session: s.c.Session, Agent: s.c.Agent})
 	return err
 }
 
-// removeEntry takes a row away permanently: its documents in the log are blanked, and
-// neither its id nor its key comes back (memories P10).
+// removeEntry permanently deletes an entry: it blanks the entry's documents in the log and stores
+// tombstones of its id and key (memories P10).
 func (s *callTx) removeEntry(ctx context.Context, e *entryRow) error {
 	if err := s.deleteRow(ctx, e.key); err != nil {
 		return err
 	}
-	if _, err := s.tx.Exec(ctx, deleteFailure, e.seq); err != nil {
+	if err := s.tx.Settle(ctx, PushFollower, e.seq); err != nil {
 		return err
 	}
 	if err := s.blankEntry(ctx, e); err != nil {
 		return err
 	}
-	return s.bury(ctx, e.MemoryID, e.EntryID, e.hubKey)
+	return s.storeTombstones(ctx, e.MemoryID, e.EntryID, e.hubKey)
 }
 
-// deleteRow deletes the row of an entry, and nothing besides.
+// deleteRow deletes only the row of an entry.
 func (s *callTx) deleteRow(ctx context.Context, key int64) error {
 	_, err := s.tx.Exec(ctx, deleteEntry, key)
 	return err
 }
 
-// blankEntry blanks an entry's documents in the log, under both of its names.
+// blankEntry blanks an entry's documents in the log, under its entryId and its localId.
 func (s *callTx) blankEntry(ctx context.Context, e *entryRow) error {
 	for _, id := range []string{e.EntryID, localID(e.key)} {
 		if id == "" {
@@ -290,8 +289,8 @@ func (s *callTx) blankEntry(ctx context.Context, e *entryRow) error {
 	return nil
 }
 
-// bury notes what must not come back to a memory.
-func (s *callTx) bury(ctx context.Context, memory string, ids ...string) error {
+// storeTombstones stores tombstones of a memory.
+func (s *callTx) storeTombstones(ctx context.Context, memory string, ids ...string) error {
 	for _, id := range ids {
 		if id == "" {
 			continue
@@ -303,8 +302,8 @@ func (s *callTx) bury(ctx context.Context, memory string, ids ...string) error {
 	return nil
 }
 
-// removeMemory takes a memory with its contents away permanently; inflight says whether
-// entries and contexts that no hub has go, too. Its stream stays.
+// removeMemory permanently deletes a memory with its contents. Without inflight it keeps entries
+// and contexts that no hub has. The stream stays.
 func (s *callTx) removeMemory(ctx context.Context, id string, inflight bool) error {
 	_, err := s.tx.Exec(ctx, buryEntriesOf, id, s.tx.Now().UnixNano())
 	if err == nil {
@@ -313,27 +312,25 @@ func (s *callTx) removeMemory(ctx context.Context, id string, inflight bool) err
 	if err == nil {
 		_, err = s.tx.Exec(ctx, deleteContextsOf, id, inflight)
 	}
-	for _, query := range []string{deleteMemory, deleteFailuresOf} {
-		if err == nil {
-			_, err = s.tx.Exec(ctx, query, id)
-		}
+	if err == nil {
+		_, err = s.tx.Exec(ctx, deleteMemory, id)
 	}
-	return firstError(err, s.tx.BlankStream(ctx, id), s.bury(ctx, id, id))
+	return firstError(err, s.tx.DropLanes(ctx, PushFollower, id), s.tx.BlankStream(ctx, id), s.storeTombstones(ctx, id, id))
 }
 
 // confirmed waits until the hub has confirmed a delete, or withdraws it.
 func (b *Service) confirmed(ctx context.Context, c Caller, d deletion, key string) error {
-	if b.config.Waiting != nil {
+	if b.config.PollHub != nil {
 		asking, stop := context.WithCancel(ctx)
 		var asked sync.WaitGroup
-		asked.Go(func() { b.config.Waiting(asking, d.user) })
+		asked.Go(func() { b.config.PollHub(asking, d.user) })
 		defer asked.Wait()
 		defer stop()
 	}
 	timer := time.NewTimer(b.config.Settings.DeleteTimeout)
 	defer timer.Stop()
 	for {
-		seen := b.progress.seen()
+		seen := b.progress.changed()
 		over, err := b.deleted(ctx, d)
 		if over && err != nil {
 			return firstError(b.forget(ctx, d, key), err)
@@ -347,16 +344,16 @@ func (b *Service) confirmed(ctx context.Context, c Caller, d deletion, key strin
 	}
 }
 
-// errTime is pause's end of time.
+// errTime is the error of pause after the timeout.
 var errTime = errors.New("time is up")
 
-// pause waits for a step of the replication: one in this process is told by seen,
-// those of others are looked for.
-func (b *Service) pause(ctx context.Context, seen <-chan struct{}, over <-chan time.Time) error {
+// pause waits until the replication in this process has changed something, or for a moment, after
+// which the caller checks for changes by other processes.
+func (b *Service) pause(ctx context.Context, changed <-chan struct{}, over <-chan time.Time) error {
 	look := time.NewTimer(25 * time.Millisecond)
 	defer look.Stop()
 	select {
-	case <-seen:
+	case <-changed:
 	case <-look.C:
 	case <-over:
 		return errTime
@@ -366,10 +363,8 @@ func (b *Service) pause(ctx context.Context, seen <-chan struct{}, over <-chan t
 	return nil
 }
 
-// deleted reports whether a delete is over: done, with nil, or undone.
+// deleted reports whether a delete has finished. The error is nil if it was executed.
 func (b *Service) deleted(ctx context.Context, d deletion) (over bool, err error) {
-	var status int
-	var code, message string
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		hidden, there, err := d.hidden(ctx, tx)
 		if err != nil || hidden {
@@ -379,17 +374,17 @@ func (b *Service) deleted(ctx context.Context, d deletion) (over bool, err error
 		if !there {
 			return nil
 		}
-		err = tx.Get(ctx, []any{&status, &code, &message}, selectFailure, d.Seq)
+		var why HubRefusal
+		err = tx.Get(ctx, why.scan(), selectFailure, d.Seq)
 		if errors.Is(err, sql.ErrNoRows) {
 			return hubUnavailable()
 		}
-		return firstError(err, refusedByHub(status, code, message))
+		return firstError(err, refusedByHub(why.Status, why.Code, why.Message))
 	})
 	return over, err
 }
 
-// hidden reports whether what is to be deleted is still hidden by this delete, and
-// whether it is there.
+// hidden reports whether the object of this delete is still hidden by it, and whether it exists.
 func (d deletion) hidden(ctx context.Context, tx *store.Tx) (hidden, there bool, err error) {
 	var seq sql.NullInt64
 	switch d.Kind {
@@ -404,7 +399,7 @@ func (d deletion) hidden(ctx context.Context, tx *store.Tx) (hidden, there bool,
 	return seq.Int64 == d.Seq, err == nil, ignoreNone(err)
 }
 
-// show makes what a delete has hidden visible again.
+// show makes the object of a delete visible again.
 func (d deletion) show(ctx context.Context, tx *store.Tx) (shown bool, err error) {
 	query, arg := showVault, any(d.ID)
 	switch d.Kind {
@@ -422,7 +417,7 @@ func (d deletion) show(ctx context.Context, tx *store.Tx) (shown bool, err error
 	return n > 0, err
 }
 
-// withdraw takes an unconfirmed delete back: neither it nor its undelete is sent.
+// withdraw cancels an unconfirmed delete. Neither the delete nor the undelete is sent.
 func (b *Service) withdraw(ctx context.Context, c Caller, d deletion, key string) error {
 	var done bool
 	err := b.job(context.WithoutCancel(ctx), d.shard, func(ctx context.Context, tx *store.Tx) error {
@@ -446,7 +441,7 @@ func (b *Service) withdraw(ctx context.Context, c Caller, d deletion, key string
 	return hubUnavailable()
 }
 
-// undelete logs that a delete does not hold, which is not sent any more.
+// undelete logs that a delete was cancelled.
 func (s *callTx) undelete(ctx context.Context, d deletion) error {
 	changes, err := s.tx.Changes(ctx, d.Seq-1, 1)
 	if err != nil || len(changes) == 0 {
@@ -456,12 +451,13 @@ func (s *callTx) undelete(ctx context.Context, d deletion) error {
 	return firstError(s.tx.BlankChange(ctx, d.Seq), s.note(ctx, changes[0].Stream, d.Kind, changes[0].ID, OpUndelete))
 }
 
-// forget drops what is kept of a delete that the hub has refused: its caller knows.
+// forget deletes the stored result and failure of a delete that the hub has refused, because the
+// caller gets the error.
 func (b *Service) forget(ctx context.Context, d deletion, key string) error {
 	return b.write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, deleteAnswer, d.user, d.route.method, d.route.path, key)
 		if err == nil {
-			_, err = tx.Exec(ctx, deleteFailure, d.Seq)
+			err = tx.Settle(ctx, PushFollower, d.Seq)
 		}
 		return err
 	})

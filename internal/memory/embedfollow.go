@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 
+	"cairn/internal/memory/embedding"
+	"cairn/internal/memory/ranking"
 	"cairn/internal/store"
 )
 
@@ -19,7 +21,7 @@ WHERE e.synced = 1 AND e.deleting_seq IS NULL AND (v.key IS NULL OR v.model <> ?
 	selectUnembedded = withoutVector + `AND e.key > ?1 ORDER BY e.key LIMIT 64`
 	selectChanged    = withoutVector + `AND e.entry_id IN (SELECT value FROM json_each(?1))`
 
-	// Unless the entry has gone or its summary has changed meanwhile.
+	// Does nothing if the entry was deleted or its summary has changed in the meantime.
 	upsertVector = `INSERT OR REPLACE INTO memory_vectors (key, model, vector)
 SELECT key, ?2, ?3 FROM memory_entries WHERE key = ?1 AND synced = 1 AND deleting_seq IS NULL AND summary = ?4`
 
@@ -33,27 +35,26 @@ WHERE e.memory_id = ?1 AND e.user_id = ?2 AND e.synced = 1 AND e.deleting_seq IS
 // EmbedFollower is the name under which the follower of the embedder is reported.
 const EmbedFollower = "memory-embed"
 
-// Embed keeps the vectors of all committed entries until ctx ends, then returns nil;
-// one process of a store does so at a time. With no embedder set it returns at once.
-// When it begins, entries without a vector, or with one of another model or dimension,
-// are embedded, afterwards those that change. An embedder that does not answer is
-// asked again with back-off; searches go on by words meanwhile. An entry that it refuses
-// is set aside, and the others go on.
+// Embed maintains the vectors of all committed entries until ctx ends, then returns nil. One
+// process of a store does so at a time. Without an embedder it returns immediately. At its
+// start it embeds entries without a vector, or with one of another model or dimension;
+// afterwards entries that change. If the embedder does not answer, it is asked again with
+// back-off, and searches use words only. An entry that the embedder refuses is set aside.
 func (b *Service) Embed(ctx context.Context) error {
 	if b.embedder == nil || b.store == nil {
 		return nil
 	}
-	return b.store.Follow(ctx, b.embedding())
+	return b.store.Follow(ctx, b.embedFollower())
 }
 
-// embedding is how the embedder follows the change log.
-func (b *Service) embedding() store.Follower {
+// embedFollower returns the follower of the embedder.
+func (b *Service) embedFollower() store.Follower {
 	return store.Follower{Name: EmbedFollower, Begin: b.embedMissing, Batch: b.embedChanged}
 }
 
-// embedMissing embeds what has no fitting vector.
+// embedMissing embeds the entries without a valid vector.
 func (b *Service) embedMissing(ctx context.Context) (refused []store.Refusal, err error) {
-	probe, err := b.embedder.embed(ctx, []string{probeText})
+	probe, err := b.embedder.Vectors(ctx, []string{embedding.ProbeText})
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func (b *Service) embedMissing(ctx context.Context) (refused []store.Refusal, er
 	}
 }
 
-// embedChanged embeds the entries that changes are of.
+// embedChanged embeds the entries of some changes.
 func (b *Service) embedChanged(ctx context.Context, changes []store.Change) (refused []store.Refusal, err error) {
 	ids := []string{}
 	for _, c := range changes {
@@ -86,7 +87,7 @@ func (b *Service) embedChanged(ctx context.Context, changes []store.Change) (ref
 	if err != nil {
 		return nil, err
 	}
-	// Of a changed entry there is none, so the dimension is of no account.
+	// Changed entries have no vector yet, so the dimension does not matter.
 	todo, err := b.unembedded(ctx, selectChanged, string(list), 0)
 	for part := range slices.Chunk(todo, 64) {
 		if err == nil {
@@ -98,7 +99,7 @@ func (b *Service) embedChanged(ctx context.Context, changes []store.Change) (ref
 	return refused, err
 }
 
-// unembeddedRow is an entry that wants a vector.
+// unembeddedRow is an entry that needs a vector.
 type unembeddedRow struct {
 	key        int64
 	id, memory string
@@ -115,21 +116,21 @@ func (b *Service) unembedded(ctx context.Context, query string, which any, dimen
 			r.text = cmp.Or(r.summary, raw)
 			todo = append(todo, r)
 			return err
-		}, query, which, b.embedder.model, 4*dimension)
+		}, query, which, b.embedder.Model, 4*dimension)
 	})
 	return todo, err
 }
 
-// embedRows embeds entries: all at once, or one by one where the embedder refuses that.
-// An entry that it refuses though it takes other texts is refused.
+// embedRows embeds entries in one request, or one by one if the embedder refuses that. An
+// entry is refused if the embedder refuses it and accepts other texts.
 func (b *Service) embedRows(ctx context.Context, todo []unembeddedRow) (refused []store.Refusal, err error) {
 	texts := make([]string, len(todo))
 	for i, r := range todo {
 		texts[i] = r.text
 	}
-	vectors, err := b.embedder.embed(ctx, texts)
+	vectors, err := b.embedder.Vectors(ctx, texts)
 	switch {
-	case errors.Is(err, errRefused) && len(todo) > 1:
+	case errors.Is(err, embedding.ErrRefused) && len(todo) > 1:
 		for i := range todo {
 			some, err := b.embedRows(ctx, todo[i:i+1])
 			if err != nil {
@@ -138,14 +139,14 @@ func (b *Service) embedRows(ctx context.Context, todo []unembeddedRow) (refused 
 			refused = append(refused, some...)
 		}
 		return refused, nil
-	case errors.Is(err, errRefused):
+	case errors.Is(err, embedding.ErrRefused):
 		return b.refusedRow(ctx, todo[0], err)
 	case err != nil:
 		return nil, err
 	}
 	return nil, b.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		for i, r := range todo {
-			if _, err := tx.Exec(ctx, upsertVector, r.key, b.embedder.model, vectorBytes(vectors[i]), r.summary); err != nil {
+			if _, err := tx.Exec(ctx, upsertVector, r.key, b.embedder.Model, embedding.Bytes(vectors[i]), r.summary); err != nil {
 				return err
 			}
 		}
@@ -153,10 +154,10 @@ func (b *Service) embedRows(ctx context.Context, todo []unembeddedRow) (refused 
 	})
 }
 
-// refusedRow is the refusal of an entry's newest change, or the embedder's error if it
-// takes no other text either.
+// refusedRow returns the refusal of an entry's newest change, or the embedder's error if it
+// accepts no other text either.
 func (b *Service) refusedRow(ctx context.Context, row unembeddedRow, why error) ([]store.Refusal, error) {
-	if _, err := b.embedder.embed(ctx, []string{probeText}); err != nil {
+	if _, err := b.embedder.Vectors(ctx, []string{embedding.ProbeText}); err != nil {
 		return nil, err
 	}
 	var seq int64
@@ -169,38 +170,40 @@ func (b *Service) refusedRow(ctx context.Context, row unembeddedRow, why error) 
 	return []store.Refusal{{Seq: seq, Err: fmt.Errorf("entry %s: %w", row.id, why)}}, nil
 }
 
-// byVector adds to candidates by words how near their vectors are to v, and those that
-// are nearest by it alone.
-func (s *callTx) byVector(ctx context.Context, v []float32, byWords []candidate, admitted func(place int64) bool) ([]candidate, error) {
-	known := map[int64]candidate{}
+// byVector adds the similarity of their vectors to v to candidates by words, and adds the
+// nearest candidates by vector.
+func (s *callTx) byVector(ctx context.Context, v []float32, byWords []ranking.Candidate, admitted func(place int64) bool) ([]ranking.Candidate, error) {
+	known := map[int64]ranking.Candidate{}
 	for _, c := range byWords {
-		known[c.place] = c
+		known[c.Place] = c
 	}
 	near := map[int64]float64{}
-	var nearest []candidate
+	var nearest []ranking.Candidate
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var place int64
 		var stored sql.RawBytes
 		err := rows.Scan(&place, &stored)
 		if err == nil && (admitted == nil || admitted(place)) {
 			c := known[place]
-			c.place, c.near = place, cosine(v, stored)
-			near[place], nearest = c.near, append(nearest, c)
+			c.Place, c.Near = place, embedding.Cosine(v, stored)
+			near[place], nearest = c.Near, append(nearest, c)
 		}
 		return err
-	}, selectVectors, s.m.MemoryID, s.m.ActorID, s.embedder.model, 4*len(v))
+	}, selectVectors, s.m.MemoryID, s.m.ActorID, s.embedder.Model, 4*len(v))
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(nearest, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.near, a.near), cmp.Compare(a.place, b.place)) })
-	nearest = nearest[:min(len(nearest), maxCandidates)]
+	slices.SortFunc(nearest, func(a, b ranking.Candidate) int {
+		return cmp.Or(cmp.Compare(b.Near, a.Near), cmp.Compare(a.Place, b.Place))
+	})
+	nearest = nearest[:min(len(nearest), ranking.MaxCandidates)]
 	listed := map[int64]bool{}
 	for _, c := range nearest {
-		listed[c.place] = true
+		listed[c.Place] = true
 	}
-	for _, c := range byWords[:min(len(byWords), maxCandidates)] {
-		if !listed[c.place] {
-			c.near = near[c.place]
+	for _, c := range byWords[:min(len(byWords), ranking.MaxCandidates)] {
+		if !listed[c.Place] {
+			c.Near = near[c.Place]
 			nearest = append(nearest, c)
 		}
 	}

@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
-// Entry is a committed entry as it stands in JSON; what is absent is left out.
+// Entry is the JSON form of a committed entry. Absent fields are omitted.
 type Entry struct {
 	EntryID          string            `json:"entryId"`
 	ActorID          string            `json:"actorId"` // its owner
@@ -25,13 +26,13 @@ type Entry struct {
 	Metadata         json.RawMessage   `json:"metadata,omitempty"`
 	SessionID        string            `json:"sessionId,omitempty"`
 	CreationTime     Time              `json:"creationTime"` // canonical: unique and ascending in its memory
-	CapturedTime     Time              `json:"capturedTime"` // the device's, of its writing
+	CapturedTime     Time              `json:"capturedTime"` // when its device wrote it
 	CorrectionTime   Time              `json:"correctionTime,omitzero"`
 	CorrectedEntryID string            `json:"correctedEntryId,omitempty"`
 	CorrectionReason string            `json:"correctionReason,omitempty"`
 }
 
-// Inflight is an entry that the hub has not confirmed yet: exactly five fields.
+// Inflight is an entry that the hub has not confirmed yet. It has exactly five fields.
 type Inflight struct {
 	LocalID      string            `json:"localId"`
 	CreationTime Time              `json:"creationTime"`
@@ -40,7 +41,7 @@ type Inflight struct {
 	Tags         map[string]string `json:"tags"` // never nil
 }
 
-// NewEntry is what AddEntry takes.
+// NewEntry contains the arguments of AddEntry.
 type NewEntry struct {
 	MemoryID  string            `json:"-" arg:"memory_id,required,nonempty" lean:"default: this project's."` // a UUID or DefaultMemory
 	RawEntry  string            `json:"rawEntry" arg:"raw_entry,required" about:"The text to keep, at most 9,000 characters." lean:"The text."`
@@ -56,10 +57,10 @@ const (
 	Enqueued  = "enqueued"
 )
 
-// Added is what AddEntry answers: HTTP 201 for Committed, 202 for Enqueued.
+// Added is the result of AddEntry: HTTP 201 for Committed, 202 for Enqueued.
 type Added struct {
 	LocalID      string `json:"localId"`
-	EntryID      string `json:"entryId,omitempty"` // with Committed alone
+	EntryID      string `json:"entryId,omitempty"` // only with Committed
 	Status       string `json:"status"`
 	CreationTime Time   `json:"creationTime"`
 }
@@ -68,18 +69,18 @@ type Added struct {
 type entryRow struct {
 	Entry
 	key         int64
-	creationNS  Time // canonical or not
+	creationNS  Time // the time given here
 	idempotency string
 	bodyHash    []byte
 	hubKey      string
 	hubSeq      int64
 	trace       string
 	synced      bool
-	seq         int64 // of its put
+	seq         int64 // of its put in the log
 	deleting    int64
 }
 
-// entryDoc is the document of a put and, as the hub tells it, of a pulled item.
+// entryDoc is the document of a put, here and at the hub.
 type entryDoc struct {
 	Key              string            `json:"key"`
 	LocalID          string            `json:"localId,omitempty"`
@@ -90,7 +91,7 @@ type entryDoc struct {
 	Metadata         json.RawMessage   `json:"metadata,omitempty"`
 	SessionID        string            `json:"sessionId,omitempty"`
 	CapturedTime     Time              `json:"capturedTime"`
-	CreationTime     Time              `json:"creationTime,omitzero"` // told by the hub alone
+	CreationTime     Time              `json:"creationTime,omitzero"` // only in documents of a hub or an export
 	CorrectionTime   Time              `json:"correctionTime,omitzero"`
 	CorrectedEntryID string            `json:"correctedEntryId,omitempty"`
 	CorrectionReason string            `json:"correctionReason,omitempty"`
@@ -129,7 +130,7 @@ func scanEntry(scan func(...any) error) (e entryRow, err error) {
 	return e, json.Unmarshal([]byte(tags), &e.Tags)
 }
 
-// entry reads one row; found is false if there is none.
+// entry reads one row. found is false if there is none.
 func (s *callTx) entry(ctx context.Context, query string, args ...any) (e entryRow, found bool, err error) {
 	e, err = scanEntry(func(dest ...any) error { return s.tx.Get(ctx, dest, query, args...) })
 	if errors.Is(err, sql.ErrNoRows) {
@@ -138,11 +139,11 @@ func (s *callTx) entry(ctx context.Context, query string, args ...any) (e entryR
 	return e, err == nil, err
 }
 
-// localID is the name of an entry's row: `pending-` and its number (memories P7).
+// localID returns the name of an entry's row: `pending-` and its number (memories P7).
 func localID(key int64) string { return "pending-" + strconv.FormatInt(key, 10) }
 
-// parseLocalID reads a localId. CodeLocalID for any other text, and for a number that
-// no row can have (memories §5.3).
+// parseLocalID parses a localId. CodeLocalID for any other text, and for a number that a row
+// cannot have (memories §5.3).
 func parseLocalID(text string) (int64, error) {
 	digits, ok := strings.CutPrefix(text, "pending-")
 	if !ok || digits == "" || digits[0] == '0' || strings.Trim(digits, "0123456789") != "" {
@@ -156,7 +157,7 @@ func parseLocalID(text string) (int64, error) {
 }
 
 func badLocalID() error {
-	return failure(fault.Invalid, CodeLocalID, "give the localId as add_entry or list_inflight_entries told it",
+	return failure(fault.Invalid, CodeLocalID, "pass the localId as add_entry or list_inflight_entries returned it",
 		"local_id is not of the form pending-N", "field", "local_id")
 }
 
@@ -165,16 +166,16 @@ func isLocalID(text string) bool {
 	return err == nil
 }
 
-// AddEntry stores an entry: committed at once without a hub, else inflight until the
-// hub confirms it (memories §4). The answer means that it is on the disk.
+// AddEntry stores an entry. Without a hub it is committed immediately, else it is inflight until
+// the hub confirms it (memories §4). When AddEntry returns, the entry is durable.
 //
-// Errors: CodeInvalid, CodeEntryTooLarge, CodeNotFound for a memory that is not the
-// user's, CodeMismatch, CodeQueueFull, CodeStopping and those of the store.
-// Repeating it under the same key is safe.
+// Errors: CodeInvalid, CodeEntryTooLarge, CodeNotFound for a memory that is not the user's,
+// CodeMismatch, CodeQueueFull, CodeStopping and those of the store. It is idempotent for calls
+// with the same key.
 func (b *Service) AddEntry(ctx context.Context, c Caller, a NewEntry) (out Added, r WriteInfo, err error) {
 	defer func(began time.Time) { b.acked(began, err) }(time.Now())
 	memory, err := memoryArg(a.MemoryID)
-	session, badSession := sessionArg(a.SessionID, false)
+	session, badSession := rules.SessionArg(a.SessionID, false)
 	if err = firstError(err, badSession); err != nil {
 		return out, r, err
 	}
@@ -183,31 +184,30 @@ func (b *Service) AddEntry(ctx context.Context, c Caller, a NewEntry) (out Added
 		return out, r, err
 	}
 	a.SessionID = session
-	unsound := a.sound()
-	if unsound == nil {
+	invalidArg := a.validate()
+	if invalidArg == nil {
 		a = b.redacted(a)
 	}
 	return mutate(ctx, b, c, call{body: a, shard: shard}, func(ctx context.Context, s *callTx) (step[Added], error) {
-		err := s.openToWrite(ctx, memory, func() error { return firstError(s.c.may(Write), unsound) })
+		err := s.openToWrite(ctx, memory, func() error { return firstError(s.c.may(Write), invalidArg) })
 		return step[Added]{
 			route:   route{"POST", s.path("entries")},
 			earlier: func(n issued) (Added, bool, error) { return s.addedEarlier(ctx, n) },
-			do:      func(n issued) (Added, error) { return s.add(ctx, a, n, 0) },
+			do:      func(n issued) (Added, error) { return s.add(ctx, a, n) },
 		}, err
 	})
 }
 
-// path is the canonical path of something in the memory.
+// path returns the canonical HTTP path of something in the memory.
 func (s *callTx) path(rest string) string { return "/v1/memories/" + s.m.MemoryID + "/" + rest }
 
-// sound checks an entry (memories §5.1) and takes the blanks out of its metadata.
-func (a *NewEntry) sound() (err error) {
-	a.Metadata, err = checkMetadata(a.Metadata)
-	return firstError(checkBody("rawEntry", a.RawEntry, maxRaw, CodeEntryTooLarge), checkLength("summary", a.Summary, maxSummary),
-		checkTags(a.Tags), err)
+// validate checks an entry (memories §5.1) and compacts its metadata.
+func (a *NewEntry) validate() (err error) {
+	a.Metadata, err = rules.ValidateEntry(a.RawEntry, a.Summary, a.Tags, a.Metadata)
+	return err
 }
 
-// redacted is an entry without its secrets.
+// redacted returns an entry without secrets.
 func (b *Service) redacted(a NewEntry) NewEntry {
 	a.RawEntry, a.Summary, a.Tags = b.redact(a.RawEntry), b.redact(a.Summary), b.redactTags(a.Tags)
 	a.Metadata = b.redactJSON(a.Metadata)
@@ -222,8 +222,8 @@ func (b *Service) redactTags(tags map[string]string) map[string]string {
 	return out
 }
 
-// redactJSON takes secrets out of the strings of a JSON text; one without any stays
-// as it is, byte for byte.
+// redactJSON removes secrets from the strings of a JSON text. A text without secrets is returned
+// unchanged, byte for byte.
 func (b *Service) redactJSON(raw json.RawMessage) json.RawMessage {
 	if b.config.Filter == nil || raw == nil {
 		return raw
@@ -246,15 +246,15 @@ func (b *Service) redactJSON(raw json.RawMessage) json.RawMessage {
 	return text
 }
 
-// redactValue walks a JSON value; name is the member that it stands under, which may
-// tell that a value is a secret.
+// redactValue redacts a JSON value recursively. name is the name of its member, which may
+// indicate that the value is a secret.
 func (b *Service) redactValue(v any, name string, changed *bool) any {
 	switch v := v.(type) {
 	case string:
 		clean := b.redact(v)
 		if clean == v && name != "" {
-			if told := b.redact(name + ": " + v); told != name+": "+v {
-				clean = strings.TrimPrefix(told, name+": ")
+			if named := b.redact(name + ": " + v); named != name+": "+v {
+				clean = strings.TrimPrefix(named, name+": ")
 			}
 		}
 		*changed = *changed || clean != v
@@ -271,26 +271,31 @@ func (b *Service) redactValue(v any, name string, changed *bool) any {
 	return v
 }
 
-// add stores and logs an entry of the scope's memory, written now or, if it is
-// imported, captured before.
-func (s *callTx) add(ctx context.Context, a NewEntry, n issued, captured Time) (out Added, err error) {
+// add stores and logs a new entry of the scope's memory.
+func (s *callTx) add(ctx context.Context, a NewEntry, n issued) (out Added, err error) {
 	e := entryRow{hubKey: n.hub, bodyHash: n.hash, trace: s.c.Trace, idempotency: n.key, synced: !s.u.hub()}
 	e.Entry = Entry{
 		ActorID: s.u.ID, VaultID: s.m.VaultID, MemoryID: s.m.MemoryID, RawEntry: a.RawEntry, Summary: a.Summary, Tags: a.Tags,
-		Metadata: a.Metadata, SessionID: a.SessionID, CreationTime: max(Time(s.tx.Now().UnixNano()), Time(s.m.lastNS)+1),
+		Metadata: a.Metadata, SessionID: a.SessionID, CreationTime: s.nextTime(e.synced),
 	}
 	if e.synced {
-		e.EntryID, e.CreationTime = NewID(), max(e.CreationTime, Time(s.m.lastCanonicalNS)+1)
+		e.EntryID = rules.NewID()
 	}
-	e.creationNS, e.CapturedTime = e.CreationTime, captured
-	if e.CapturedTime == 0 {
-		e.CapturedTime = e.CreationTime
-	}
+	e.creationNS, e.CapturedTime = e.CreationTime, e.CreationTime
 	err = s.insertLogged(ctx, &e)
 	return e.added(), err
 }
 
-// insertLogged stores a row and logs it as this device's.
+// nextTime returns the time of a new entry of the scope's memory, later than all others.
+func (s *callTx) nextTime(committed bool) Time {
+	at := max(Time(s.tx.Now().UnixNano()), Time(s.m.lastNS)+1)
+	if committed {
+		at = max(at, Time(s.m.lastCanonicalNS)+1)
+	}
+	return at
+}
+
+// insertLogged stores a row and logs it as a change of this device.
 func (s *callTx) insertLogged(ctx context.Context, e *entryRow) error {
 	if err := s.insert(ctx, e); err != nil {
 		return err
@@ -307,7 +312,7 @@ func (s *callTx) insertLogged(ctx context.Context, e *entryRow) error {
 	return err
 }
 
-// insert stores a row, gives it its number, indexes it and notes its times.
+// insert stores a row and sets its number, indexes it, and stores its times.
 func (s *callTx) insert(ctx context.Context, e *entryRow) error {
 	if err := s.insertRow(ctx, e); err != nil {
 		return err
@@ -322,7 +327,7 @@ func (s *callTx) insert(ctx context.Context, e *entryRow) error {
 	return s.noteTimes(ctx)
 }
 
-// insertRow stores a row and gives it its number.
+// insertRow stores a row and sets its number.
 func (s *callTx) insertRow(ctx context.Context, e *entryRow) error {
 	tags, err := json.Marshal(e.Tags)
 	if err != nil {
@@ -346,13 +351,13 @@ func (s *callTx) insertRow(ctx context.Context, e *entryRow) error {
 	return err
 }
 
-// noteTimes stores the newest times given in the memory.
+// noteTimes stores the newest times of the memory.
 func (s *callTx) noteTimes(ctx context.Context) error {
 	_, err := s.tx.Exec(ctx, updateTimes, s.m.MemoryID, s.m.lastNS, s.m.lastCanonicalNS)
 	return err
 }
 
-// number is a number for a column where 0 is NULL.
+// number returns a number for a column in which 0 is NULL.
 func number(n int64) sql.NullInt64 { return sql.NullInt64{Int64: n, Valid: n != 0} }
 
 func (e *entryRow) doc() entryDoc {
@@ -375,12 +380,12 @@ func (e *entryRow) added() Added {
 	return out
 }
 
-// addedEarlier answers from the row that the same key made.
+// addedEarlier returns the result from the row that a call with the same key created.
 func (s *callTx) addedEarlier(ctx context.Context, n issued) (out Added, found bool, err error) {
 	e, found, err := s.entry(ctx, selectByHub, n.hub)
 	if err == nil && !found {
-		var gone bool
-		if gone, err = s.buried(ctx, n.hub); gone {
+		var deleted bool
+		if deleted, err = s.wasDeleted(ctx, n.hub); deleted {
 			err = failure(fault.NotFound, CodeNotFound, "use a new key for a new entry", "the entry of this idempotency key was deleted")
 		}
 	}

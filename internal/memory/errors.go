@@ -7,12 +7,13 @@ import (
 	"net/http"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
-// Codes of the errors that this room makes (memories §9).
+// Codes of the errors of this package (memories §9).
 const (
-	CodeInvalid           = "validation_error"
+	CodeInvalid           = rules.CodeInvalid
 	CodeLocalID           = "invalid_local_id"
 	CodeForbidden         = "forbidden"
 	CodeNotFound          = "not_found"
@@ -23,8 +24,8 @@ const (
 	CodeImmutable         = "immutability_violation"
 	CodeNotCommitted      = "not_committed"
 	CodeReplicationFailed = "replication_failed"
-	CodeEntryTooLarge     = "entry_too_large"
-	CodeContextTooLarge   = "context_too_large"
+	CodeEntryTooLarge     = rules.CodeEntryTooLarge
+	CodeContextTooLarge   = rules.CodeContextTooLarge
 	CodeQueueFull         = "queue_full"
 	CodeInternal          = "internal"
 	CodeHubUnavailable    = "hub_unavailable"
@@ -32,16 +33,15 @@ const (
 	CodeStopping          = "stopping"
 	CodeAwaitTimeout      = "await_timeout"
 
-	// Inside of cairn alone: a late holder of a lease, and a hub's command that
-	// cannot be followed now.
-	CodeLeaseLost = "lease_lost"
+	// Used only inside cairn: for a lost lease, and for commands that are not possible now.
+	CodeLeaseLost = store.CodeLeaseLost
 	CodeLeft      = "hub_left" // a membership has ended
 	CodeInflight  = "rows_inflight"
 	CodeJoined    = "already_joined"
 )
 
-// Status is the HTTP number of an error of this room or of the store (memories §9),
-// 500 for any other and 200 for none. MCP results carry it as `status`.
+// Status returns the HTTP status of an error of this package or of the store (memories §9), 500 for
+// any other error, and 200 for nil. MCP results contain it as `status`.
 func Status(err error) int {
 	f := fault.As(err)
 	if f == nil {
@@ -78,7 +78,7 @@ func Status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// failure makes an error with details, given as key and value in turn.
+// failure returns an error with details, which are given as alternating keys and values.
 func failure(kind fault.Kind, code, hint, message string, details ...any) *fault.Error {
 	e := fault.New(kind, code, message).WithHint(hint)
 	e.Details = map[string]any{}
@@ -88,12 +88,12 @@ func failure(kind fault.Kind, code, hint, message string, details ...any) *fault
 	return e
 }
 
-// invalid is the error for a field that breaks its rule.
+// invalid returns the error for a field that breaks its rule.
 func invalid(field, format string, args ...any) *fault.Error {
 	return failure(fault.Invalid, CodeInvalid, "change "+field+" and call again", fmt.Sprintf(format, args...), "field", field)
 }
 
-// notFound says that something is not there, be it foreign or missing (memories P9).
+// notFound returns the error for an object that is missing or another user's (memories P9).
 func notFound(what string) *fault.Error {
 	return failure(fault.NotFound, CodeNotFound, "check the id, and that it is this user's", what+" not found")
 }
@@ -106,8 +106,8 @@ func stopping() *fault.Error {
 	return failure(fault.Unavailable, CodeStopping, "cairn is stopping; call again when it runs", "cairn is stopping")
 }
 
-// toFault gives errors of the store the codes of this room, and hides what a caller is
-// not to see (memories P11).
+// toFault maps errors of the store to the codes of this package, and hides internal texts from
+// callers (memories P11).
 func toFault(err error) error {
 	if err == nil {
 		return nil
@@ -138,7 +138,7 @@ func toFault(err error) error {
 	return withDetails(e)
 }
 
-// withDetails is an error whose details are an object.
+// withDetails returns an error whose details are an object.
 func withDetails(f *fault.Error) *fault.Error {
 	if f.Details != nil {
 		return f

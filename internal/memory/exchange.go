@@ -3,6 +3,7 @@ package memory
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,22 +12,23 @@ import (
 	"io"
 	"math"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
-// ExportLimit is the most entries of one Export.
+// ExportLimit is the maximum number of entries of one Export.
 const ExportLimit = 1000
 
-// Exported is a page of an export: entries oldest first, and the cursor that goes on
-// behind them, "" when there is nothing more. The array is never nil.
+// Exported is a page of an export: entries, oldest first, and the cursor of the next page, ""
+// after the last one. The array is never nil.
 type Exported struct {
 	Entries []Entry
 	Next    string
 }
 
-// Export reads committed entries of a memory, oldest first, after a cursor ("" for
-// the start) as ListEntries takes it; limit is clamped to 1 … ExportLimit, 0 for that.
-// A line of the export is one entry as JSON.
+// Export returns committed entries of a memory, oldest first, after a cursor ("" for the start) in
+// the form of ListEntries. limit is clamped to 1 … ExportLimit; 0 means ExportLimit. A line of the
+// export is one entry as JSON.
 func (b *Service) Export(ctx context.Context, c Caller, memory, after string, limit int64) (Exported, error) {
 	out := Exported{Entries: []Entry{}}
 	memory, err := memoryArg(memory)
@@ -56,20 +58,20 @@ func (b *Service) Export(ctx context.Context, c Caller, memory, after string, li
 	return out, err
 }
 
-// Imported is what an import has done.
+// Imported is the result of an import.
 type Imported struct {
 	Added   int           `json:"added"`
-	Known   int           `json:"known"` // lines whose entry was there already
+	Known   int           `json:"known"` // lines whose entry existed already, or was deleted
 	Refused []RefusedLine `json:"refused"`
 }
 
-// RefusedLine is a line that could not be taken.
+// RefusedLine is a line that was not imported.
 type RefusedLine struct {
 	Line    int    `json:"line"` // from 1
 	Message string `json:"message"`
 }
 
-// importLine is what of an exported entry an import takes.
+// importLine contains the fields of an exported entry that an import reads.
 type importLine struct {
 	RawEntry     string            `json:"rawEntry"`
 	Summary      string            `json:"summary"`
@@ -80,16 +82,16 @@ type importLine struct {
 	CreationTime Time              `json:"creationTime"`
 }
 
-// importChunk is how many lines share a transaction; maxLine bounds a line.
+// importChunk is the number of lines per transaction. maxLine limits the bytes of a line.
 const (
 	importChunk = 200
 	maxLine     = 1 << 20
 )
 
-// Import adds entries from JSON lines, as Export gives them, to a memory. A line's key
-// is the SHA-256 of its text, so that an import may be repeated; ids and times are
-// made again, the capturedTime is kept. Lines that break a rule are told and left out.
-// progress, which may be nil, hears the number of lines read. It needs the level Admin.
+// Import adds entries from JSON lines in the form of Export to a memory. The key of an entry is
+// the SHA-256 of its line, so that an import is idempotent. Entries get new ids and times but keep
+// their capturedTime. Invalid lines are reported and skipped. progress, which may be nil, is called
+// with the number of lines read. Import requires the level Admin.
 func (b *Service) Import(ctx context.Context, c Caller, memory string, in io.Reader, progress func(lines int)) (Imported, error) {
 	out := Imported{Refused: []RefusedLine{}}
 	memory, err := memoryArg(memory)
@@ -127,64 +129,55 @@ func (b *Service) importChunk(ctx context.Context, tx *store.Tx, c Caller, memor
 	if err == nil {
 		err = s.openToWrite(ctx, memory, func() error { return s.c.may(Admin) })
 	}
+	if err != nil {
+		return out, err
+	}
+	d := b.NewDocuments()
+	d.call = s
 	for _, l := range chunk {
-		if err != nil {
-			return out, err
-		}
-		a, captured, unsound := b.parseLine(l.text)
-		if unsound != nil {
-			out.Refused = append(out.Refused, RefusedLine{l.number, unsound.Error()})
+		e, why := b.parseLine(l.text)
+		if why != nil {
+			out.Refused = append(out.Refused, RefusedLine{l.number, why.Error()})
 			continue
 		}
 		sum := sha256.Sum256(l.text)
-		n := issued{key: hex.EncodeToString(sum[:])}
-		n.hub = hubKey("POST", s.path("entries"), n.key)
-		if n.hash, err = bodyHash(a); err != nil {
+		e.Key = hubKey("POST", s.path("entries"), hex.EncodeToString(sum[:]))
+		if err := d.Apply(ctx, tx, &Item{Kind: KindEntry, Memory: s.m.MemoryID, parsed: e}); err != nil {
 			return out, err
 		}
-		var known bool
-		if _, known, err = s.entry(ctx, selectByHub, n.hub); err != nil {
-			return out, err
-		}
-		if !known {
-			known, err = s.buried(ctx, n.hub)
-		}
-		if known || err != nil {
-			out.Known++
-			continue
-		}
-		_, err = s.add(ctx, a, n, captured)
-		out.Added++
 	}
-	return out, err
+	n := d.Counts()
+	out.Added, out.Known = n.Entries, n.Known+n.Deleted
+	return out, nil
 }
 
-// parseLine reads, checks and redacts one line of an import.
-func (b *Service) parseLine(text []byte) (a NewEntry, captured Time, err error) {
-	if err := CheckJSON("line", text); err != nil {
-		return a, 0, err
+// parseLine parses and checks one line of an import.
+func (b *Service) parseLine(text []byte) (*entryDoc, error) {
+	if err := rules.CheckJSON("line", text); err != nil {
+		return nil, err
 	}
 	var l importLine
 	if err := json.Unmarshal(text, &l); err != nil {
-		return a, 0, invalid("line", "the line is no entry as JSON")
+		return nil, invalid("line", "the line is not an entry as JSON")
 	}
-	session, err := sessionArg(l.SessionID, false)
+	session, err := rules.SessionArg(l.SessionID, false)
 	if err != nil {
-		return a, 0, err
+		return nil, err
 	}
-	a = NewEntry{RawEntry: l.RawEntry, Summary: l.Summary, Tags: l.Tags, Metadata: l.Metadata, SessionID: session}
-	if err := a.sound(); err != nil {
-		return a, 0, err
+	a := NewEntry{RawEntry: l.RawEntry, Summary: l.Summary, Tags: l.Tags, Metadata: l.Metadata, SessionID: session}
+	if err := a.validate(); err != nil {
+		return nil, err
 	}
-	if captured = l.CapturedTime; captured == 0 {
-		captured = l.CreationTime
+	if _, err := rules.BodyHash(b.redacted(a)); err != nil {
+		return nil, err
 	}
-	a = b.redacted(a)
-	_, err = bodyHash(a)
-	return a, captured, err
+	return &entryDoc{
+		RawEntry: a.RawEntry, Summary: a.Summary, Tags: a.Tags, Metadata: a.Metadata, SessionID: session,
+		CapturedTime: cmp.Or(l.CapturedTime, l.CreationTime),
+	}, nil
 }
 
-// numbered is a line and its number.
+// numbered is a line with its number.
 type numbered struct {
 	number int
 	text   []byte
@@ -202,7 +195,7 @@ func newLines(in io.Reader) *lines {
 	return &lines{in: s}
 }
 
-// next reads up to n lines that are not blank; done is true behind the last.
+// next reads up to n lines that are not blank. done is true after the last.
 func (l *lines) next(n int) (out []numbered, done bool, err error) {
 	for len(out) < n {
 		if !l.in.Scan() {

@@ -10,31 +10,8 @@ import (
 	"cairn/internal/store"
 )
 
-// Kinds of the lines of an export that are about memories.
-const (
-	LineVault     = "memory.vault"
-	LineMemory    = "memory.memory"
-	LineEntry     = "memory.entry"
-	LineContext   = "memory.context"
-	LineTombstone = "memory.tombstone"
-)
-
-// Line is one vault, memory, entry, context or deletion as exports carry it. Its Doc is
-// the document of the change log, without what belongs to a device: localIds, positions
-// and numbers of a hub.
-type Line struct {
-	Kind    string          `json:"kind,omitempty"`
-	Owner   string          `json:"owner,omitempty"`   // of a vault: its user; "" for the device's own
-	Project string          `json:"project,omitempty"` // of a memory: the id of the project whose default memory it is
-	Memory  string          `json:"memory,omitempty"`  // of entries, contexts and deletions: the id of their memory
-	Doc     json.RawMessage `json:"doc"`
-
-	parsed any // what Check has read: *vaultDoc, *exportedMemory, *entryDoc, *contextDoc or *tombstoneDoc
-}
-
-// exportedMemory is a memory without its vault, which has a line of its own. ProjectUID
-// is the uid of the project whose default memory it was, before that was merged into
-// another one.
+// exportedMemory is a memory without its vault, which has its own line. ProjectUID is the uid of
+// the project whose default memory it was before the project was merged into another one.
 type exportedMemory struct {
 	MemoryID     string `json:"memoryId"`
 	VaultID      string `json:"vaultId"`
@@ -45,17 +22,25 @@ type exportedMemory struct {
 	ProjectUID   string `json:"projectUid,omitempty"`
 }
 
-// tombstoneDoc is what was deleted and must not come back: the id of an entry, its key,
-// or the id of the memory.
+func (m *exportedMemory) doc() *memoryDoc {
+	d := &memoryDoc{MemoryID: m.MemoryID, VaultID: m.VaultID, MemoryType: m.MemoryType, Title: m.Title, Description: m.Description, CreationTime: m.CreationTime}
+	if m.ProjectUID != "" {
+		d.ProjectUIDs = []string{m.ProjectUID}
+	}
+	return d
+}
+
+// tombstoneDoc names something deleted that must not come back: the id of an entry, its key, or
+// the id of the memory.
 type tombstoneDoc struct {
 	ID string `json:"id"`
 	At Time   `json:"deletedTime"`
 }
 
 const (
-	// The memories of one project: its default memories, those that became free when
-	// another project was merged into it, and what else is in the vaults of these; ?3 is
-	// for all memories. A memory that is being deleted is left out.
+	// The memories of one project: its default memories, the former default memories of
+	// projects that were merged into it, and the other memories of their vaults. ?3 selects
+	// all memories. A memory that is being deleted is not selected.
 	memoriesInScope = `WITH own AS (SELECT vault_id FROM memories WHERE project_key = ?1
 OR project_key IS NULL AND project_uid IN (SELECT value FROM json_each(?2))),
 scope AS (SELECT memory_id FROM memories WHERE deleting_seq IS NULL
@@ -81,7 +66,7 @@ AND (?3 OR vault_id IN (SELECT vault_id FROM memories WHERE memory_id IN scope))
 (SELECT count(*) FROM memory_tombstones WHERE memory_id IN scope OR ?3 AND memory_id NOT IN (SELECT memory_id FROM memories))`
 )
 
-// scopeArgs are the arguments of memoriesInScope.
+// scopeArgs returns the arguments of memoriesInScope.
 func scopeArgs(ctx context.Context, tx *store.Tx, of project.Scope) ([]any, error) {
 	uids := []string{}
 	if of.ID != "" {
@@ -101,11 +86,10 @@ func scopeArgs(ctx context.Context, tx *store.Tx, of project.Scope) ([]any, erro
 	return []any{of.Key, string(list), of.ID == ""}, err
 }
 
-// ExportLines gives the memories of a scope, line by line, each after those that it
-// refers to: vaults, memories, then for each memory its entries by time, its contexts
-// by time and what was deleted from it. What waits for a hub to confirm its deletion is
-// left out. Of one project these are its default memory and what else is in the vault
-// of that.
+// ExportLines calls put with the lines of the memories of a scope, each after the lines that it
+// refers to: vaults, memories, then for each memory its entries by time, its contexts by time and
+// its deletions. It omits what waits for a hub to confirm its deletion. The memories of one
+// project are its default memory and the other memories of the same vault.
 func ExportLines(ctx context.Context, tx *store.Tx, of project.Scope, put func(kind string, v any) error) error {
 	args, err := scopeArgs(ctx, tx, of)
 	if err != nil || args == nil {
@@ -134,7 +118,7 @@ func ExportLines(ctx context.Context, tx *store.Tx, of project.Scope, put func(k
 	return x.each(ctx, x.tombstone, selectHomelessTombstones)
 }
 
-// CountLines is how many lines ExportLines gives, by kind; kinds without any are left out.
+// CountLines returns the number of lines of ExportLines by kind, without kinds that have none.
 func CountLines(ctx context.Context, tx *store.Tx, of project.Scope) (map[string]int, error) {
 	out := map[string]int{}
 	args, err := scopeArgs(ctx, tx, of)
@@ -156,7 +140,7 @@ func CountLines(ctx context.Context, tx *store.Tx, of project.Scope) (map[string
 	return out, err
 }
 
-// exporting are memories on their way out.
+// exporting writes the lines of an export.
 type exporting struct {
 	tx       *store.Tx
 	own      string // the device's own user
@@ -168,15 +152,15 @@ func (x *exporting) each(ctx context.Context, do func(*sql.Rows) error, query st
 	return x.tx.Each(ctx, do, query, args...)
 }
 
-func (x *exporting) line(kind string, l Line, doc any) (err error) {
+func (x *exporting) line(kind string, l Item, doc any) (err error) {
 	if l.Doc, err = documentText(doc); err != nil {
 		return err
 	}
 	return x.put(kind, l)
 }
 
-// documentText is a document as JSON. Metadata keeps its characters, so that an entry that
-// comes back from the change log or an export is the same to the byte.
+// documentText returns a document as JSON. It does not escape HTML characters, so that an entry
+// from the change log or an export is equal byte for byte.
 func documentText(doc any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -190,7 +174,7 @@ func (x *exporting) vault(r *sql.Rows) error {
 	if err := r.Scan(v.scan()...); err != nil {
 		return err
 	}
-	var l Line
+	var l Item
 	if v.ActorID != x.own {
 		l.Owner = v.ActorID
 	}
@@ -199,7 +183,7 @@ func (x *exporting) vault(r *sql.Rows) error {
 
 func (x *exporting) memory(r *sql.Rows) error {
 	var m Memory
-	var l Line
+	var l Item
 	var uid string
 	if err := r.Scan(&m.MemoryID, &m.VaultID, &m.MemoryType, &m.Title, &m.Description, &m.CreationTime, &l.Project, &uid); err != nil {
 		return err
@@ -216,7 +200,7 @@ func (x *exporting) entry(r *sql.Rows) error {
 	}
 	d := e.doc()
 	d.LocalID, d.CreationTime = "", e.CreationTime
-	return x.line(LineEntry, Line{Memory: e.MemoryID}, d)
+	return x.line(LineEntry, Item{Memory: e.MemoryID}, d)
 }
 
 func (x *exporting) context(memory string) func(*sql.Rows) error {
@@ -225,12 +209,12 @@ func (x *exporting) context(memory string) func(*sql.Rows) error {
 		if err := r.Scan(&d.Key, &d.ContextID, &d.SessionID, &d.Markdown, &d.UpdatedAt, &d.Trace, &d.BaseID, &d.ConflictWith); err != nil {
 			return err
 		}
-		return x.line(LineContext, Line{Memory: memory}, d)
+		return x.line(LineContext, Item{Memory: memory}, d)
 	}
 }
 
 func (x *exporting) tombstone(r *sql.Rows) error {
-	var l Line
+	var l Item
 	var d tombstoneDoc
 	if err := r.Scan(&l.Memory, &d.ID, &d.At); err != nil {
 		return err

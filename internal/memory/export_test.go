@@ -5,17 +5,18 @@ import (
 	"encoding/json"
 	"testing"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
 // exported are the lines of all memories of a desk.
-func (d *desk) exported() (out []Line) {
+func (d *desk) exported() (out []Item) {
 	d.Helper()
 	err := d.read(d.Context(), func(ctx context.Context, tx *store.Tx) error {
 		out = nil
 		return ExportLines(ctx, tx, project.Scope{}, func(kind string, v any) error {
-			l := v.(Line)
+			l := v.(Item)
 			l.Kind = kind
 			out = append(out, l)
 			return nil
@@ -27,16 +28,16 @@ func (d *desk) exported() (out []Line) {
 	return out
 }
 
-// takeLines imports lines, each of which must be sound.
-func (d *desk) takeLines(lines []Line) ImportedMemories {
+// takeLines imports lines, each of which must be valid.
+func (d *desk) takeLines(lines []Item) ImportedMemories {
 	d.Helper()
-	r, refs := d.NewExportImporter(), References{}
+	r, refs := d.NewDocuments(), References{}
 	for _, l := range lines {
 		err := l.Check()
 		if why := refs.Check(&l, func(string) bool { return true }); err != nil || why != "" {
 			d.Fatalf("%s %s: %v %s", l.Kind, l.Doc, err, why)
 		}
-		if err := d.write(d.Context(), func(ctx context.Context, tx *store.Tx) error { return r.Line(ctx, tx, &l) }); err != nil {
+		if err := d.write(d.Context(), func(ctx context.Context, tx *store.Tx) error { return r.Apply(ctx, tx, &l) }); err != nil {
 			d.Fatal(err)
 		}
 	}
@@ -58,7 +59,7 @@ func TestImportedMemoriesReachTheHubOfWhoHasJoinedOne(t *testing.T) {
 	t.Parallel()
 	one, two := newSourceDesk(t), newDesk(t).joined()
 	a := one.add("a")
-	if _, _, err := one.UpdateContext(t.Context(), Caller{}, NewDocument{one.memory, NewID(), "as it was"}); err != nil {
+	if _, _, err := one.UpdateContext(t.Context(), Caller{}, NewDocument{one.memory, rules.NewID(), "as it was"}); err != nil {
 		t.Fatal(err)
 	}
 	lines := one.exported()
@@ -128,11 +129,11 @@ func TestADeviceWithTwoUsersKeepsThemApartInAnotherStore(t *testing.T) {
 	}
 }
 
-// What FuzzLines finds sound can be stored, and what is stored is sound.
+// FuzzLines stores lines that are valid, and checks the store.
 func FuzzLines(f *testing.F) {
 	d := newSourceDesk(f)
 	d.add("a <b>")
-	if _, _, err := d.UpdateContext(f.Context(), Caller{}, NewDocument{d.memory, NewID(), "c"}); err != nil {
+	if _, _, err := d.UpdateContext(f.Context(), Caller{}, NewDocument{d.memory, rules.NewID(), "c"}); err != nil {
 		f.Fatal(err)
 	}
 	gone := d.add("gone")
@@ -147,7 +148,7 @@ func FuzzLines(f *testing.F) {
 		if at < 0 || at >= len(lines) {
 			return
 		}
-		refs, sound := References{}, []Line{}
+		refs, sound := References{}, []Item{}
 		for i, l := range lines {
 			if i == at {
 				l.Doc = json.RawMessage(doc)
@@ -158,9 +159,9 @@ func FuzzLines(f *testing.F) {
 			sound = append(sound, l)
 		}
 		target := newDesk(t)
-		r := target.NewExportImporter()
+		r := target.NewDocuments()
 		for _, l := range sound {
-			if err := target.write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return r.Line(ctx, tx, &l) }); err != nil {
+			if err := target.write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return r.Apply(ctx, tx, &l) }); err != nil {
 				t.Fatalf("%s %s: %v", l.Kind, l.Doc, err)
 			}
 		}

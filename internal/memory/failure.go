@@ -5,44 +5,66 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"cairn/internal/store"
 )
 
-// Failed is a change that the hub has refused permanently.
+// Failed is a change that the hub has refused permanently. It is set aside until a person
+// acts.
 type Failed struct {
-	Seq     int64  `json:"seq"`
-	Stream  string `json:"memory_id"`
-	LocalID string `json:"local_id"` // what it is about: pending-N, context-N, an id
+	Seq    int64  `json:"seq"`
+	Stream string `json:"memory_id"`
+	HubRefusal
+	At Time `json:"at"`
+}
+
+// HubRefusal is why the hub has refused a change, as it is stored with the change.
+type HubRefusal struct {
+	LocalID string `json:"local_id"` // what the change is about: pending-N, context-N, an id
 	Status  int    `json:"status"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	At      Time   `json:"at"`
 }
 
-// Backlog is what of a user's the hub has not got (metrics, memories §14).
+// scan are the places of refusalColumns.
+func (r *HubRefusal) scan() []any { return []any{&r.LocalID, &r.Status, &r.Code, &r.Message} }
+
+// setAside sets a change of a stream aside that the hub has refused permanently.
+func (s *callTx) setAside(ctx context.Context, stream string, seq int64, why HubRefusal) error {
+	detail, err := json.Marshal(why)
+	if err != nil {
+		return err
+	}
+	return s.tx.SetAside(ctx, PushFollower, stream, store.Refusal{
+		Seq: seq, Final: true, Detail: string(detail), Err: fmt.Errorf("%s: %d %s: %s", why.LocalID, why.Status, why.Code, why.Message),
+	})
+}
+
+// Backlog counts what the hub does not have of a user's (metrics, memories §14).
 type Backlog struct {
 	Pending       int  `json:"pending"`                  // inflight entries and contexts
-	Failed        int  `json:"failed"`                   // changes refused for good
-	Halted        int  `json:"halted"`                   // streams that do not go on
+	Failed        int  `json:"failed"`                   // changes refused permanently
+	Halted        int  `json:"halted"`                   // streams that are halted
 	OldestPending Time `json:"oldest_pending,omitempty"` // 0 with nothing pending
 }
 
 const (
-	selectFailures = `SELECT f.seq, f.stream, ifnull(f.local_id, ''), f.status, f.code, f.message, f.at_ns
-FROM memory_failures f JOIN memory_streams s ON s.stream = f.stream WHERE (?1 = '' OR s.user_id = ?1) ORDER BY f.seq`
-	selectBacklog = `SELECT (SELECT count(*) FROM memory_entries WHERE synced = 0 AND user_id = ?1),
+	selectFailures = `SELECT f.seq, f.lane, ` + refusalColumns + `, f.since
+FROM set_aside f JOIN memory_streams s ON s.stream = f.lane WHERE f.follower = 'replication' AND (?1 = '' OR s.user_id = ?1) ORDER BY f.seq`
+	refusalColumns = `f.detail ->> '$.local_id', f.detail ->> '$.status', f.detail ->> '$.code', f.detail ->> '$.message'`
+	selectBacklog  = `SELECT (SELECT count(*) FROM memory_entries WHERE synced = 0 AND user_id = ?1),
 (SELECT ifnull(min(creation_ns), 0) FROM memory_entries WHERE synced = 0 AND user_id = ?1),
 (SELECT count(*) FROM memory_contexts WHERE synced = 0 AND user_id = ?1),
-(SELECT count(*) FROM memory_failures f JOIN memory_streams s ON s.stream = f.stream WHERE s.user_id = ?1),
+(SELECT count(*) FROM set_aside f JOIN memory_streams s ON s.stream = f.lane WHERE f.follower = 'replication' AND s.user_id = ?1),
 (SELECT count(*) FROM memory_streams WHERE user_id = ?1 AND state = 'halted')`
 	updateContextPlace = `UPDATE memory_contexts SET change_seq = ?2 WHERE change_seq = ?1`
 	deleteContextAt    = `DELETE FROM memory_contexts WHERE change_seq = ?`
 )
 
-// Failures lists the refused changes of a user, or with "" of all, oldest first.
+// Failures lists the refused changes of a user, or of all users for "", oldest first.
 func (b *Service) Failures(ctx context.Context, user string) (out []Failed, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out, err = failures(ctx, tx, user)
@@ -54,14 +76,14 @@ func (b *Service) Failures(ctx context.Context, user string) (out []Failed, err 
 func failures(ctx context.Context, tx *store.Tx, user string) (out []Failed, err error) {
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var f Failed
-		err := rows.Scan(&f.Seq, &f.Stream, &f.LocalID, &f.Status, &f.Code, &f.Message, &f.At)
+		err := rows.Scan(slices.Concat([]any{&f.Seq, &f.Stream}, f.scan(), []any{&f.At})...)
 		out = append(out, f)
 		return err
 	}, selectFailures, user)
 	return out, err
 }
 
-// Backlog counts what of a user's is not at the hub.
+// Backlog counts what the hub does not have of a user's.
 func (b *Service) Backlog(ctx context.Context, user string) (out Backlog, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var contexts int
@@ -72,14 +94,14 @@ func (b *Service) Backlog(ctx context.Context, user string) (out Backlog, err er
 	return out, err
 }
 
-// Retry sends refused changes of the caller's again, those with some localIds or, with
-// none given, all: each at the end of its stream, under the same key. It returns how
-// many there were. An entry or context whose memory was deleted cannot be sent; it keeps its
-// failure, so that it can be discarded.
+// Retry has refused changes of the caller sent again: those with the given local ids, or all
+// without any. Each is sent at the end of its stream, under the same key. It returns their
+// number. An entry or context whose memory was deleted cannot be sent. It keeps its failure,
+// so that it can be discarded.
 func (b *Service) Retry(ctx context.Context, c Caller, locals []string) (n int, err error) {
 	return b.eachFailed(ctx, c, locals, func(ctx context.Context, s *callTx, f Failed, was store.Change) error {
 		if was.Kind == KindMemory && was.Op == store.OpPut {
-			return nil // its stream stands before it
+			return nil // its stream has not passed it
 		}
 		if was.Doc == nil && was.Kind == KindContext {
 			return errStays
@@ -112,9 +134,9 @@ func (s *callTx) advance(ctx context.Context, stream string, seq int64) error {
 	return err
 }
 
-// Discard gives refused changes of the caller's up, as Retry names them: inflight
-// entries and contexts go permanently, a refused memory with all of its rows; a patch
-// stays here alone. It returns how many there were.
+// Discard discards refused changes of the caller, selected as for Retry. It deletes inflight
+// entries and contexts permanently, and a refused memory with all of its rows. A patch stays
+// on this device only. It returns the number of changes.
 func (b *Service) Discard(ctx context.Context, c Caller, locals []string) (n int, err error) {
 	return b.eachFailed(ctx, c, locals, func(ctx context.Context, s *callTx, f Failed, was store.Change) error {
 		switch was.Kind + " " + was.Op {
@@ -134,16 +156,16 @@ func (b *Service) Discard(ctx context.Context, c Caller, locals []string) (n int
 	})
 }
 
-// errStays is that nothing was done about a failure, which stays.
+// errStays leaves a failure as it is.
 var errStays = errors.New("the failure stays")
 
-// eachFailed runs fn for refused changes of the caller's and drops their failures. It
-// needs the level Admin.
+// eachFailed runs fn for refused changes of the caller and forgets their failures. It
+// requires the level Admin.
 func (b *Service) eachFailed(ctx context.Context, c Caller, locals []string, fn func(ctx context.Context, s *callTx, f Failed, was store.Change) error) (n int, err error) {
 	if err := firstError(c.checkArgs(), c.may(Admin)); err != nil {
 		return 0, err
 	}
-	defer b.progress.step()
+	defer b.progress.notify()
 	err = b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		n = 0
 		s, err := b.enter(ctx, tx, c, false)
@@ -166,10 +188,7 @@ func (b *Service) eachFailed(ctx context.Context, c Caller, locals []string, fn 
 				continue
 			}
 			if err == nil {
-				_, err = tx.Exec(ctx, deleteFailure, f.Seq)
-			}
-			if err == nil {
-				_, err = tx.Exec(ctx, updateState, f.Stream, StreamReady, nil)
+				err = firstError(tx.Settle(ctx, PushFollower, f.Seq), s.ready(ctx, f.Stream))
 			}
 			if err != nil {
 				return err
@@ -181,12 +200,12 @@ func (b *Service) eachFailed(ctx context.Context, c Caller, locals []string, fn 
 	return n, err
 }
 
-// confirmation is the document of a row's confirm.
+// confirmation returns the document of a row's confirm.
 func confirmation(e *entryRow) ([]byte, error) {
 	return json.Marshal(confirmDoc{localID(e.key), e.EntryID, e.CreationTime, e.hubSeq})
 }
 
-// Waiting is a memory, or vault, of which something waits.
+// Waiting is a memory or vault that does not go on.
 type Waiting struct {
 	MemoryID    string    `json:"memory_id"`
 	State       string    `json:"state"`
@@ -195,8 +214,8 @@ type Waiting struct {
 	Error       string    `json:"error,omitempty"`
 }
 
-// Waiting lists a user's streams that wait after a failed attempt, or stand still; never
-// nil.
+// Waiting lists a user's streams that wait after a failed try, or that are halted or being
+// restored; never nil.
 func (b *Service) Waiting(ctx context.Context, user string) ([]Waiting, error) {
 	out, after := []Waiting{}, ""
 	for {

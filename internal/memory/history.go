@@ -16,20 +16,19 @@ type Version struct {
 	Markdown     string `json:"markdown"`
 	Synced       bool   `json:"synced"`
 	Current      bool   `json:"current"`                 // what get_context returns
-	BaseID       string `json:"base_id,omitempty"`       // the version over which it was written; "" for none or unknown
-	ConflictWith string `json:"conflict_with,omitempty"` // the version that was current when this one arrived at the hub: this one lost
-	Open         bool   `json:"open,omitempty"`          // it lost, and no later version has replaced the current one
+	BaseID       string `json:"base_id,omitempty"`       // the version on which it is based; "" for none or unknown
+	ConflictWith string `json:"conflict_with,omitempty"` // the version that stayed current when this one arrived at the hub
+	Open         bool   `json:"open,omitempty"`          // it has a conflict, and no later version has replaced the current one
 }
 
-// Versions is a list of versions; the array is never nil.
+// Versions is a list of versions. The array is never nil.
 type Versions struct {
 	MemoryID string    `json:"memory_id"`
 	Versions []Version `json:"versions"`
 	Count    int       `json:"count"`
 }
 
-// ContextConflict names a context of a user that lost against another one, and that
-// nobody has merged yet.
+// ContextConflict is a version of a context that did not become current and is not merged yet.
 type ContextConflict struct {
 	MemoryID     string `json:"memory_id"`
 	ContextID    string `json:"context_id"`
@@ -37,8 +36,8 @@ type ContextConflict struct {
 	ConflictWith string `json:"conflict_with"`
 }
 
-// A conflict is open while its version is the last of its writer, and no version has won
-// whose writer had seen it.
+// A conflict is open while its version is the last of its writer, and no later current version is
+// by a writer who had seen it.
 const (
 	isOpenConflict = `c.conflict_with IS NOT NULL AND c.hub_seq > 0
 AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND n.base_id = c.context_id)
@@ -49,10 +48,9 @@ AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id 
 FROM memory_contexts c WHERE memory_id = ? AND user_id = ? ORDER BY ` + numberOfContext + ` DESC, seq DESC LIMIT +?`
 )
 
-// ContextHistory lists the versions of a memory's context that this device holds, in the
-// order of the hub, newest first; limit as in lists. It also lists contexts of a memory
-// that another device has deleted, as long as they were never sent. CodeNotFound if
-// there is none.
+// ContextHistory lists the versions of a memory's context on this device in the order of the hub,
+// newest first. limit is that of lists. It also lists the contexts of a memory that another device
+// has deleted, if they were never sent. CodeNotFound if there is no version.
 func (b *Service) ContextHistory(ctx context.Context, c Caller, memory string, limit int64) (out Versions, err error) {
 	err = b.bypass(ctx, c, memory, func(ctx context.Context, s *callTx) error {
 		out = Versions{MemoryID: s.m.MemoryID, Versions: []Version{}}
@@ -74,8 +72,7 @@ func (b *Service) ContextHistory(ctx context.Context, c Caller, memory string, l
 	return out, err
 }
 
-// Conflicts lists the contexts of a user that lost and that nobody has merged, oldest
-// first.
+// Conflicts lists a user's versions of contexts that are not merged yet, oldest first.
 func (b *Service) Conflicts(ctx context.Context, user string) (out []ContextConflict, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil

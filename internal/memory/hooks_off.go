@@ -2,7 +2,7 @@
 
 package memory
 
-// shardHooks is what a test does to a worker: nothing in this build (memories §15).
+// shardHooks lets a test control a worker; it does nothing in this build (memories §15).
 type shardHooks struct{}
 
 // enter is called by the worker before each job.

@@ -7,42 +7,44 @@ import (
 	"errors"
 	"strconv"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
-// StreamRestoring is the state of a stream whose hub was restored from a backup: what
-// is held here and is not there is sent again before anything else (memories §13.2).
+// StreamRestoring is the state of a stream whose hub was restored from a backup: rows that the hub
+// no longer has are sent again before anything else (memories §13.2).
 const StreamRestoring = "restoring"
 
 const (
-	metaEpoch       = "hub.epoch." // and the user
+	metaEpoch       = "hub.epoch." // followed by the user
 	restoreStreams  = `UPDATE memory_streams SET state = 'restoring' WHERE user_id = ? AND state = 'ready' AND (subscribed = 1 OR head_seq > 0)`
-	selectRestoring = streamColumns + `WHERE user_id = ? AND state = 'restoring' ORDER BY stream`
+	selectRestoring = streamsOf + `WHERE s.user_id = ? AND s.state = 'restoring' ORDER BY s.stream`
 
-	// What is held of a memory, by the hub's numbers; below 0 is what is to be sent again.
+	// The rows of a memory by the hub's numbers. A negative number marks a row that must be sent
+	// again.
 	selectNumbers = `SELECT hub_seq, hub_key FROM memory_entries WHERE memory_id = ?1 AND synced = 1 AND hub_key IS NOT NULL AND hub_seq > ?2
 UNION ALL SELECT hub_seq, hub_key FROM memory_contexts WHERE memory_id = ?1 AND synced = 1 AND hub_key IS NOT NULL AND hub_seq > ?2`
-	lackEntry     = `UPDATE memory_entries SET hub_seq = -hub_seq WHERE hub_key = ? AND hub_seq > 0`
-	lackContext   = `UPDATE memory_contexts SET hub_seq = -hub_seq WHERE hub_key = ? AND hub_seq > 0`
+	markEntry     = `UPDATE memory_entries SET hub_seq = -hub_seq WHERE hub_key = ? AND hub_seq > 0`
+	markContext   = `UPDATE memory_contexts SET hub_seq = -hub_seq WHERE hub_key = ? AND hub_seq > 0`
 	lowerCursor   = `UPDATE memory_streams SET pull_cursor = min(pull_cursor, ?2), seen_seq = min(seen_seq, ?2) WHERE stream = ?1`
 	pullAgain     = `UPDATE memory_streams SET pull_cursor = 0, seen_seq = 0 WHERE user_id = ? AND state <> 'restoring'`
-	selectLacking = `SELECT hub_key, 'entry' FROM memory_entries WHERE memory_id = ?1 AND hub_seq < 0
+	selectMissing = `SELECT hub_key, 'entry' FROM memory_entries WHERE memory_id = ?1 AND hub_seq < 0
 UNION ALL SELECT hub_key, 'context' FROM memory_contexts WHERE memory_id = ?1 AND hub_seq < 0`
-	selectLackingBy = `SELECT k, kind FROM (SELECT hub_key AS k, 'entry' AS kind, hub_seq FROM memory_entries WHERE memory_id = ?1 AND hub_seq < 0
+	selectNextMissing = `SELECT k, kind FROM (SELECT hub_key AS k, 'entry' AS kind, hub_seq FROM memory_entries WHERE memory_id = ?1 AND hub_seq < 0
 UNION ALL SELECT hub_key, 'context', hub_seq FROM memory_contexts WHERE memory_id = ?1 AND hub_seq < 0) ORDER BY hub_seq DESC LIMIT +?2`
 	selectContextDoc = `SELECT context_id, session_id, markdown, updated_ns, ifnull(trace_id, ''), ifnull(conflict_with, '') FROM memory_contexts WHERE hub_key = ?`
-	settleContext    = `UPDATE memory_contexts SET hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE hub_key = ?1`
-	giveUpEntry      = `UPDATE memory_entries SET hub_seq = abs(hub_seq) WHERE hub_key = ?`
-	giveUpContext    = `UPDATE memory_contexts SET hub_seq = abs(hub_seq) WHERE hub_key = ?`
+	confirmContext   = `UPDATE memory_contexts SET hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE hub_key = ?1`
+	unmarkEntry      = `UPDATE memory_entries SET hub_seq = abs(hub_seq) WHERE hub_key = ?`
+	unmarkContext    = `UPDATE memory_contexts SET hub_seq = abs(hub_seq) WHERE hub_key = ?`
 
 	selectPatches = `SELECT c.id, c.doc FROM changes c JOIN symbols o ON o.id = c.op WHERE c.stream = (SELECT id FROM symbols WHERE text = ?)
 AND o.text = 'patch' AND c.doc IS NOT NULL ORDER BY c.seq`
 	selectTombstones = `SELECT id FROM memory_tombstones WHERE memory_id = ?`
 )
 
-// NoteEpoch notes the epoch that a user's hub tells. If it has risen, the hub was
-// restored from a backup: the user's streams are then to be restored, and nothing else
-// of them is ready. That ends a stop with StopRestored. Repeating it is safe.
+// NoteEpoch stores the epoch of a user's hub. If it has increased, the hub was restored from a
+// backup: the user's streams enter the state StreamRestoring, and are not ready for anything else.
+// That ends a stop with StopRestored. NoteEpoch is idempotent.
 func (b *Service) NoteEpoch(ctx context.Context, m Membership, epoch int64) error {
 	user := m.User
 	var known bool
@@ -54,7 +56,7 @@ func (b *Service) NoteEpoch(ctx context.Context, m Membership, epoch int64) erro
 	if err != nil || known {
 		return err
 	}
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		tx := s.tx
 		was, err := epochOf(ctx, tx, user)
 		if err != nil || was >= epoch {
@@ -76,7 +78,7 @@ func (b *Service) NoteEpoch(ctx context.Context, m Membership, epoch int64) erro
 	})
 }
 
-// Epoch is the epoch that a user's hub has told, 0 for none.
+// Epoch returns the stored epoch of a user's hub, 0 for none.
 func (b *Service) Epoch(ctx context.Context, user string) (epoch int64, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		epoch, err = epochOf(ctx, tx, user)
@@ -93,7 +95,7 @@ func epochOf(ctx context.Context, tx *store.Tx, user string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// Restoring lists a user's streams that are to be restored.
+// Restoring lists a user's streams in the state StreamRestoring.
 func (b *Service) Restoring(ctx context.Context, user string) (out []Stream, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out, err = streams(ctx, tx, selectRestoring, user)
@@ -102,8 +104,8 @@ func (b *Service) Restoring(ctx context.Context, user string) (out []Stream, err
 	return out, err
 }
 
-// Numbers are the hub's numbers of what is held of a stream beyond one, with the keys.
-// Where a restored hub gave a number again there are two keys.
+// Numbers returns the hub's numbers of the rows of a stream, by key, if they are greater than
+// after. Two keys have one number if a restored hub has assigned it again.
 func (b *Service) Numbers(ctx context.Context, stream string, after int64) (out map[string]int64, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = map[string]int64{}
@@ -118,12 +120,12 @@ func (b *Service) Numbers(ctx context.Context, stream string, after int64) (out 
 	return out, err
 }
 
-// Lacking notes by their keys what of a stream a restored hub lacks; all there behind
-// a number is pulled again.
-func (b *Service) Lacking(ctx context.Context, m Membership, lease Lease, stream string, after int64, keys []string) error {
-	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *callTx) error {
+// MarkMissing marks the rows of a stream that a restored hub does not have, by their keys. The
+// hub's changes with numbers greater than after will be pulled again.
+func (b *Service) MarkMissing(ctx context.Context, m Membership, lease store.Lease, stream string, after int64, keys []string) error {
+	return b.replicatorTx(ctx, m, []store.Lease{lease}, func(ctx context.Context, s *callTx) error {
 		for _, key := range keys {
-			for _, query := range []string{lackEntry, lackContext} {
+			for _, query := range []string{markEntry, markContext} {
 				if _, err := s.tx.Exec(ctx, query, key); err != nil {
 					return err
 				}
@@ -134,9 +136,9 @@ func (b *Service) Lacking(ctx context.Context, m Membership, lease Lease, stream
 	})
 }
 
-// Introduction is what makes a stream known to a hub that lacks it: the put of its
-// vault or memory, or the delete of a memory that is gone. Nil for a vault that is gone.
-func (b *Service) Introduction(ctx context.Context, stream Stream) (out []Outgoing, err error) {
+// RecreateChange returns the change that creates a stream at a hub that does not have it: the put
+// of its vault or memory, or the delete of a deleted memory. Nil for a deleted vault.
+func (b *Service) RecreateChange(ctx context.Context, stream Stream) (out []Outgoing, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
 		s := &callTx{Service: b, tx: tx, u: user{ID: stream.UserID}}
@@ -147,7 +149,7 @@ func (b *Service) Introduction(ctx context.Context, stream Stream) (out []Outgoi
 		}
 		v, unknown := s.vault(ctx, stream.ID)
 		s.m.MemoryID = stream.ID
-		gone, err := s.buried(ctx, stream.ID)
+		deleted, err := s.wasDeleted(ctx, stream.ID)
 		switch {
 		case err != nil:
 			return err
@@ -161,7 +163,7 @@ func (b *Service) Introduction(ctx context.Context, stream Stream) (out []Outgoi
 				return err
 			}
 			o.Doc, err = json.Marshal(doc)
-		case gone:
+		case deleted:
 			o.Kind, o.Op, o.Key = KindMemory, store.OpDelete, hubKey("DELETE", "restored", stream.ID)
 			o.Doc, err = json.Marshal(keyDoc{o.Key})
 		case unknown == nil:
@@ -176,9 +178,9 @@ func (b *Service) Introduction(ctx context.Context, stream Stream) (out []Outgoi
 	return out, err
 }
 
-// Resend is the next of what a restored hub lacks of a stream, in the order that it
-// had there, under the old keys and ids: rows as they are now.
-func (b *Service) Resend(ctx context.Context, stream Stream, limit int) (out []Outgoing, err error) {
+// NextMissing returns the next marked rows of a stream as changes, in the order of the hub's
+// numbers: the present rows under their old keys and ids.
+func (b *Service) NextMissing(ctx context.Context, stream Stream, limit int) (out []Outgoing, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
 		s := &callTx{Service: b, tx: tx, u: user{ID: stream.UserID}}
@@ -187,7 +189,7 @@ func (b *Service) Resend(ctx context.Context, stream Stream, limit int) (out []O
 			err := rows.Scan(&o.Key, &o.Kind)
 			out = append(out, o)
 			return err
-		}, selectLackingBy, stream.ID, limit)
+		}, selectNextMissing, stream.ID, limit)
 		for i := range out {
 			if err == nil {
 				err = s.document(ctx, &out[i])
@@ -198,7 +200,7 @@ func (b *Service) Resend(ctx context.Context, stream Stream, limit int) (out []O
 	return out, err
 }
 
-// document gives a change the row's document.
+// document sets the document of a change to that of its row.
 func (s *callTx) document(ctx context.Context, o *Outgoing) error {
 	if o.Kind == KindEntry {
 		e, found, err := s.entry(ctx, selectByHub, o.Key)
@@ -219,10 +221,10 @@ func (s *callTx) document(ctx context.Context, o *Outgoing) error {
 	return err
 }
 
-// Resent settles what a restored hub has taken again, or has refused: that has its
-// old number then, and the next pull says what became of it.
-func (b *Service) Resent(ctx context.Context, m Membership, lease Lease, o Outgoing, out Outcome) error {
-	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *callTx) error {
+// ConfirmResent stores the result of sending a row again. A row that the hub has refused gets its
+// old number; the next pull updates it.
+func (b *Service) ConfirmResent(ctx context.Context, m Membership, lease store.Lease, o Outgoing, out Outcome) error {
+	return b.replicatorTx(ctx, m, []store.Lease{lease}, func(ctx context.Context, s *callTx) error {
 		taken := out.Status >= 200 && out.Status < 300
 		switch {
 		case o.Kind == KindEntry && taken:
@@ -240,20 +242,19 @@ func (b *Service) Resent(ctx context.Context, m Membership, lease Lease, o Outgo
 			if !out.CreationTime.IsZero() {
 				at = clamped(out.CreationTime)
 			}
-			_, err := s.tx.Exec(ctx, settleContext, o.Key, out.HubSeq, at)
+			_, err := s.tx.Exec(ctx, confirmContext, o.Key, out.HubSeq, at)
 			return err
 		case o.Kind == KindEntry:
-			_, err := s.tx.Exec(ctx, giveUpEntry, o.Key)
+			_, err := s.tx.Exec(ctx, unmarkEntry, o.Key)
 			return err
 		}
-		_, err := s.tx.Exec(ctx, giveUpContext, o.Key)
+		_, err := s.tx.Exec(ctx, unmarkContext, o.Key)
 		return err
 	})
 }
 
-// Afterwards are the patches and deletes of a stream that are known here: a hub that
-// has them already does nothing.
-func (b *Service) Afterwards(ctx context.Context, stream Stream) (out []Outgoing, err error) {
+// LaterChanges returns the patches and deletes of a stream. They are idempotent at the hub.
+func (b *Service) LaterChanges(ctx context.Context, stream Stream) (out []Outgoing, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
 		add := func(id, op, key string, doc []byte) {
@@ -279,7 +280,7 @@ func (b *Service) Afterwards(ctx context.Context, stream Stream) (out []Outgoing
 			if err := rows.Scan(&name); err != nil {
 				return err
 			}
-			id, ok := ParseID(name)
+			id, ok := rules.ParseID(name)
 			if !ok || id == stream.ID {
 				return nil
 			}
@@ -292,13 +293,13 @@ func (b *Service) Afterwards(ctx context.Context, stream Stream) (out []Outgoing
 	return out, err
 }
 
-// FinishRestore ends the restoring of a stream of which the hub lacks nothing any more.
-func (b *Service) Restored(ctx context.Context, m Membership, lease Lease, stream string) error {
-	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *callTx) error {
+// FinishRestore sets a stream without marked rows to the state StreamReady.
+func (b *Service) FinishRestore(ctx context.Context, m Membership, lease store.Lease, stream string) error {
+	return b.replicatorTx(ctx, m, []store.Lease{lease}, func(ctx context.Context, s *callTx) error {
 		var key, kind string
-		err := s.tx.Get(ctx, []any{&key, &kind}, selectLacking, stream)
+		err := s.tx.Get(ctx, []any{&key, &kind}, selectMissing, stream)
 		if errors.Is(err, sql.ErrNoRows) {
-			_, err = s.tx.Exec(ctx, updateState, stream, StreamReady, nil)
+			err = s.ready(ctx, stream)
 		}
 		return err
 	})

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
 // fakeHub is the least that a hub does, in memory: it keeps keys, gives numbers and
-// times, and answers what it is told to.
+// times, and refuses what it is configured to refuse.
 type fakeHub struct {
 	items   map[string][]Item // by stream
 	keys    map[string]Outcome
@@ -67,7 +68,7 @@ func (h *fakeHub) take(t testing.TB, o Outgoing) Outcome {
 		if h.last = h.last.Add(time.Nanosecond); err == nil && captured.After(h.last) {
 			h.last = captured
 		}
-		r.CreationTime, r.EntryID = h.last, NewID()
+		r.CreationTime, r.EntryID = h.last, rules.NewID()
 		if proposed, ok := doc["entryId"].(string); ok {
 			r.EntryID = proposed
 		}
@@ -91,13 +92,33 @@ func (h *fakeHub) take(t testing.TB, o Outgoing) Outcome {
 }
 
 // lanes are leases of all lanes.
-func (d *desk) lanes() []Lease {
+func (d *desk) lanes() []store.Lease {
+	d.Helper()
+	if d.leases == nil {
+		d.leases = d.newLeases(time.Minute)
+	}
+	return d.takeAll(d.leases)
+}
+
+// newLeases are leases of another process, as it were.
+func (d *desk) newLeases(life time.Duration) *store.Leases {
+	d.Helper()
+	out := must(d.store.NewLeases(PushFollower, life, func(err error) { d.Error(err) }))(d)
+	d.Cleanup(out.Close)
+	return out
+}
+
+// takeAll takes all lanes that can be taken and returns those that are held.
+func (d *desk) takeAll(leases *store.Leases) []store.Lease {
 	d.Helper()
 	var all []int
 	for i := range 256 {
 		all = append(all, i)
 	}
-	return must(d.TakeLanes(d.Context(), "test", all, nil, time.Unix(0, 0), time.Unix(60, 0)))(d)
+	if err := leases.Take(d.Context(), all...); err != nil {
+		d.Fatal(err)
+	}
+	return leases.Held()
 }
 
 func (d *desk) me() string {
@@ -106,7 +127,7 @@ func (d *desk) me() string {
 }
 
 // take takes one batch of everything that is ready.
-func (d *desk) take(leases []Lease, limit int) []Outgoing {
+func (d *desk) take(leases []store.Lease, limit int) []Outgoing {
 	d.Helper()
 	var ids []string
 	for _, m := range must(d.ReadyStreams(d.Context(), d.me(), time.Unix(1, 0), 100))(d) {
@@ -132,8 +153,8 @@ func (d *desk) drain(h *fakeHub) {
 	d.Fatal("the backlog does not end")
 }
 
-// settle gives outcomes to the store as the replicator does.
-func (d *desk) settle(leases []Lease, outcomes []Outcome) {
+// settle stores outcomes as the replicator does.
+func (d *desk) settle(leases []store.Lease, outcomes []Outcome) {
 	d.Helper()
 	var good []Outcome
 	for _, o := range outcomes {

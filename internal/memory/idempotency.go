@@ -11,10 +11,11 @@ import (
 
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
-// keep is how long answers are kept (memories §9).
+// keep is how long results are kept (memories §9).
 const keep = 24 * time.Hour
 
 const (
@@ -22,37 +23,37 @@ const (
 WHERE user_id = ? AND method = ? AND path = ? AND key = ? AND expires_ns > ?`
 	insertAnswer = `INSERT OR REPLACE INTO memory_idempotency (user_id, method, path, key, body_hash, status, body, expires_ns)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
-	// A few at a time: each answer that is kept takes two old ones away.
+	// Each stored result deletes up to two expired ones, so that no write deletes many.
 	deleteAnswers = `DELETE FROM memory_idempotency WHERE expires_ns <= ? AND id IN (SELECT id FROM memory_idempotency ORDER BY id LIMIT 2)`
 )
 
-// call is a writing call that is still to be judged.
+// call is a writing call before it is checked.
 type call struct {
-	body  any    // the fields that count, as JSON
-	shard string // the memory whose shard it runs on; "" for the priority lane
+	body  any    // the fields that identify the request, marshalled as JSON
+	shard string // the memory on whose shard it runs; "" for the priority lane
 }
 
-// route is a call's HTTP form, as which MCP and the command line count, too.
+// route is the HTTP form of a call. Calls by MCP and the command line have one, too.
 type route struct{ method, path string }
 
-// step is a writing call that was found allowed and sound.
+// step is a writing call that is allowed and valid.
 type step[R any] struct {
 	route
-	// earlier finds what the row that the same key made answers, after the kept
-	// answer has gone (memories §9); nil where rows keep no key.
+	// earlier returns the result from the row that a call with the same key created, after
+	// the kept result has expired (memories §9). Nil for rows without a key.
 	earlier func(n issued) (R, bool, error)
-	// do decides, with errors before its first change, then changes.
+	// do executes the call. It returns its errors before its first change.
 	do func(n issued) (R, error)
 }
 
-// issued is a call's key, the one under which the hub knows the call, and the hash of
-// its body.
+// issued contains a call's key, the key by which the hub identifies the call, and the hash of the
+// body.
 type issued struct {
 	key, hub string
 	hash     []byte
 }
 
-// refusal is a refused call's error as it is kept.
+// refusal is the stored form of a refused call's error.
 type refusal struct {
 	Kind    fault.Kind     `json:"kind"`
 	Code    string         `json:"code"`
@@ -61,19 +62,19 @@ type refusal struct {
 	Details map[string]any `json:"details"`
 }
 
-// mutate runs a writing call as one job and one transaction, at most once per
-// idempotency key: the same key with the same body gets the same answer for 24 h.
-// prepare finds and checks; what it refuses is not kept. What do refuses is, for the
-// error of do leaves no change behind.
+// mutate runs a writing call as one job and one transaction, at most once per idempotency key:
+// for 24 h, calls with the same key and body get the same result. prepare finds the object and
+// checks the call; its errors are not kept. The errors of do are, because a failed do has changed
+// nothing.
 func mutate[R any](ctx context.Context, b *Service, c Caller, k call, prepare func(ctx context.Context, s *callTx) (step[R], error)) (out R, r WriteInfo, err error) {
 	if err := c.checkArgs(); err != nil {
 		return out, r, err
 	}
 	r.Key = c.Key
 	if r.Key == "" {
-		r.Key = NewID()
+		r.Key = rules.NewID()
 	}
-	hash, err := bodyHash(k.body)
+	hash, err := rules.BodyHash(k.body)
 	if err != nil {
 		return out, r, invalid("body", "a number cannot be represented")
 	}
@@ -111,13 +112,13 @@ func mutate[R any](ctx context.Context, b *Service, c Caller, k call, prepare fu
 	return out, r, firstError(err, refused)
 }
 
-// keeps reports whether an answer is kept: 4xx but 401, 403, 408, 429, and no 5xx.
+// keeps reports whether an error is kept: 4xx except 401, 403, 408 and 429, and no 5xx.
 func keeps(err error) bool {
 	status := Status(err)
 	return err != nil && status >= 400 && status < 500 && status != http.StatusTooManyRequests && fault.KindOf(err) != fault.Denied
 }
 
-// once answers from what is kept, else does the step and keeps its answer.
+// once returns the kept result, or executes the step and keeps its result.
 func once[R any](ctx context.Context, s *callTx, key string, hash []byte, st step[R]) (out R, replayed bool, err error) {
 	var before []byte
 	var status int
@@ -147,15 +148,15 @@ func once[R any](ctx context.Context, s *callTx, key string, hash []byte, st ste
 	if err != nil && !keeps(err) {
 		return out, false, err
 	}
-	return out, false, firstError(s.keepAnswer(ctx, st.route, key, hash, out, err), err)
+	return out, false, firstError(s.keepResult(ctx, st.route, key, hash, out, err), err)
 }
 
 func mismatch() error {
 	return conflict(CodeMismatch, "use a new key for a new call", "the idempotency key was used with another body")
 }
 
-// keepAnswer stores what a call answered, or how it was refused.
-func (s *callTx) keepAnswer(ctx context.Context, k route, key string, hash []byte, out any, refused error) error {
+// keepResult stores the result of a call, or the error by which it was refused.
+func (s *callTx) keepResult(ctx context.Context, k route, key string, hash []byte, out any, refused error) error {
 	if f := fault.As(refused); f != nil {
 		out = refusal{f.Kind, f.Code, f.Message, f.Hint, f.Details}
 	}

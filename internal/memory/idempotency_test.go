@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store/storetest"
 )
 
@@ -33,7 +34,7 @@ func TestACallUnderOneKeyIsDoneOnce(t *testing.T) {
 	if err != nil || other.EntryID == first.EntryID {
 		t.Errorf("in another memory: %v %v", other, err)
 	}
-	if _, r, err = d.UpdateContext(ctx, k, NewDocument{d.memory, NewID(), "a"}); err != nil || r.Replayed {
+	if _, r, err = d.UpdateContext(ctx, k, NewDocument{d.memory, rules.NewID(), "a"}); err != nil || r.Replayed {
 		t.Errorf("on another path: %v %v", r, err)
 	}
 	d.clock.Move(24*time.Hour + 1)

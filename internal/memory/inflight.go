@@ -10,7 +10,7 @@ import (
 	"cairn/internal/store"
 )
 
-// InflightList is what ListInflight answers; the array is never nil.
+// InflightList is the result of ListInflight. The array is never nil.
 type InflightList struct {
 	Entries      []Inflight `json:"entries"`
 	Count        int        `json:"count"`
@@ -22,13 +22,13 @@ const (
 WHERE user_id = ?1 AND memory_id = ?2 AND synced = 0 AND deleting_seq IS NULL
 AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = ?2 AND m.deleting_seq IS NOT NULL) ORDER BY creation_ns, key LIMIT +?3`
 	selectMemoryHidden = `SELECT EXISTS (SELECT 1 FROM memories WHERE memory_id = ? AND deleting_seq IS NOT NULL)`
-	// A memory's local id, if it was given under the hub's.
+	// The local id of a memory that is named by the hub's id.
 	selectLocalOf = `SELECT stream FROM memory_streams WHERE remote_id = ? AND user_id = ?`
 )
 
-// ListInflight lists the oldest inflight entries of a memory. It reads past the
-// shard's queue, and so answers while that is blocked. A memory that is missing or
-// foreign is empty (memories §6).
+// ListInflight lists the oldest inflight entries of a memory. It does not wait for the shard's
+// queue, so it also works while the queue is blocked. A memory that is missing or another user's
+// gives an empty list (memories §6).
 func (b *Service) ListInflight(ctx context.Context, c Caller, memory string, limit int64) (InflightList, error) {
 	out := InflightList{Entries: []Inflight{}, AppliedLimit: Limit(limit)}
 	began := time.Now()
@@ -58,9 +58,9 @@ func scanInflight(rows *sql.Rows) (e Inflight, err error) {
 	return e, err
 }
 
-// GetInflight is one inflight entry, as ListInflight shows it. Errors: CodeLocalID
-// (Invalid), CodeCommitted (NotFound) with details.entryId once the hub has confirmed
-// it, CodeNotFound otherwise. It passes the shard's queue by.
+// GetInflight returns one inflight entry. Errors: CodeLocalID (Invalid), CodeCommitted (NotFound)
+// with details.entryId after the hub has confirmed the entry, CodeNotFound otherwise. It does not
+// wait for the shard's queue.
 func (b *Service) GetInflight(ctx context.Context, c Caller, memory, local string) (out Inflight, err error) {
 	defer func(began time.Time) { b.inflightRead(began, err) }(time.Now())
 	key, badLocal := parseLocalID(local)
@@ -90,7 +90,7 @@ func (b *Service) GetInflight(ctx context.Context, c Caller, memory, local strin
 	return out, err
 }
 
-// bypass runs fn beside the shards; the scope has the memory's id alone.
+// bypass runs fn without waiting for a shard. Of the memory, s has only the id.
 func (b *Service) bypass(ctx context.Context, c Caller, memory string, fn func(ctx context.Context, s *callTx) error) error {
 	memory, err := memoryArg(memory)
 	if err = firstError(err, c.checkArgs()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 )
@@ -23,7 +24,7 @@ func TestInflightToolsSeeTheRowsOfTheirCase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Join(ctx, stranger.User, "http://hub.invalid", NewID(), true); err != nil {
+	if err := d.Join(ctx, stranger.User, "http://hub.invalid", rules.NewID(), true); err != nil {
 		t.Fatal(err)
 	}
 	theirsInflight, _, err := d.AddEntry(ctx, stranger, NewEntry{MemoryID: theirMemory, RawEntry: "theirs, inflight"})
@@ -58,7 +59,7 @@ func TestInflightToolsSeeTheRowsOfTheirCase(t *testing.T) {
 		{"another user's committed", theirMemory, theirs.LocalID, 404, CodeNotFound},
 		{"another user's inflight", theirMemory, theirsInflight.LocalID, 404, CodeNotFound},
 		{"another user's inflight, in an own memory", d.memory, theirsInflight.LocalID, 404, CodeNotFound},
-		{"an unknown memory", NewID(), inflight.LocalID, 404, CodeNotFound},
+		{"an unknown memory", rules.NewID(), inflight.LocalID, 404, CodeNotFound},
 		{"never given", d.memory, "pending-" + fmt.Sprint(9e15)[:1], 404, CodeNotFound},
 		{"no localId", d.memory, id(inflight.LocalID, "pending-"), 400, CodeLocalID},
 	} {
@@ -69,7 +70,7 @@ func TestInflightToolsSeeTheRowsOfTheirCase(t *testing.T) {
 		}
 		wantError(t, c.what, err, c.status, c.code)
 	}
-	for what, memory := range map[string]string{"unknown": NewID(), "foreign": theirMemory} {
+	for what, memory := range map[string]string{"unknown": rules.NewID(), "foreign": theirMemory} {
 		want(t, what, asJSON(t, must(d.ListInflight(ctx, Caller{}, memory, 0))(t)), `{"entries":[],"count":0,"applied_limit":25}`)
 	}
 	want(t, "under the hub id of the user", must(d.ListInflight(ctx, Caller{UserID: must(d.Whoami(ctx, Caller{}))(t).HubUser}, d.memory, 0))(t).Count, 2)
@@ -141,13 +142,13 @@ func TestContextsKeepTheRulesOfTheirDocument(t *testing.T) {
 	ctx := t.Context()
 	_, err := d.GetContext(ctx, Caller{}, d.memory)
 	wantError(t, "never written", err, 404, CodeNotFound, "context not found")
-	for what, memory := range map[string]string{"unknown": NewID()} {
+	for what, memory := range map[string]string{"unknown": rules.NewID()} {
 		_, err := d.GetContext(ctx, Caller{}, memory)
 		wantError(t, what, err, 404, CodeNotFound)
-		_, _, err = d.UpdateContext(ctx, Caller{}, NewDocument{memory, NewID(), "x"})
+		_, _, err = d.UpdateContext(ctx, Caller{}, NewDocument{memory, rules.NewID(), "x"})
 		wantError(t, what, err, 404, CodeNotFound)
 	}
-	session := NewID()
+	session := rules.NewID()
 	var last Document
 	for i := range 3 { // the clock stands, equal texts are rows of their own
 		out, _, err := d.UpdateContext(ctx, Caller{}, NewDocument{d.memory, session, "same"})
@@ -170,10 +171,10 @@ func TestContextsKeepTheRulesOfTheirDocument(t *testing.T) {
 	}
 	got := must(d.GetContext(ctx, Caller{}, d.memory))(t)
 	want(t, "the newest though the clock stepped back", got.Markdown+got.SessionID, "newest01900000-0000-0000-0000-000000000000")
-	if err := d.Join(ctx, d.me(), "http://hub", NewID(), true); err != nil {
+	if err := d.Join(ctx, d.me(), "http://hub", rules.NewID(), true); err != nil {
 		t.Fatal(err)
 	}
-	doc := `{"contextId":"` + NewID() + `","sessionId":"` + session + `","markdown":"older","updatedAt":"2020-01-01T00:00:00Z"}`
+	doc := `{"contextId":"` + rules.NewID() + `","sessionId":"` + session + `","markdown":"older","updatedAt":"2020-01-01T00:00:00Z"}`
 	if err := d.Apply(ctx, d.member(), d.memory, []Item{{HubSeq: 1, Kind: KindContext, Op: store.OpPut, Key: "k", Doc: []byte(doc)}}, 1); err != nil {
 		t.Fatal(err)
 	}

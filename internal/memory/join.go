@@ -5,13 +5,14 @@ import (
 	"database/sql"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
 const (
 	updateJoined = `UPDATE memory_users SET hub_url = ?2, hub_user = ?3, generation = generation + 1, stop_code = NULL, stop_why = NULL WHERE user_id = ?1`
 	skipUpload   = `UPDATE memory_streams SET acked_seq = head_seq WHERE user_id = ?`
-	resetStreams = `UPDATE memory_streams SET acked_seq = 0, sent_seq = 0, attempts = 0, next_attempt_ns = 0, state = 'ready', last_error = NULL,
+	resetStreams = `UPDATE memory_streams SET acked_seq = 0, sent_seq = 0, state = 'ready',
 remote_id = NULL, pull_cursor = 0, seen_seq = 0 WHERE user_id = ?`
 	selectUserPending  = entryColumns + `WHERE e.user_id = ? AND e.synced = 0 ORDER BY e.memory_id, e.creation_ns, e.key`
 	selectUserDeleting = entryColumns + `WHERE e.user_id = ? AND e.deleting_seq IS NOT NULL`
@@ -19,20 +20,19 @@ remote_id = NULL, pull_cursor = 0, seen_seq = 0 WHERE user_id = ?`
 	deleteVaultsHidden = `DELETE FROM memory_vaults WHERE user_id = ? AND deleting_seq IS NOT NULL`
 	commitContexts     = `UPDATE memory_contexts SET synced = 1, hub_seq = NULL WHERE user_id = ?`
 	forgetHubSeq       = `UPDATE memory_entries SET hub_seq = NULL WHERE user_id = ?`
-	dropFailures       = `DELETE FROM memory_failures WHERE stream IN (SELECT stream FROM memory_streams WHERE user_id = ?)`
+	selectStreamIDs    = `SELECT stream FROM memory_streams WHERE user_id = ?`
 	updateLeft         = `UPDATE memory_users SET hub_url = NULL, hub_user = NULL, generation = generation + 1, stop_code = NULL, stop_why = NULL WHERE user_id = ?`
 	countPending       = `SELECT count(*) FROM memory_entries WHERE user_id = ? AND synced = 0`
 )
 
-// Join connects a local user to a hub, where it is hubUser; whatever process writes
-// from then on, its rows are inflight until that hub confirms them. upload says
-// whether what is here already is to be sent, from the log's start. Joining begins a
-// new [Membership].
+// Join connects a local user to a hub, where its id is hubUser. From then on the rows that any
+// process writes are inflight until the hub confirms them. With upload, existing rows are sent,
+// too. Joining starts a new [Membership].
 //
-// Errors: CodeNotFound for an unknown user, CodeJoined (Conflict) for one that is
-// joined to another hub or as another user; joining as before changes nothing.
+// Errors: CodeNotFound for an unknown user, CodeJoined (Conflict) for a user who has joined another
+// hub, or this hub as another user. Join is idempotent.
 func (b *Service) Join(ctx context.Context, local, url, hubUser string, upload bool) error {
-	hub, err := uuidArg("user", hubUser)
+	hub, err := rules.UUIDArg("user", hubUser)
 	if err != nil {
 		return err
 	}
@@ -56,14 +56,12 @@ func (b *Service) Join(ctx context.Context, local, url, hubUser string, upload b
 	})
 }
 
-// Leave ends a user's replication: from then on the store is the authority again.
-// Rows that are inflight are in its way, CodeInflight (Conflict) with details.pending;
-// with force they are committed here under new ids. Deletes that the hub has not
-// confirmed are done. Who joins again sends everything again, under the same keys. It
-// is no error to leave without having joined. Leaving ends the [Membership]: what the
-// old hub answers from then on is refused.
+// Leave ends a user's replication. Inflight rows prevent it: CodeInflight (Conflict) with
+// details.pending. With force they are committed here under new ids. Deletes that the hub has not
+// confirmed are executed. A user who joins again sends everything again, under the same keys.
+// Leaving ends the [Membership]: later responses of the old hub are refused. Leave is idempotent.
 func (b *Service) Leave(ctx context.Context, local string, force bool) error {
-	defer b.progress.step()
+	defer b.progress.notify()
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		u, err := findUser(ctx, tx, local)
 		switch {
@@ -85,13 +83,19 @@ func (b *Service) Leave(ctx context.Context, local string, force bool) error {
 		if err := firstError(s.finishDeletes(ctx), s.commitHere(ctx)); err != nil {
 			return err
 		}
-		for _, query := range []string{commitContexts, forgetHubSeq, dropFailures, resetStreams, updateLeft} {
+		for _, query := range []string{commitContexts, forgetHubSeq, resetStreams, updateLeft} {
 			if _, err := tx.Exec(ctx, query, local); err != nil {
 				return err
 			}
 		}
-		return tx.DeleteMeta(ctx, metaEpoch+local) // it was that hub's
+		return firstError(s.forgetTries(ctx, local), tx.DeleteMeta(ctx, metaEpoch+local)) // it was that hub's
 	})
+}
+
+// forgetTries forgets what a hub has refused of a user's streams, and what failed.
+func (s *callTx) forgetTries(ctx context.Context, local string) error {
+	streams, err := s.tx.Texts(ctx, selectStreamIDs, local)
+	return firstError(err, s.tx.DropLanes(ctx, PushFollower, streams...), s.tx.DropLanes(ctx, PullFollower, streams...))
 }
 
 // rows reads entries.
@@ -104,7 +108,7 @@ func (s *callTx) rows(ctx context.Context, query string, args ...any) (out []ent
 	return out, err
 }
 
-// finishDeletes does what a hub was to confirm.
+// finishDeletes executes the deletes that a hub has not confirmed.
 func (s *callTx) finishDeletes(ctx context.Context) error {
 	entries, err := s.rows(ctx, selectUserDeleting, s.u.ID)
 	for i := range entries {
@@ -127,7 +131,7 @@ func (s *callTx) finishDeletes(ctx context.Context) error {
 	return err
 }
 
-// commitHere commits what is inflight under ids of this store.
+// commitHere commits inflight entries under ids of this store.
 func (s *callTx) commitHere(ctx context.Context) error {
 	entries, err := s.rows(ctx, selectUserPending, s.u.ID)
 	for i := range entries {
@@ -137,7 +141,7 @@ func (s *callTx) commitHere(ctx context.Context) error {
 			found, err = s.find(ctx, selectAnyMemory, e.MemoryID)
 		}
 		if err == nil && found {
-			err = s.flip(ctx, e, NewID(), max(e.CreationTime, Time(s.m.lastCanonicalNS)+1), 0)
+			err = s.flip(ctx, e, rules.NewID(), max(e.CreationTime, Time(s.m.lastCanonicalNS)+1), 0)
 		} else if err == nil {
 			err = s.removeEntry(ctx, e) // its memory was deleted on another device
 		}

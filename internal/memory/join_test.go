@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 )
@@ -35,7 +36,7 @@ func TestJoiningSendsWhatWasThereBeforeAndLeavingKeepsIt(t *testing.T) {
 	d.joined()
 	d.drain(newHub(d)) // another hub gets everything
 	want(t, "list", d.texts(), "after new old")
-	if err := d.Join(t.Context(), d.me(), "http://another", NewID(), true); err == nil {
+	if err := d.Join(t.Context(), d.me(), "http://another", rules.NewID(), true); err == nil {
 		t.Error("joined twice")
 	}
 }
@@ -44,7 +45,7 @@ func TestJoiningWithoutUploadSendsWhatIsNewAlone(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.add("old")
-	if err := d.Join(t.Context(), d.me(), "http://hub", NewID(), false); err != nil {
+	if err := d.Join(t.Context(), d.me(), "http://hub", rules.NewID(), false); err != nil {
 		t.Fatal(err)
 	}
 	d.add("new")
@@ -148,7 +149,7 @@ func TestRetentionTakesWhatTheHubHasAndLeavesTheRest(t *testing.T) {
 	h := newHub(d)
 	for i := range 5 {
 		d.add(fmt.Sprint("e", i))
-		if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), fmt.Sprint("c", i)}); err != nil {
+		if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, rules.NewID(), fmt.Sprint("c", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/redact"
 )
 
@@ -43,7 +44,7 @@ func TestEveryLimitHoldsAtItsBorder(t *testing.T) {
 		return err
 	}
 	document := func(text string) error {
-		_, _, err := d.UpdateContext(ctx, Caller{}, NewDocument{d.memory, NewID(), text})
+		_, _, err := d.UpdateContext(ctx, Caller{}, NewDocument{d.memory, rules.NewID(), text})
 		return err
 	}
 	correct := func(reason string) error {
@@ -189,7 +190,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		{"memory_id in braces", entry(NewEntry{MemoryID: "{" + d.memory + "}"}), 400, CodeInvalid, `"field":"memory_id"`},
 		{"memory_id as urn", entry(NewEntry{MemoryID: "urn:uuid:" + d.memory}), 400, CodeInvalid, `"field":"memory_id"`},
 		{"user_id no UUID", as("me"), 400, CodeInvalid, `"field":"user_id"`},
-		{"user_id another's", as(NewID()), 404, CodeNotFound, "user"},
+		{"user_id another's", as(rules.NewID()), 404, CodeNotFound, "user"},
 		{"session_id bad in an entry", entry(NewEntry{SessionID: "S-1"}), 400, CodeInvalid, `"field":"session_id"`},
 		{"session_id missing in a context", document("", "x"), 400, CodeInvalid, `"field":"session_id"`},
 		{"session_id with a bad letter", document("S-01J0000000000000000000000U", "x"), 400, CodeInvalid, `"field":"session_id"`},
@@ -198,10 +199,10 @@ func TestBadInputIsRefused(t *testing.T) {
 		{"entry_id neither", patch(d.memory, "pending-0", Patch{Summary: &summary}), 400, CodeInvalid, `"field":"entry_id"`},
 		{"a patch of nothing", patch(d.memory, id, Patch{}), 400, CodeInvalid, `"field":"tags"`},
 		{"a patch of a localId", patch(d.memory, "pending-1", Patch{Summary: &summary}), 409, CodeNotCommitted, ""},
-		{"a bad patch of a foreign memory", patch(NewID(), id, Patch{}), 404, CodeNotFound, "memory not found"},
+		{"a bad patch of a foreign memory", patch(rules.NewID(), id, Patch{}), 404, CodeNotFound, "memory not found"},
 		{"before with after", list(ListArgs{Before: "2026-01-01T00:00:00Z", After: id}), 400, CodeInvalid, "provide only one of before or after"},
 		{"a cursor that is neither", list(ListArgs{Before: "yesterday"}), 400, CodeInvalid, `"field":"before"`},
-		{"a cursor of elsewhere", list(ListArgs{After: NewID()}), 400, CodeInvalid, `"field":"after"`},
+		{"a cursor of elsewhere", list(ListArgs{After: rules.NewID()}), 400, CodeInvalid, `"field":"after"`},
 		{"invalid UTF-8", entry(NewEntry{RawEntry: "a\xff"}), 400, CodeInvalid, "UTF-8"},
 		{"half a surrogate pair as bytes", entry(NewEntry{RawEntry: "\xed\xa0\x80"}), 400, CodeInvalid, "UTF-8"},
 		{"NUL", entry(NewEntry{RawEntry: "a\x00"}), 400, CodeInvalid, "NUL"},
@@ -212,13 +213,13 @@ func TestBadInputIsRefused(t *testing.T) {
 		{"a lone low surrogate in metadata", entry(NewEntry{Metadata: json.RawMessage(`{"a":"\udc00x"}`)}), 400, CodeInvalid, "surrogate"},
 		{"two high surrogates in metadata", entry(NewEntry{Metadata: json.RawMessage(`{"a":"\ud800\ud800"}`)}), 400, CodeInvalid, "surrogate"},
 		{"a number beyond all in metadata", entry(NewEntry{Metadata: json.RawMessage(`{"a":1e999}`)}), 400, CodeInvalid, ""},
-		{"BEL in a context", document(NewID(), "a\a"), 400, CodeInvalid, "U+0007"},
-		{"C1 in a context", document(NewID(), "a\u0085"), 400, CodeInvalid, "U+0085"},
-		{"DEL in a context", document(NewID(), "a\x7f"), 400, CodeInvalid, "U+007F"},
-		{"a non-character in a context", document(NewID(), "a\ufdd0"), 400, CodeInvalid, "U+FDD0"},
-		{"another in a context", document(NewID(), "a\U0001ffff"), 400, CodeInvalid, "U+1FFFF"},
-		{"an entry in a missing memory", entry(NewEntry{MemoryID: NewID()}), 404, CodeNotFound, "memory not found"},
-		{"a bad entry in a missing memory", entry(NewEntry{MemoryID: NewID(), Summary: long(600)}), 404, CodeNotFound, "memory not found"},
+		{"BEL in a context", document(rules.NewID(), "a\a"), 400, CodeInvalid, "U+0007"},
+		{"C1 in a context", document(rules.NewID(), "a\u0085"), 400, CodeInvalid, "U+0085"},
+		{"DEL in a context", document(rules.NewID(), "a\x7f"), 400, CodeInvalid, "U+007F"},
+		{"a non-character in a context", document(rules.NewID(), "a\ufdd0"), 400, CodeInvalid, "U+FDD0"},
+		{"another in a context", document(rules.NewID(), "a\U0001ffff"), 400, CodeInvalid, "U+1FFFF"},
+		{"an entry in a missing memory", entry(NewEntry{MemoryID: rules.NewID()}), 404, CodeNotFound, "memory not found"},
+		{"a bad entry in a missing memory", entry(NewEntry{MemoryID: rules.NewID(), Summary: long(600)}), 404, CodeNotFound, "memory not found"},
 		{"a key of 65 bytes", keyed(d, strings.Repeat("k", 65)), 400, CodeInvalid, `"field":"idempotency_key"`},
 		{"a key with an umlaut", keyed(d, "ä"), 400, CodeInvalid, `"field":"idempotency_key"`},
 		{"a negative timeout", d.AwaitConsistency(ctx, Caller{}, d.memory, -1), 400, CodeInvalid, `"field":"timeout_ms"`},
@@ -228,7 +229,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	for what, err := range map[string]error{
 		"controls and non-characters in an entry": entry(NewEntry{RawEntry: "a\a\u0085\ufdd0\r\n"}),
 		"a surrogate pair in metadata":            entry(NewEntry{Metadata: json.RawMessage(`{"a":"\ud83d\ude00\\u0000"}`)}),
-		"TAB, LF and CR in a context":             document(NewID(), "a\t\r\n"),
+		"TAB, LF and CR in a context":             document(rules.NewID(), "a\t\r\n"),
 		"ids in capitals":                         entry(NewEntry{MemoryID: strings.ToUpper(d.memory)}),
 		"a key of 64 bytes":                       keyed(d, strings.Repeat("k", 64)),
 	} {
@@ -253,7 +254,7 @@ func TestEveryTextThatIsNoLocalIDIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "pending-", "pending-0", "pending-01", "Pending-1", "pending--1", "pending-+1", " pending-1", "pending-1 ", "pending-1x", "pending-1.0",
-		"pending-9223372036854775808", "pending-99999999999999999999", "pending-\u0661", "1", "context-1", NewID(), "pending-1\n",
+		"pending-9223372036854775808", "pending-99999999999999999999", "pending-\u0661", "1", "context-1", rules.NewID(), "pending-1\n",
 	} {
 		_, err := parseLocalID(text)
 		wantError(t, text, err, 400, CodeLocalID, `"field":"local_id"`)
@@ -282,7 +283,7 @@ func TestSecretsAreTakenOutUnlessRedactionIsOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err = d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), "see " + secret}); err != nil {
+		if _, _, err = d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, rules.NewID(), "see " + secret}); err != nil {
 			t.Fatal(err)
 		}
 		e := must(d.GetEntry(t.Context(), Caller{}, d.memory, added.EntryID))(t)

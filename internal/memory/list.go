@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -21,8 +22,8 @@ const (
 	MaxTopK     = 100
 )
 
-// Limit is the limit that applies to a list when one was asked for; 0 and below stand
-// for none.
+// Limit returns the effective limit of a list for a requested one. 0 and below mean none was
+// requested.
 func Limit(asked int64) int {
 	if asked <= 0 {
 		return defaultLimit
@@ -30,7 +31,7 @@ func Limit(asked int64) int {
 	return int(min(asked, maxLimit))
 }
 
-// TopK is the k that applies to a search.
+// TopK returns the effective k of a search for a requested one.
 func TopK(asked int64) int {
 	if asked <= 0 {
 		return DefaultTopK
@@ -48,22 +49,22 @@ type ListArgs struct {
 	SessionID string   `arg:"session_id,nonempty" about:"Only entries of this session."`
 }
 
-// Listed is a page of committed entries, newest first always (memories §5.2). The
-// array is never nil; the times are null for an empty page.
+// Listed is a page of committed entries, always newest first (memories §5.2). The array is never
+// nil. The times are null for an empty page.
 type Listed struct {
 	Entries      []Entry `json:"entries"`
 	Count        int     `json:"count"` // of this page
 	AppliedLimit int     `json:"applied_limit"`
 	NextBefore   *Time   `json:"next_before"`
 	NextAfter    *Time   `json:"next_after"`
-	// Truncated says that older entries are at the hub, which could not be asked; Reason
-	// is then Unreachable (memories §10.7).
+	// Truncated means that older entries are at the hub, which could not be asked. Reason is
+	// Unreachable then (memories §10.7).
 	Truncated bool   `json:"truncated,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 }
 
 const (
-	// The tags wanted are a JSON array of "key:value", and each must be there.
+	// The requested tags are a JSON array of "key:value". An entry must have all of them.
 	listFilter = `e.memory_id = ?1 AND e.synced = 1 AND e.deleting_seq IS NULL AND e.canonical_ns > ?2 AND e.canonical_ns < ?3
 AND (?4 = '' OR e.session_id = ?4)
 AND (?5 = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(?5) w
@@ -78,7 +79,7 @@ WHERE NOT EXISTS (SELECT 1 FROM json_each(e.tags) t WHERE t.key || ':' || t.valu
 func (b *Service) ListEntries(ctx context.Context, c Caller, a ListArgs) (Listed, error) {
 	out := Listed{Entries: []Entry{}, AppliedLimit: Limit(a.Limit)}
 	memory, err := memoryArg(a.MemoryID)
-	session, badSession := sessionArg(a.SessionID, false)
+	session, badSession := rules.SessionArg(a.SessionID, false)
 	if err = firstError(err, badSession, c.checkArgs()); err != nil {
 		return out, err
 	}
@@ -88,7 +89,7 @@ func (b *Service) ListEntries(ctx context.Context, c Caller, a ListArgs) (Listed
 	var ask *HubQuery
 	var in memoryRow
 	var owner string
-	var elsewhere bool // the cursor may be an entry that was purged here
+	var elsewhere bool // the cursor may be an entry that is only at the hub
 	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *callTx) error {
 		low, high := Time(math.MinInt64), Time(math.MaxInt64)
 		query := selectNewest
@@ -110,7 +111,7 @@ func (b *Service) ListEntries(ctx context.Context, c Caller, a ListArgs) (Listed
 		}
 		return err
 	})
-	if id, ok := ParseID(a.Before + a.After); ok && elsewhere {
+	if id, ok := rules.ParseID(a.Before + a.After); ok && elsewhere {
 		e, unknown := b.GetEntry(ctx, c, a.MemoryID, id)
 		switch {
 		case unknown == nil && a.Before != "":
@@ -151,7 +152,7 @@ func (s *callTx) list(ctx context.Context, out *Listed, query string, low, high 
 	return err
 }
 
-// cursor reads a cursor: a time, or an entry of the memory.
+// cursor parses a cursor: a time, or an entry of the memory.
 func (s *callTx) cursor(ctx context.Context, field, text string) (Time, error) {
 	at, id, ok := parseCursor(text)
 	if !ok {
@@ -167,23 +168,23 @@ func (s *callTx) cursor(ctx context.Context, field, text string) (Time, error) {
 	return at, err
 }
 
-// parseCursor reads a cursor as a time or, with id, as a UUID.
+// parseCursor parses a cursor as a time or, with id, as a UUID.
 func parseCursor(text string) (at Time, id string, ok bool) {
-	if id, ok = ParseID(text); ok {
+	if id, ok = rules.ParseID(text); ok {
 		return 0, id, true
 	}
 	when, err := time.Parse(time.RFC3339Nano, text)
 	return clamped(when), "", err == nil
 }
 
-// readMemory runs fn over a memory of the acting user, after what was submitted for
-// it before. A default memory that was never written is an empty one.
+// readMemory runs fn over a memory of the acting user, after every job that was submitted for it
+// earlier. A default memory that was never written is empty.
 func (b *Service) readMemory(ctx context.Context, c Caller, memory string, fn func(ctx context.Context, s *callTx) error) error {
 	shard, err := b.shardKey(ctx, c, memory)
 	if err != nil {
 		return err
 	}
-	var asked string // the stream that is to be pulled first
+	var asked string // the stream that must be pulled first
 	var owner string
 	read := func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.enter(ctx, tx, c, false)
@@ -193,7 +194,7 @@ func (b *Service) readMemory(ctx context.Context, c Caller, memory string, fn fu
 		if err != nil {
 			return err
 		}
-		if asked == "" && b.config.Wanted != nil && s.u.hub() && s.m.exists && !s.m.subscribed {
+		if asked == "" && b.config.OnFirstRead != nil && s.u.hub() && s.m.exists && !s.m.subscribed {
 			asked, owner = s.m.MemoryID, s.u.ID
 			return nil
 		}
@@ -202,16 +203,16 @@ func (b *Service) readMemory(ctx context.Context, c Caller, memory string, fn fu
 	if err = b.ordered(ctx, shard, read); err != nil || asked == "" {
 		return err
 	}
-	b.config.Wanted(ctx, owner, asked)
+	b.config.OnFirstRead(ctx, owner, asked)
 	return b.read(ctx, read)
 }
 
-// GetEntry is one committed entry; one that was purged here is read at the hub.
-// CodeNotFound for any other, CodeHubUnavailable (Unavailable) if the hub may have it
-// and cannot be asked.
+// GetEntry returns one committed entry. An entry that was purged here is read from the hub.
+// Errors: CodeNotFound for any other, CodeHubUnavailable (Unavailable) if the hub may have it and
+// cannot be asked.
 func (b *Service) GetEntry(ctx context.Context, c Caller, memory, id string) (out Entry, err error) {
 	memory, err = memoryArg(memory)
-	id, badID := uuidArg("entry_id", id)
+	id, badID := rules.UUIDArg("entry_id", id)
 	if err = firstError(err, badID, c.checkArgs()); err != nil {
 		return out, err
 	}
@@ -221,7 +222,7 @@ func (b *Service) GetEntry(ctx context.Context, c Caller, memory, id string) (ou
 	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *callTx) error {
 		e, err := s.committed(ctx, id)
 		if fault.HasCode(err, CodeNotFound) && s.isPurged() {
-			ask, in, owner = s.beyond(), s.m, s.u.ID
+			ask, in, owner = s.hubQuery(), s.m, s.u.ID
 			ask.Entry = id
 		}
 		out = e.Entry
@@ -243,7 +244,7 @@ func (b *Service) GetEntry(ctx context.Context, c Caller, memory, id string) (ou
 	return found[0], nil
 }
 
-// committed is a committed entry of the scope's memory; CodeNotFound for any other.
+// committed returns a committed entry of the scope's memory. CodeNotFound for any other.
 func (s *callTx) committed(ctx context.Context, id string) (entryRow, error) {
 	e, found, err := s.entry(ctx, selectByID, id)
 	if err == nil && (!found || e.MemoryID != s.m.MemoryID || !e.synced || e.deleting != 0) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/project"
 	"cairn/internal/redact"
 	"cairn/internal/store"
@@ -19,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// What a child process is told by its environment.
+// Environment variables of a child process.
 const (
 	childVar = "CAIRN_MEMORY_CHILD"
 	pathVar  = "CAIRN_MEMORY_STORE"
@@ -33,16 +34,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// desk is a book over a store of the test's own, with a vault and a memory in it.
+// desk is a service over a store of the test, with a vault and a memory in it.
 type desk struct {
 	testing.TB
 	*Service
 	clock  *storetest.Clock
 	vault  string
 	memory string
+	leases *store.Leases // of lanes
 }
 
-// newDesk makes a desk whose clock stands still.
+// newDesk returns a desk whose clock does not move.
 func newDesk(t testing.TB, change ...func(*Config)) *desk {
 	t.Helper()
 	d := &desk{TB: t, clock: &storetest.Clock{}}
@@ -53,16 +55,16 @@ func newDesk(t testing.TB, change ...func(*Config)) *desk {
 		f(&c)
 	}
 	d.Service = New(storetest.Open(t, store.Config{Clock: d.clock.Now}), c)
-	book := d.Service
+	service := d.Service
 	t.Cleanup(func() {
-		if err := book.Stop(context.Background()); err != nil {
+		if err := service.Stop(context.Background()); err != nil {
 			t.Errorf("stop: %v", err)
 		}
-		if d.Service != book {
+		if d.Service != service {
 			return
 		}
 		if found, err := d.Check(context.Background()); !t.Failed() && (err != nil || len(found) > 0) {
-			t.Errorf("the memories are not sound: %v %q", err, found)
+			t.Errorf("the check of memories found: %v %q", err, found)
 		}
 	})
 	d.vault = d.newVault(Caller{}, "v")
@@ -70,7 +72,7 @@ func newDesk(t testing.TB, change ...func(*Config)) *desk {
 	return d
 }
 
-// Fail is the test's, not the book's.
+// Fail is the test's, not the service's.
 func (d *desk) Fail() { d.TB.Fail() }
 
 func (d *desk) newVault(c Caller, title string) string {
@@ -95,7 +97,7 @@ func (d *desk) newMemory(c Caller, vault, title string) string {
 func (d *desk) joined() *desk {
 	d.Helper()
 	me := must(d.Whoami(d.Context(), Caller{}))(d)
-	if err := d.Join(d.Context(), me.UserID, "http://hub.invalid", NewID(), true); err != nil {
+	if err := d.Join(d.Context(), me.UserID, "http://hub.invalid", rules.NewID(), true); err != nil {
 		d.Fatal(err)
 	}
 	return d

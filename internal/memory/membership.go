@@ -7,18 +7,18 @@ import (
 	"cairn/internal/store"
 )
 
-// Membership is one join of a user to a hub. Each batch, confirmation and pull belongs
-// to one; those of a membership that has ended are refused with CodeLeft, so that
-// nothing is sent to, or counts for, a hub that the user has left.
+// Membership is one join of a user to a hub. Each batch, confirmation and pull belongs to a
+// membership. After the membership has ended they are refused with CodeLeft, so that nothing is
+// sent to, or accepted from, a hub that the user has left.
 type Membership struct {
 	User       string // local id
 	Generation int64  // counts the user's joins and leaves
 }
 
-// Stop is why replication of a user does not go on until a person acts.
+// Stop is the reason why a user's replication has stopped until a person acts.
 type Stop struct {
-	Code  string // one of the Stop codes; "" if it goes on
-	Why   string // one sentence for people
+	Code  string // a Stop code; "" if replication has not stopped
+	Why   string // one human-readable sentence
 	Since Time
 }
 
@@ -68,13 +68,13 @@ func (b *Service) SetStop(ctx context.Context, m Membership, code, why string) e
 	if err != nil || u.generation == m.Generation && u.stop.Code == code && u.stop.Why == why {
 		return err
 	}
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		_, err := s.tx.Exec(ctx, updateStop, m.User, code, why, s.tx.Now().UnixNano())
 		return err
 	})
 }
 
-// ClearStop removes a stop of one of some codes. Errors: CodeLeft. It is idempotent, and
+// ClearStop removes a stop with one of the given codes. Errors: CodeLeft. It is idempotent, and
 // writes nothing if there is no such stop.
 func (b *Service) ClearStop(ctx context.Context, m Membership, codes ...string) error {
 	var u user
@@ -84,7 +84,7 @@ func (b *Service) ClearStop(ctx context.Context, m Membership, codes ...string) 
 	})
 	for _, code := range codes {
 		if err == nil && u.stop.Code == code {
-			err = b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+			err = b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 				_, err := s.tx.Exec(ctx, updateGoOn, m.User, code)
 				return err
 			})

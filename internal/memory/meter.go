@@ -1,105 +1,76 @@
 package memory
 
 import (
-	"slices"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"cairn/internal/store"
 )
 
-// TimingBounds are the upper ends of the buckets of a Timing, in seconds.
-func TimingBounds() []float64 { return timingBounds[:] }
-
-var timingBounds = [...]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60, 600}
-
-// Timing is how long something took, each time.
-type Timing struct {
-	Buckets [len(timingBounds) + 1]uint64 // of which each holds only its own
-	Sum     float64                       // seconds
+// timingBounds are the upper ends of the ranges in which the service counts durations.
+var timingBounds = [...]time.Duration{
+	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
+	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2500 * time.Millisecond, 10 * time.Second, time.Minute, 10 * time.Minute,
 }
 
-// Count is how often.
-func (t Timing) Count() (n uint64) {
-	for _, b := range t.Buckets {
-		n += b
-	}
-	return n
-}
+// newTimings returns a histogram by timingBounds.
+func newTimings() *store.Histogram { return &store.Histogram{Bounds: timingBounds[:]} }
 
-func (t *Timing) add(took time.Duration) {
-	i, _ := slices.BinarySearch(timingBounds[:], took.Seconds())
-	t.Buckets[i]++
-	t.Sum += took.Seconds()
-}
-
-// timings is a Timing that any number of goroutines may add to.
-type timings struct {
-	buckets [len(timingBounds) + 1]atomic.Uint64
-	sum     atomic.Int64 // nanoseconds
-}
-
-func (t *timings) add(took time.Duration) {
-	i, _ := slices.BinarySearch(timingBounds[:], took.Seconds())
-	t.buckets[i].Add(1)
-	t.sum.Add(int64(took))
-}
-
-// read is what was added until now. What is added meanwhile may be in it or not.
-func (t *timings) read() (out Timing) {
-	for i := range t.buckets {
-		out.Buckets[i] = t.buckets[i].Load()
-	}
-	out.Sum = time.Duration(t.sum.Load()).Seconds()
-	return out
-}
-
-// Measured is what a service has done since it was made (metrics, memories §14).
+// Measured is what a service has done since it was created (metrics, memories §14).
 type Measured struct {
-	Acks          Timing            // writes of entries and contexts, from the call to the answer that they are on the disk
-	InflightReads Timing            // of the two inflight tools
-	Searches      map[string]Timing // by mode told
-	Fallbacks     map[string]uint64 // searches by words although ModeAuto would have liked vectors, by reason
-	Syncs         Timing            // of entries, from their writing to their commitment by the hub
-	Purged        uint64            // rows
+	Acks          store.Distribution            // writes of entries and contexts, from the call until they are on the disk
+	InflightReads store.Distribution            // of the two inflight tools
+	Searches      map[string]store.Distribution // by mode
+	Fallbacks     map[string]uint64             // searches by words although ModeAuto prefers vectors, by reason
+	Syncs         store.Distribution            // of entries, from their writing to their confirmation by the hub
+	Purged        uint64                        // rows
 }
 
-// measures is a Measured that is counted on.
+// measures counts what Measured reports.
 type measures struct {
-	mu sync.Mutex
-	Measured
+	acks, inflightReads, syncs *store.Histogram
+	purged                     atomic.Uint64
+
+	mu        sync.Mutex
+	searches  map[string]*store.Histogram
+	fallbacks map[string]uint64
 }
 
-func (m *measures) do(fn func(m *Measured)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	fn(&m.Measured)
+func newMeasures() *measures {
+	return &measures{
+		acks: newTimings(), inflightReads: newTimings(), syncs: newTimings(),
+		searches: map[string]*store.Histogram{}, fallbacks: map[string]uint64{},
+	}
 }
 
 // Measured reports what the service has done.
 func (b *Service) Measured() Measured {
-	b.measures.mu.Lock()
-	defer b.measures.mu.Unlock()
-	out := b.measures.Measured
-	out.Searches, out.Fallbacks = map[string]Timing{}, map[string]uint64{}
-	for mode, t := range b.measures.Searches {
-		out.Searches[mode] = t
+	m := b.measures
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := Measured{
+		Acks: m.acks.Read(), InflightReads: m.inflightReads.Read(), Syncs: m.syncs.Read(), Purged: m.purged.Load(),
+		Searches: map[string]store.Distribution{}, Fallbacks: maps.Clone(m.fallbacks),
 	}
-	for reason, n := range b.measures.Fallbacks {
-		out.Fallbacks[reason] = n
+	for mode, h := range m.searches {
+		out.Searches[mode] = h.Read()
 	}
 	return out
 }
 
-// acked counts a write that began at a time and has ended with an error or none.
+// acked counts a write that began at a time, unless it has failed.
 func (b *Service) acked(began time.Time, err error) {
 	if err == nil {
-		b.measures.do(func(m *Measured) { m.Acks.add(time.Since(began)) })
+		b.measures.acks.Add(time.Since(began))
 	}
 }
 
 func (b *Service) inflightRead(began time.Time, err error) {
 	if err == nil {
-		b.measures.do(func(m *Measured) { m.InflightReads.add(time.Since(began)) })
+		b.measures.inflightReads.Add(time.Since(began))
 	}
 }
 
@@ -107,22 +78,18 @@ func (b *Service) searched(began time.Time, mode string, err error) {
 	if err != nil {
 		return
 	}
-	b.measures.do(func(m *Measured) {
-		if m.Searches == nil {
-			m.Searches = map[string]Timing{}
-		}
-		t := m.Searches[mode]
-		t.add(time.Since(began))
-		m.Searches[mode] = t
-	})
+	m := b.measures
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.searches[mode] == nil {
+		m.searches[mode] = newTimings()
+	}
+	m.searches[mode].Add(time.Since(began))
 }
 
-// fellBack counts a search that words alone answer, because of reason.
+// fellBack counts a search that uses words only, for a reason.
 func (b *Service) fellBack(reason string) {
-	b.measures.do(func(m *Measured) {
-		if m.Fallbacks == nil {
-			m.Fallbacks = map[string]uint64{}
-		}
-		m.Fallbacks[reason]++
-	})
+	b.measures.mu.Lock()
+	defer b.measures.mu.Unlock()
+	b.measures.fallbacks[reason]++
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"cairn/internal/memory/rules"
 )
 
 // model is what a memory must hold after some operations: the texts in the order of
@@ -71,7 +73,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		},
 		"context": func(t *rapid.T) {
 			m.context = rapid.StringMatching(`[a-z]{1,5}`).Draw(t, "text")
-			if _, _, err := m.UpdateContext(m.Context(), Caller{}, NewDocument{m.memory, NewID(), m.context}); err != nil {
+			if _, _, err := m.UpdateContext(m.Context(), Caller{}, NewDocument{m.memory, rules.NewID(), m.context}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -101,11 +103,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 				t.Skip("no hub")
 			}
 			m.drain(m.hub)
-			for _, r := range m.rows {
-				if r.state == "inflight" {
-					r.state = "committed"
-				}
-			}
+			m.committed()
 		},
 		"pull": func(t *rapid.T) {
 			if !m.joinedNow() {
@@ -125,11 +123,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			if err := m.Leave(m.Context(), m.me(), true); err != nil {
 				t.Fatal(err)
 			}
-			for _, r := range m.rows {
-				if r.state == "inflight" {
-					r.state = "committed"
-				}
-			}
+			m.committed()
 		},
 		"": m.compare,
 	}
@@ -160,7 +154,7 @@ func (m *model) compare(t *rapid.T) {
 		}
 	}
 	if found := must(m.Check(m.Context()))(m); len(found) > 0 {
-		t.Fatalf("unsound: %q", found)
+		t.Fatalf("the check found: %q", found)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -20,7 +21,7 @@ func TestAForeignObjectAnswersAsAMissingOne(t *testing.T) {
 	stranger := Caller{User: must(d.AddUser(ctx))(t).UserID, Level: Read}
 	admin := Caller{User: stranger.User}
 	e := d.add("mine")
-	if _, _, err := d.UpdateContext(ctx, Caller{}, NewDocument{d.memory, NewID(), "mine"}); err != nil {
+	if _, _, err := d.UpdateContext(ctx, Caller{}, NewDocument{d.memory, rules.NewID(), "mine"}); err != nil {
 		t.Fatal(err)
 	}
 	own := d.newMemory(admin, d.newVault(admin, "x"), "x")
@@ -50,7 +51,7 @@ func TestAForeignObjectAnswersAsAMissingOne(t *testing.T) {
 			return err
 		},
 		"correct": func(_, m, e string, c Caller) error {
-			_, _, err := d.CorrectEntry(ctx, c, m, e, Correction{NewID(), "r"})
+			_, _, err := d.CorrectEntry(ctx, c, m, e, Correction{rules.NewID(), "r"})
 			return err
 		},
 		"delete":      func(_, m, e string, c Caller) error { _, err := d.DeleteEntry(ctx, c, m, e); return err },
@@ -58,7 +59,7 @@ func TestAForeignObjectAnswersAsAMissingOne(t *testing.T) {
 		"inflight":    func(_, m, _ string, c Caller) error { _, err := d.GetInflight(ctx, c, m, "pending-1"); return err },
 		"get context": func(_, m, _ string, c Caller) error { _, err := d.GetContext(ctx, c, m); return err },
 		"update context": func(_, m, _ string, c Caller) error {
-			_, _, err := d.UpdateContext(ctx, c, NewDocument{m, NewID(), "x"})
+			_, _, err := d.UpdateContext(ctx, c, NewDocument{m, rules.NewID(), "x"})
 			return err
 		},
 		"await":  func(_, m, _ string, c Caller) error { return d.AwaitConsistency(ctx, c, m, 0) },
@@ -69,7 +70,7 @@ func TestAForeignObjectAnswersAsAMissingOne(t *testing.T) {
 		},
 	} {
 		foreign := call(d.vault, d.memory, e.EntryID, stranger)
-		missing := call(NewID(), NewID(), NewID(), stranger)
+		missing := call(rules.NewID(), rules.NewID(), rules.NewID(), stranger)
 		same := fmt.Sprint(foreign) == fmt.Sprint(missing) && (foreign == nil || Status(foreign) == Status(missing) && Status(foreign) == 404)
 		if !same {
 			t.Errorf("%s: foreign %v (%d), missing %v (%d)", what, foreign, Status(foreign), missing, Status(missing))
@@ -92,7 +93,7 @@ func TestUsersAreMadeAtFirstUse(t *testing.T) {
 	me := d.me()
 	want(t, "again", d.me(), me)
 	want(t, "a UUIDv4", me[14], byte('4'))
-	_, err := d.Whoami(t.Context(), Caller{User: NewID()})
+	_, err := d.Whoami(t.Context(), Caller{User: rules.NewID()})
 	wantError(t, "nobody", err, 404, CodeNotFound)
 }
 
@@ -123,8 +124,8 @@ func TestAProjectsOwnMemoryIsMadeByItsFirstWriteUnderDerivedIDs(t *testing.T) {
 	m := must(d.Memories(ctx, c, v.VaultID))(t).Memories[0]
 	var uid string
 	d.query(&uid, `SELECT uid FROM projects WHERE id = 'shop'`)
-	want(t, "vault", v.Title+" "+v.VaultID, "shop-"+uid+" "+derivedID(d.me(), "vault:shop-"+uid))
-	want(t, "memory", m.Title+" "+m.MemoryType+" "+m.MemoryID, "main code "+derivedID(v.VaultID, "memory:main"))
+	want(t, "vault", v.Title+" "+v.VaultID, "shop-"+uid+" "+rules.DerivedID(d.me(), "vault:shop-"+uid))
+	want(t, "memory", m.Title+" "+m.MemoryType+" "+m.MemoryID, "main code "+rules.DerivedID(v.VaultID, "memory:main"))
 	want(t, "version 5", m.MemoryID[14], byte('5'))
 	want(t, "by name", must(d.Memory(ctx, Caller{ProjectID: "shop"}, DefaultMemory))(t).MemoryID, m.MemoryID)
 	for _, c := range storetestChanges(t, d) {
@@ -164,11 +165,11 @@ func TestAProjectsIDBecomesATitle(t *testing.T) {
 		strings.Repeat("b", 64): strings.Repeat("b", 41) + "-" + fmt.Sprintf("%.4x", sha256.Sum256([]byte(strings.Repeat("b", 64)))),
 	} {
 		want(t, id, titleOf(id), title)
-		if err := checkTitle(titleOf(id)); err != nil {
+		if err := rules.CheckTitle(titleOf(id)); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	want(t, "UUIDv5", derivedID("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "www.example.com"), "2ed6657d-e927-568b-95e1-2665a8aea6a2")
+	want(t, "UUIDv5", rules.DerivedID("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "www.example.com"), "2ed6657d-e927-568b-95e1-2665a8aea6a2")
 }
 
 func TestVaultsAndMemoriesAreDeletedWhenTheyMay(t *testing.T) {
@@ -208,7 +209,7 @@ func TestACorrectionIsForOnceAndEndsPatches(t *testing.T) {
 	a, b := d.add("a"), d.add("b")
 	_, _, err := d.CorrectEntry(ctx, Caller{}, d.memory, a.EntryID, Correction{a.EntryID, "r"})
 	wantError(t, "itself", err, 400, CodeInvalid)
-	_, _, err = d.CorrectEntry(ctx, Caller{}, d.memory, a.EntryID, Correction{NewID(), "r"})
+	_, _, err = d.CorrectEntry(ctx, Caller{}, d.memory, a.EntryID, Correction{rules.NewID(), "r"})
 	wantError(t, "no such target", err, 404, CodeNotFound)
 	e, _, err := d.CorrectEntry(ctx, Caller{}, d.memory, a.EntryID, Correction{b.EntryID, "r"})
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"cairn/internal/words"
 )
 
-// PastDocument is the context document that a memory had at a moment of the past; all
-// but MemoryID and At is empty where there was none, and At.Note says why. Whether the
-// hub had confirmed it by then is not known.
+// PastDocument is the context document of a memory at a moment in the past. If there was none,
+// only MemoryID and At are set, and At.Note has the reason. It is not known whether the hub had
+// confirmed it then.
 type PastDocument struct {
 	MemoryID  string       `json:"memory_id"`
 	ContextID string       `json:"context_id,omitempty"`
@@ -27,11 +27,11 @@ const (
 	existsPurged     = `SELECT base_id IS NOT NULL FROM memory_contexts WHERE memory_id = ? ORDER BY updated_ns, seq LIMIT 1`
 )
 
-// GetContextAt is GetContext as of a moment (see words.ParseMoment): of the contexts
-// that this device had then the newest.
+// GetContextAt returns the context that was the newest on this device at a moment (see
+// words.ParseMoment).
 //
-// Errors: CodeInvalid for a text that names no moment, and for the future; CodeNotFound
-// for a memory that is not the user's.
+// Errors: CodeInvalid for a text that is not a moment, and for the future; CodeNotFound for a
+// memory that is not the user's.
 func (b *Service) GetContextAt(ctx context.Context, c Caller, memory, at string) (out PastDocument, err error) {
 	memory, err = memoryArg(memory)
 	if err = firstError(err, c.checkArgs()); err != nil {
@@ -47,7 +47,7 @@ func (b *Service) GetContextAt(ctx context.Context, c Caller, memory, at string)
 	return out, err
 }
 
-// moment finds the moment of the memory that a caller named.
+// moment finds the moment that a caller named.
 func (s *callTx) moment(ctx context.Context, text string) (m store.Moment, err error) {
 	w, err := words.ParseMoment(text, s.tx.Now())
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -13,7 +14,7 @@ func TestAContextOfThePastIsTheNewestOfThen(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ctx := t.Context()
-	session := NewID()
+	session := rules.NewID()
 	began := d.clock.Now()
 	var times []time.Time
 	for i := range 3 {
@@ -58,7 +59,7 @@ func TestAContextOfThePastThatWasPurgedIsSaidToBe(t *testing.T) {
 	ctx := t.Context()
 	var first PastDocument
 	for i := range 2 {
-		_, _, err := d.UpdateContext(ctx, Caller{}, NewDocument{MemoryID: d.memory, SessionID: NewID(), Markdown: fmt.Sprint("version ", i)})
+		_, _, err := d.UpdateContext(ctx, Caller{}, NewDocument{MemoryID: d.memory, SessionID: rules.NewID(), Markdown: fmt.Sprint("version ", i)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,29 +22,29 @@ const (
 //go:embed prompts
 var prompts embed.FS
 
-// Templates are the texts by their names.
+// Templates contains the texts by name.
 type Templates struct {
 	Context string `json:"context_prompt"`
 	Capture string `json:"entry_capture_prompt"`
 	Summary string `json:"summary_prompt"`
 }
 
-// Prompts is what tells an agent how to keep a memory.
+// Prompts contains the instructions for an agent that keeps a memory.
 type Prompts struct {
 	Version   string    `json:"version"` // v1
 	Rules     string    `json:"context_summary_rules"`
 	Templates Templates `json:"templates"`
-	Prompt    string    `json:"prompt"` // all of them in one text
-	Source    string    `json:"source"` // override if any of the texts is one, else default
+	Prompt    string    `json:"prompt"` // all texts in one
+	Source    string    `json:"source"` // "override" if at least one text is overridden, else "default"
 }
 
-// PromptKinds are the kinds of memories that there are prompts for.
+// PromptKinds returns the kinds of memories with prompts.
 func PromptKinds() []string { return []string{"chat", "code"} }
 
-// Prompts is the texts for a kind of memory, those under memory.prompts_dir first:
-// <dir>/<kind>/<template>.md, where a template is a name of Templates or
-// context_summary_rules. An override that cannot be used is left out and told in
-// warnings. CodeNotFound with details.allowed for another kind.
+// Prompts returns the texts for a kind of memory. A file <dir>/<kind>/<template>.md in
+// memory.prompts_dir overrides a text; the template is a name of Templates or
+// context_summary_rules. warnings names the overrides that cannot be used. CodeNotFound with
+// details.allowed for another kind.
 func (b *Service) Prompts(kind string) (out Prompts, warnings []string, err error) {
 	if kind != "chat" && kind != "code" {
 		return out, nil, failure(fault.NotFound, CodeNotFound, "use one of the kinds in details.allowed", "there are no prompts of this kind",
@@ -73,7 +73,7 @@ func (b *Service) Prompts(kind string) (out Prompts, warnings []string, err erro
 	return out, warnings, nil
 }
 
-// builtIn is our own text: the kind's, or the one for all kinds.
+// builtIn returns the default text: that of the kind, or the one for all kinds.
 func builtIn(kind, name string) (string, error) {
 	text, err := prompts.ReadFile("prompts/" + kind + "/" + name + ".md")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +82,7 @@ func builtIn(kind, name string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// override is the user's text, "" for none.
+// override returns the user's text, "" for none.
 func (b *Service) override(kind, name string) (text, warning string) {
 	if b.config.Settings.PromptsDir == "" {
 		return "", ""

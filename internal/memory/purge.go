@@ -10,7 +10,7 @@ import (
 	"cairn/internal/store"
 )
 
-// Purged is what a purge has taken away here; the hub keeps it.
+// Purged counts the rows that a purge has deleted here. The hub keeps them.
 type Purged struct {
 	Entries  int `json:"entries"`
 	Contexts int `json:"contexts"`
@@ -19,8 +19,8 @@ type Purged struct {
 const (
 	selectJoined = `SELECT user_id FROM memory_users WHERE hub_url IS NOT NULL ORDER BY user_id`
 
-	// Committed rows that the hub has, oldest first. What the hub has not told a number
-	// for is nowhere else; a change of it that was not sent would be lost.
+	// Committed rows that the hub has, oldest first. A row without a number of the hub exists
+	// only here, and a change that was not sent would be lost.
 	purgeable = `FROM memory_entries e JOIN memory_streams s ON s.stream = e.memory_id
 WHERE e.user_id = ?1 AND e.synced = 1 AND e.hub_seq > 0 AND e.deleting_seq IS NULL AND e.canonical_ns < ?2 AND s.acked_seq >= s.head_seq `
 	selectPurgeable = `SELECT e.key, e.entry_id, e.memory_id, e.canonical_ns, length(CAST(e.raw_entry AS BLOB)) + length(CAST(e.summary AS BLOB)) + length(e.tags) + ifnull(length(e.metadata), 0)
@@ -37,12 +37,12 @@ ORDER BY c.updated_ns LIMIT +?3`
 FROM memory_entries WHERE user_id = ?1) + (SELECT ifnull(sum(length(CAST(markdown AS BLOB))), 0) FROM memory_contexts WHERE user_id = ?1)`
 )
 
-// Purge takes away rows of joined users that their hub has: those older than the
-// retention's days, or with ignoreAge all, then the oldest until the rest is within
-// its megabytes (memories §10.7). Inflight rows, rows with changes that were not sent,
-// the newest context of a memory and versions of open conflicts stay. Without a hub nothing is purged. It works
-// in chunks, so that writers hardly wait, and gives free pages back; being stopped
-// between chunks is harmless, and so is repeating it.
+// Purge deletes rows of joined users that their hub has: rows older than the retention, or with
+// ignoreAge all rows, then the oldest rows until the rest fits the maximum size (memories §10.7).
+// It keeps inflight rows, rows with changes that were not sent, the newest context of a memory,
+// and versions of open conflicts. Without a hub it deletes nothing. It works in chunks, so that
+// writers hardly wait, and returns free pages to the volume. It may be stopped between chunks,
+// and is safe to retry.
 func (b *Service) Purge(ctx context.Context, ignoreAge bool) (out Purged, err error) {
 	var users []string
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
@@ -57,7 +57,7 @@ func (b *Service) Purge(ctx context.Context, ignoreAge bool) (out Purged, err er
 	if err != nil || out == (Purged{}) {
 		return out, err
 	}
-	b.measures.do(func(m *Measured) { m.Purged += uint64(out.Entries + out.Contexts) })
+	b.measures.purged.Add(uint64(out.Entries + out.Contexts))
 	return out, b.giveBack(ctx)
 }
 
@@ -77,7 +77,7 @@ func (b *Service) purgeUser(ctx context.Context, user string, ignoreAge bool, ou
 	return err
 }
 
-// purgeChunks purges what is older than a time until so many bytes are gone.
+// purgeChunks purges rows older than a time until the given number of bytes is deleted.
 func (b *Service) purgeChunks(ctx context.Context, owner string, before, bytes int64, out *Purged) error {
 	for bytes > 0 {
 		if err := ctx.Err(); err != nil {
@@ -134,7 +134,7 @@ func (s *callTx) purgeEntries(ctx context.Context, before int64, bytes *int64) (
 	return n, err
 }
 
-// purgeContexts purges one chunk of contexts that are not their memory's newest.
+// purgeContexts purges one chunk of contexts, except the newest of each memory.
 func (s *callTx) purgeContexts(ctx context.Context, before int64, bytes *int64) (n int, err error) {
 	type old struct {
 		seq, size  int64
@@ -160,8 +160,7 @@ func (s *callTx) purgeContexts(ctx context.Context, before int64, bytes *int64) 
 	return n, err
 }
 
-// giveBack moves the write-ahead log into the file and returns free pages to the
-// volume.
+// giveBack checkpoints the write-ahead log and returns free pages to the volume.
 func (b *Service) giveBack(ctx context.Context) error {
 	if err := b.store.Checkpoint(ctx); err != nil {
 		return toFault(err)

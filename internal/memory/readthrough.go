@@ -10,25 +10,25 @@ import (
 	"cairn/internal/store"
 )
 
-// HubQuery asks a hub for entries of a memory that were purged here (memories §10.7).
+// HubQuery is a query to a hub for entries of a memory that were purged here (memories §10.7).
 type HubQuery struct {
 	Memory        string // the hub's id
-	Entry         string // that one alone; the rest is for lists
+	Entry         string // the id of a single entry; the other fields are for lists
 	Limit         int
 	Before, After Time     // 0 for none
 	Tags          []string // KEY:VALUE
 	SessionID     string
 }
 
-// Unreachable is the Reason of a list that is cut because the hub could not be asked.
+// Unreachable is the Reason of a list that is truncated because the hub could not be asked.
 const Unreachable = "hub_unreachable"
 
-// isPurged reports whether entries of the scope's memory are at the hub alone, and may be
-// asked for there.
-func (s *callTx) isPurged() bool { return s.m.purgedNS > 0 && s.u.hub() && s.config.Through != nil }
+// isPurged reports whether entries of the scope's memory are only at the hub, and can be read
+// there.
+func (s *callTx) isPurged() bool { return s.m.purgedNS > 0 && s.u.hub() && s.config.ReadThrough != nil }
 
-// beyond is a question about the scope's memory.
-func (s *callTx) beyond() *HubQuery {
+// hubQuery returns a query about the scope's memory.
+func (s *callTx) hubQuery() *HubQuery {
 	q := &HubQuery{Memory: s.m.MemoryID}
 	if s.m.remoteID != "" {
 		q.Memory = s.m.remoteID
@@ -36,10 +36,10 @@ func (s *callTx) beyond() *HubQuery {
 	return q
 }
 
-// readThrough asks the hub and returns what it has, as entries of the memory here.
-// Errors: CodeNotFound, CodeHubUnavailable.
+// readThrough returns the hub's entries for a query, as entries of the memory here. Errors:
+// CodeNotFound, CodeHubUnavailable.
 func (b *Service) readThrough(ctx context.Context, in memoryRow, owner string, q *HubQuery) ([]Entry, error) {
-	docs, err := b.config.Through(ctx, owner, *q)
+	docs, err := b.config.ReadThrough(ctx, owner, *q)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func (b *Service) readThrough(ctx context.Context, in memoryRow, owner string, q
 	return out, nil
 }
 
-// through is what a list that may lack purged entries asks the hub; nil if all that it
-// lists is here.
+// through returns the query for the purged entries that a list may lack; nil if the list is
+// complete.
 func (s *callTx) through(out *Listed, low, high Time, session string, tags []string) *HubQuery {
 	purged := Time(s.m.purgedNS)
 	up := low != math.MinInt64
@@ -67,7 +67,7 @@ func (s *callTx) through(out *Listed, low, high Time, session string, tags []str
 	case !s.isPurged(), up && low >= purged, !up && out.Count == out.AppliedLimit && out.Entries[out.Count-1].CreationTime >= purged:
 		return nil
 	}
-	q := s.beyond()
+	q := s.hubQuery()
 	q.Limit, q.Tags, q.SessionID = out.AppliedLimit, tags, session
 	if up {
 		q.After = low
@@ -77,14 +77,14 @@ func (s *callTx) through(out *Listed, low, high Time, session string, tags []str
 	return q
 }
 
-// merge adds to a list what the hub has of it. If it cannot be asked the list is cut
-// where rows are missing, and says so.
+// merge adds the hub's entries to a list. If the hub cannot be asked, it truncates the list where
+// rows may be missing.
 func (b *Service) merge(ctx context.Context, in memoryRow, owner string, q *HubQuery, out *Listed) error {
 	more, err := b.readThrough(ctx, in, owner, q)
 	if fault.HasCode(err, CodeHubUnavailable) {
 		out.Truncated, out.Reason = true, Unreachable
 		out.Entries = slices.DeleteFunc(out.Entries, func(e Entry) bool {
-			return (q.After == 0) && e.CreationTime < Time(in.purgedNS) // what would be missing between is not skipped in silence
+			return (q.After == 0) && e.CreationTime < Time(in.purgedNS) // entries between them may be missing
 		})
 		out.number()
 		return nil
@@ -111,13 +111,13 @@ func (b *Service) merge(ctx context.Context, in memoryRow, owner string, q *HubQ
 	return nil
 }
 
-// visible leaves out what was deleted, or is being deleted, here.
+// visible removes entries that were deleted, or are being deleted, here.
 func (b *Service) visible(ctx context.Context, in memoryRow, owner string, all []Entry) (out []Entry, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s := &callTx{Service: b, tx: tx, u: user{ID: owner}, m: in}
 		out = nil
 		for _, e := range all {
-			gone, err := s.buried(ctx, e.EntryID)
+			deleted, err := s.wasDeleted(ctx, e.EntryID)
 			if err != nil {
 				return err
 			}
@@ -125,7 +125,7 @@ func (b *Service) visible(ctx context.Context, in memoryRow, owner string, all [
 			if err != nil {
 				return err
 			}
-			if !gone && (!found || row.deleting == 0) {
+			if !deleted && (!found || row.deleting == 0) {
 				out = append(out, e)
 			}
 		}
@@ -134,7 +134,7 @@ func (b *Service) visible(ctx context.Context, in memoryRow, owner string, all [
 	return out, err
 }
 
-// number counts a page and says where to go on.
+// number sets the count and the cursors of a page.
 func (l *Listed) number() {
 	l.NextBefore, l.NextAfter = nil, nil
 	if l.Count = len(l.Entries); l.Count > 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 )
@@ -18,7 +19,7 @@ func TestAMemorysChangesAreSentInOrderOnceAndFlipTheirRows(t *testing.T) {
 	h := newHub(d)
 	first := d.add("a")
 	d.add("b")
-	if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), "doc"}); err != nil {
+	if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, rules.NewID(), "doc"}); err != nil {
 		t.Fatal(err)
 	}
 	want(t, "context is inflight", must(d.GetContext(t.Context(), Caller{}, d.memory))(t).Synced, false)
@@ -64,20 +65,14 @@ func TestALateHolderCannotFlip(t *testing.T) {
 	d := newDesk(t).joined()
 	h := newHub(d)
 	d.add("a")
-	leases := d.lanes()
+	early, other := d.newLeases(time.Nanosecond), d.newLeases(time.Minute)
+	leases := d.takeAll(early)
 	late := h.push(t, d.take(leases, 100))
-	var all []int
-	for i := range 256 {
-		all = append(all, i)
-	}
-	none := must(d.TakeLanes(t.Context(), "other", all, nil, time.Unix(1, 0), time.Unix(90, 0)))(t)
-	want(t, "a lease that holds is not taken", len(none), 0)
-	taken := must(d.TakeLanes(t.Context(), "other", all, []string{"test"}, time.Unix(1, 0), time.Unix(90, 0)))(t)
-	want(t, "that of a dead holder is", len(taken), 256)
+	taken := d.takeAll(other)
+	want(t, "leases that have run out are taken", len(taken), 256)
+	want(t, "leases that last are not", len(d.takeAll(d.newLeases(time.Minute))), 0)
 	wantError(t, "late", d.Confirm(t.Context(), d.member(), leases, late), 409, CodeLeaseLost)
 	want(t, "still inflight", d.pending(), "a")
-	kept := must(d.RenewLanes(t.Context(), "test", leases, time.Unix(99, 0)))(t)
-	want(t, "renewed by the late", len(kept), 0)
 	if err := d.Confirm(t.Context(), d.member(), taken, late); err != nil {
 		t.Error(err)
 	}
@@ -169,7 +164,7 @@ func TestTwoDevicesSeeEachOther(t *testing.T) {
 	if _, _, err := far.CorrectEntry(t.Context(), Caller{}, far.memory, e.EntryID, Correction{b.EntryID, "typo"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := far.UpdateContext(t.Context(), Caller{}, NewDocument{far.memory, NewID(), "theirs"}); err != nil {
+	if _, _, err := far.UpdateContext(t.Context(), Caller{}, NewDocument{far.memory, rules.NewID(), "theirs"}); err != nil {
 		t.Fatal(err)
 	}
 	two.drain(h)
@@ -181,7 +176,7 @@ func TestTwoDevicesSeeEachOther(t *testing.T) {
 	wantError(t, "own localId", err, 404, CodeCommitted, e.EntryID)
 }
 
-// Two devices write in the same nanosecond before they hear of each other.
+// Two devices write in the same nanosecond, concurrently.
 func TestContextsOfOneNanosecondAreInTheHubsOrderOnEveryDevice(t *testing.T) {
 	t.Parallel()
 	one, two := newDesk(t).joined(), newDesk(t).joined()
@@ -191,7 +186,7 @@ func TestContextsOfOneNanosecondAreInTheHubsOrderOnEveryDevice(t *testing.T) {
 	two = two.with(one.memory)
 	write := func(d *desk, text string) {
 		t.Helper()
-		if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), text}); err != nil {
+		if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, rules.NewID(), text}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -272,7 +267,7 @@ func TestADeletedEntryStaysDeleted(t *testing.T) {
 }
 
 // deleteWith deletes an entry while a replicator runs.
-func deleteWith(t *testing.T, d *desk, h *fakeHub, name string) {
+func deleteWith(t testing.TB, d *desk, h *fakeHub, name string) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {
@@ -318,7 +313,7 @@ func TestADeleteThatTheHubDoesNotConfirmIsWithdrawn(t *testing.T) {
 	want(t, "delete wins", d.texts(), "")
 }
 
-func TestADeleteThatTheHubRefusesTellsItsError(t *testing.T) {
+func TestADeleteThatTheHubRefusesReturnsItsError(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t).joined()
 	h := newHub(d)

@@ -5,18 +5,22 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"cairn/internal/fault"
+	"cairn/internal/memory/ranking"
+	"cairn/internal/memory/rules"
 	"cairn/internal/words"
 )
 
 // Modes of a search.
 const (
-	ModeAuto    = "auto"    // hybrid where there is an embedder that answers, else lexical
+	ModeAuto    = "auto"    // hybrid if an embedder responds, else lexical
 	ModeLexical = "lexical" // by words
 	ModeHybrid  = "hybrid"  // by words and vectors
 )
@@ -31,10 +35,10 @@ type SearchArgs struct {
 	Mode      string            `arg:"mode,default=auto,enum=auto|lexical|hybrid" about:"By words, by words and meaning, or whichever is available."` // "" for ModeAuto
 	Tags      map[string]string `arg:"tags" about:"Only entries with all of these tags: an object of texts."`
 	SessionID string            `arg:"session_id,nonempty" about:"Only entries of this session."` // "" for any
-	AsIs      bool              // words that no entry holds are not corrected
+	AsIs      bool              // words that no entry contains are not corrected
 }
 
-// Hit is a committed entry that was found.
+// Hit is a committed entry found by a search.
 type Hit struct {
 	EntryID      string  `json:"entryId"`
 	ActorID      string  `json:"actorId"`
@@ -42,34 +46,34 @@ type Hit struct {
 	Summary      string  `json:"summary"`
 	RawEntry     string  `json:"rawEntry"`
 	CreationTime Time    `json:"creationTime"`
-	Score        float64 `json:"score"` // 0–1, not to be compared between queries
+	Score        float64 `json:"score"` // 0–1, not comparable between queries
 	SessionID    string  `json:"sessionId,omitempty"`
-	Excerpt      string  `json:"excerpt,omitempty"` // of a RawEntry of more than maxExcerpt characters: one line around what matched
+	Excerpt      string  `json:"excerpt,omitempty"` // of a RawEntry of more than maxExcerpt characters: one line around the matches
 }
 
-// maxExcerpt is how many characters an excerpt has at most (amendments §A.3).
+// maxExcerpt is the maximum number of characters of an excerpt (amendments §A.3).
 const maxExcerpt = 160
 
-// Coverage says what of the memory a search could look at.
+// Coverage describes which part of the memory a search covered.
 type Coverage struct {
 	From     *Time `json:"from"` // null if nothing was purged
 	Complete bool  `json:"complete"`
 }
 
-// Found is what Search answers.
+// Found is the result of Search.
 type Found struct {
-	Entries []Hit  `json:"entries"` // the best first, of equal ones the older; never nil
+	Entries []Hit  `json:"entries"` // the best first, of equal scores the older entry first; never nil
 	Count   int    `json:"count"`
 	Mode    string `json:"mode"` // ModeLexical or ModeHybrid
 
-	Corrected map[string]string `json:"corrected,omitempty"` // words that no entry holds, and the words that replaced them
-	Hint      string            `json:"hint,omitempty"`      // of a search without a hit: what was tried, and what to try
+	Corrected map[string]string `json:"corrected,omitempty"` // words that no entry contains, with the words that replaced them
+	Hint      string            `json:"hint,omitempty"`      // of a search without a hit: what was searched, and what to try next
 
-	LatestContext    string `json:"latestContext,omitempty"` // the memory's current one, also without a hit
+	LatestContext    string `json:"latestContext,omitempty"` // the memory's current context, also without a hit
 	ContextTimestamp Time   `json:"contextTimestamp,omitzero"`
 
-	// Of all contexts the one with most of what the query says, of equal ones the
-	// newest; left out where none has a word of it.
+	// The context that matches the query best, of equal matches the newest; omitted if no
+	// context contains a word of the query.
 	BestContext          string  `json:"bestContext,omitempty"`
 	BestContextTimestamp Time    `json:"bestContextTimestamp,omitzero"`
 	BestContextScore     float64 `json:"bestContextScore,omitempty"` // 0–1
@@ -78,10 +82,11 @@ type Found struct {
 }
 
 const (
-	// One row per term: the places or, negative, the contexts that have it.
+	// One row per term: the places of the entries that contain it, or the negative numbers of
+	// the contexts.
 	selectPostings = `SELECT ifnull(group_concat(rowid, ' '), '') FROM memory_words WHERE memory_words MATCH ?`
 
-	// A row without a name is what earlier builds counted apart.
+	// Rows without a name are counters of earlier builds.
 	selectGroups = `SELECT count(*), ifnull(sum(next), 0) FROM memory_groups WHERE memory_id = ? AND name <> ''`
 	selectGroup  = `SELECT key FROM memory_groups WHERE memory_id = ? AND name = ?`
 	selectSizes  = `SELECT g.key, g.next FROM json_each(?) w CROSS JOIN memory_groups g ON g.key = w.value`
@@ -99,27 +104,27 @@ WHERE +e.memory_id = ?1 AND e.user_id = ?2 AND e.synced = 1 AND e.deleting_seq I
 WHERE +c.memory_id = ?1` + newestContexts
 )
 
-// Search finds the committed entries of a memory that a query asks for (memories
-// §11). The query is plain text whatever stands in it. An entry is found as soon as
-// it is committed and no more once it is deleted. What filters leave out costs none
-// of the hits that remain. A word that no entry holds is replaced by the nearest one that
-// the newest 2,000 entries hold, and Corrected says so (amendments §A.2).
+// Search returns the committed entries of a memory that match a query best (memories §11). The
+// query is plain text without operators. An entry is found from its commit to its deletion.
+// Filters apply before the limit. A word that no entry contains is replaced by the nearest word
+// of the newest 2,000 entries, which Corrected reports (amendments §A.2).
 //
-// Errors: CodeInvalid for the arguments, CodeNotFound for a memory that is not the
-// user's, CodeSearchUnavailable (Unavailable) if ModeHybrid was asked for and the
-// embedder is missing or does not answer. Nothing found is no error.
+// Errors: CodeInvalid for the arguments, CodeNotFound for a memory that is not the user's,
+// CodeSearchUnavailable (Unavailable) for ModeHybrid if the embedder is missing or does not
+// respond. A search without hits is not an error.
 func (b *Service) Search(ctx context.Context, c Caller, a SearchArgs) (out Found, err error) {
 	defer func(began time.Time) { b.searched(began, out.Mode, err) }(time.Now())
 	out = Found{Entries: []Hit{}, Mode: ModeLexical}
 	memory, err := memoryArg(a.MemoryID)
-	session, badSession := sessionArg(a.SessionID, false)
-	if err = firstError(err, badSession, c.checkArgs(), a.sound()); err != nil {
+	session, badSession := rules.SessionArg(a.SessionID, false)
+	if err = firstError(err, badSession, c.checkArgs(), a.validate()); err != nil {
 		return out, err
 	}
 	a.SessionID = session
 	var vector []float32
 	if b.wantsVector(a) {
-		// No transaction waits for the network, and nobody asks it in vain.
+		// No transaction waits for the embedder, and it is not asked for a memory that the
+		// caller cannot read.
 		if err = b.readMemory(ctx, c, memory, func(context.Context, *callTx) error { return nil }); err == nil {
 			vector, err = b.queryVector(ctx, a)
 		}
@@ -136,21 +141,21 @@ func (b *Service) Search(ctx context.Context, c Caller, a SearchArgs) (out Found
 	return out, err
 }
 
-func (a *SearchArgs) sound() error {
+func (a *SearchArgs) validate() error {
 	blank := error(nil)
 	if strings.TrimSpace(a.Query) == "" {
 		blank = invalid("query", "query is required")
 	}
 	mode := error(nil)
 	if a.Mode != "" && a.Mode != ModeAuto && a.Mode != ModeLexical && a.Mode != ModeHybrid {
-		mode = invalid("mode", "mode is none of auto, lexical, hybrid")
+		mode = invalid("mode", "mode must be auto, lexical or hybrid")
 	}
-	return firstError(checkLength("query", a.Query, maxQuery), blank, mode, checkTags(a.Tags))
+	return firstError(rules.CheckLength("query", a.Query, maxQuery), blank, mode, rules.CheckTags(a.Tags))
 }
 
-// search answers a query over the scope's memory; vector is nil for words alone.
+// search searches the scope's memory. A nil vector means words only.
 func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []float32) error {
-	q := ask(a.Query)
+	q := ranking.Ask(a.Query)
 	if out.Coverage.Complete = s.m.purgedNS == 0; !out.Coverage.Complete {
 		from := Time(s.m.purgedNS)
 		out.Coverage.From = &from
@@ -159,12 +164,12 @@ func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []
 	if err != nil {
 		return err
 	}
-	postings, err := s.postings(ctx, ofEntry, q.terms)
+	postings, err := s.postings(ctx, ofEntry, q.Terms)
 	if err == nil && !a.AsIs {
 		postings, err = s.correctQuery(ctx, out, &q, postings)
 	}
 	if err == nil {
-		err = s.tellContexts(ctx, out, &q)
+		err = s.addContexts(ctx, out, &q)
 	}
 	if err != nil {
 		return err
@@ -175,7 +180,7 @@ func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []
 		alpha = s.config.Settings.SearchAlpha
 		found, err = s.byVector(ctx, vector, found, admitted)
 	} else {
-		found = found[:min(len(found), maxCandidates)]
+		found = found[:min(len(found), ranking.MaxCandidates)]
 	}
 	if err != nil {
 		return err
@@ -185,7 +190,7 @@ func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []
 		return err
 	}
 	out.Entries = append(out.Entries, hits[:min(len(hits), TopK(a.TopK))]...)
-	finder := words.FinderOf(strings.Join(q.words, " "))
+	finder := words.FinderOf(strings.Join(q.Words, " "))
 	for i := range out.Entries {
 		if h := &out.Entries[i]; utf8.RuneCountInString(h.RawEntry) > maxExcerpt {
 			h.Excerpt = finder.Excerpt(h.RawEntry, maxExcerpt).Text
@@ -197,21 +202,21 @@ func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []
 	return nil
 }
 
-// hintOf is the hint of a search without a hit.
+// hintOf returns the hint of a search without a hit.
 func hintOf(a SearchArgs) string {
-	text := "No entry of this memory holds one of the words or a similar one. "
+	text := "No entry of this memory contains one of the words or a similar one. "
 	if len(a.Tags) > 0 || a.SessionID != "" {
-		text = "No entry of this memory with these tags or of this session holds one of the words or a similar one. "
+		text = "No entry of this memory with these tags or of this session contains one of the words or a similar one. "
 	}
 	return text + "Try other words, or recall, which searches every memory and all other parts of the store."
 }
 
-// correctQuery replaces the words of a question that no entry holds by the nearest ones that the
-// newest entries of the memory hold, and returns where the words stand now.
-func (s *callTx) correctQuery(ctx context.Context, out *Found, q *question, postings []posting) ([]posting, error) {
+// correctQuery replaces the words of a question that no entry contains with the nearest words of
+// the memory's newest entries. It returns the postings of the corrected question.
+func (s *callTx) correctQuery(ctx context.Context, out *Found, q *ranking.Question, postings []ranking.Posting) ([]ranking.Posting, error) {
 	var unknown []string
-	for _, word := range q.words {
-		if i := slices.Index(q.terms, termOf(word)); i >= 0 && len(postings[i].places) == 0 {
+	for _, word := range q.Words {
+		if i := slices.Index(q.Terms, ranking.TermOf(word)); i >= 0 && len(postings[i].Places) == 0 {
 			unknown = append(unknown, word)
 		}
 	}
@@ -229,30 +234,30 @@ func (s *callTx) correctQuery(ctx context.Context, out *Found, q *question, post
 	if err != nil || len(corrections) == 0 {
 		return postings, err
 	}
-	time := q.time
-	*q = ask(strings.Join(words.Corrected(q.words, corrections), " "))
-	q.time, out.Corrected = time, corrections
-	return s.postings(ctx, ofEntry, q.terms)
+	time := q.Time
+	*q = ranking.Ask(strings.Join(words.Corrected(q.Words, corrections), " "))
+	q.Time, out.Corrected = time, corrections
+	return s.postings(ctx, ofEntry, q.Terms)
 }
 
-// byWords are the candidates that the question's words lead to.
-func (s *callTx) byWords(ctx context.Context, postings []posting, admitted func(place int64) bool) ([]candidate, error) {
+// byWords returns the candidates by the words of the question.
+func (s *callTx) byWords(ctx context.Context, postings []ranking.Posting, admitted func(place int64) bool) ([]ranking.Candidate, error) {
 	var groups, entries int
 	if err := s.tx.Get(ctx, []any{&groups, &entries}, selectGroups, s.m.MemoryID); err != nil {
 		return nil, err
 	}
-	postings = weigh(postings, entries)
+	postings = ranking.Weigh(postings, entries)
 	sizes, err := s.sizes(ctx, postings)
 	if err != nil {
 		return nil, err
 	}
 	usual := float64(entries) / float64(max(groups, 1))
-	return candidates(postings, func(group int64) float64 { return sizes[group] }, usual, admitted), nil
+	return ranking.Candidates(postings, func(group int64) float64 { return sizes[group] }, usual, admitted), nil
 }
 
-// postings reads where terms stand, one posting per term.
-func (s *callTx) postings(ctx context.Context, of string, terms []string) ([]posting, error) {
-	out := make([]posting, len(terms))
+// postings reads the places of terms, one posting per term.
+func (s *callTx) postings(ctx context.Context, of string, terms []string) ([]ranking.Posting, error) {
+	out := make([]ranking.Posting, len(terms))
 	for i, t := range terms {
 		var text string
 		if err := s.tx.Get(ctx, []any{&text}, selectPostings, `"`+space(s.m.MemoryID)+of+t+`"`); err != nil {
@@ -260,15 +265,16 @@ func (s *callTx) postings(ctx context.Context, of string, terms []string) ([]pos
 		}
 		for field := range strings.SplitSeq(text, " ") {
 			if n, err := strconv.ParseInt(field, 10, 64); err == nil {
-				out[i].places = append(out[i].places, n)
+				out[i].Places = append(out[i].Places, n)
 			}
 		}
-		slices.Sort(out[i].places)
+		slices.Sort(out[i].Places)
 	}
 	return out, nil
 }
 
-// filter says which places tags and session admit; nil for all.
+// filter returns a function that reports which places match the tags and the session; nil if all
+// do.
 func (s *callTx) filter(ctx context.Context, a SearchArgs) (func(place int64) bool, error) {
 	if len(a.Tags) == 0 && a.SessionID == "" {
 		return nil, nil
@@ -285,23 +291,23 @@ func (s *callTx) filter(ctx context.Context, a SearchArgs) (func(place int64) bo
 	}
 	tagged, err := s.postings(ctx, ofTag, tags)
 	return func(place int64) bool {
-		if a.SessionID != "" && place>>placeBits != group {
+		if a.SessionID != "" && place>>ranking.PlaceBits != group {
 			return false
 		}
-		return !slices.ContainsFunc(tagged, func(p posting) bool {
-			_, has := slices.BinarySearch(p.places, place)
+		return !slices.ContainsFunc(tagged, func(p ranking.Posting) bool {
+			_, has := slices.BinarySearch(p.Places, place)
 			return !has
 		})
 	}, err
 }
 
-// sizes are those of the groups in which postings are.
-func (s *callTx) sizes(ctx context.Context, postings []posting) (map[int64]float64, error) {
+// sizes returns the sizes of the groups of postings.
+func (s *callTx) sizes(ctx context.Context, postings []ranking.Posting) (map[int64]float64, error) {
 	sizes := map[int64]float64{}
 	var wanted []int64
 	for _, p := range postings {
-		for _, place := range p.places {
-			if group := place >> placeBits; sizes[group] == 0 {
+		for _, place := range p.Places {
+			if group := place >> ranking.PlaceBits; sizes[group] == 0 {
 				sizes[group] = 1
 				wanted = append(wanted, group)
 			}
@@ -321,12 +327,12 @@ func (s *callTx) sizes(ctx context.Context, postings []posting) (map[int64]float
 	return sizes, err
 }
 
-// ranked reads candidates and scores them to the end, alpha of a score being by
-// vectors: the best first, of equal ones the older.
-func (s *callTx) ranked(ctx context.Context, q *question, a SearchArgs, found []candidate, alpha float64) ([]Hit, error) {
+// ranked reads candidates and computes their scores. alpha is the share of the vectors. The best
+// hit is first, of equal scores the older entry.
+func (s *callTx) ranked(ctx context.Context, q *ranking.Question, a SearchArgs, found []ranking.Candidate, alpha float64) ([]Hit, error) {
 	places := make([]int64, len(found))
 	for i, c := range found {
-		places[i] = c.place
+		places[i] = c.Place
 	}
 	list, err := json.Marshal(places)
 	if err != nil {
@@ -343,10 +349,8 @@ func (s *callTx) ranked(ctx context.Context, q *question, a SearchArgs, found []
 			return err
 		}
 		h.SessionID = session
-		length := countWords(h.RawEntry)
-		bonus := q.bonus(h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)), found[at].has, length)
-		words := (found[at].words*lengthNorm(length) + bonus) / weightSum
-		h.Score = (1-alpha)*words + alpha*found[at].near
+		words := q.Score(found[at], h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)))
+		h.Score = (1-alpha)*words + alpha*found[at].Near
 		hits = append(hits, h)
 		return nil
 	}, selectCandidates, s.m.MemoryID, s.m.ActorID, string(list))
@@ -356,8 +360,8 @@ func (s *callTx) ranked(ctx context.Context, q *question, a SearchArgs, found []
 	return hits, err
 }
 
-// admits looks at the tags and the session themselves, of which the index knows
-// hashes and groups.
+// admits checks the tags and the session themselves, because the index has only hashes and
+// groups.
 func (a *SearchArgs) admits(tags, session string) bool {
 	if a.SessionID != "" && session != a.SessionID {
 		return false
@@ -377,29 +381,8 @@ func (a *SearchArgs) admits(tags, session string) bool {
 	return true
 }
 
-// bonus is what the score of an entry of a number of words has besides words; has
-// says whether it has some of the question's itself.
-func (q *question) bonus(text, raw, speaker string, has bool, length int) (score float64) {
-	if q.names(speaker) {
-		score += weightSpeaker
-	}
-	if tellsTime(text) {
-		score += weightTime
-		switch {
-		case q.time && has:
-			score += weightAsked
-		case q.time:
-			score += weightBeside
-		}
-	}
-	if length <= shortEntry && !asks(raw) {
-		score += weightStatement
-	}
-	return score
-}
-
-// tellContexts adds the current context and the best one.
-func (s *callTx) tellContexts(ctx context.Context, out *Found, q *question) error {
+// addContexts adds the current context and the best one.
+func (s *callTx) addContexts(ctx context.Context, out *Found, q *ranking.Question) error {
 	latest, found, err := s.context(ctx)
 	if err != nil || !found {
 		return err
@@ -409,19 +392,19 @@ func (s *callTx) tellContexts(ctx context.Context, out *Found, q *question) erro
 	if err := s.tx.Get(ctx, []any{&n}, countContexts, s.m.MemoryID); err != nil {
 		return err
 	}
-	postings, err := s.postings(ctx, ofContext, q.terms)
+	postings, err := s.postings(ctx, ofContext, q.Terms)
 	if err != nil {
 		return err
 	}
 	scores := map[int64]float64{}
 	best := 0.0
-	for _, p := range weigh(postings, n) {
-		for _, seq := range p.places {
-			scores[-seq] += p.weight
+	for _, p := range ranking.Weigh(postings, n) {
+		for _, seq := range p.Places {
+			scores[-seq] += p.Weight
 			best = max(best, scores[-seq])
 		}
 	}
-	const close = 1e-9 // sums of the same numbers in another order
+	const close = 1e-9 // sums of the same numbers differ by their order
 	var equal []int64
 	for seq, score := range scores {
 		if score > best-close {
@@ -440,9 +423,8 @@ func (s *callTx) tellContexts(ctx context.Context, out *Found, q *question) erro
 	return ignoreNone(s.tx.Get(ctx, []any{&seq, &out.BestContextTimestamp, &out.BestContext}, selectContexts, s.m.MemoryID, string(list)))
 }
 
-// TopK is get_top_k (memories §3): with a query what Search finds of it, without one
-// the newest k entries. One of the two answers is set. Errors are those of Search and
-// ListEntries.
+// TopK is get_top_k (memories §3). With a query it returns the result of Search, without one the
+// newest k entries; one of the two results is set. Errors are those of Search and ListEntries.
 func (b *Service) TopK(ctx context.Context, c Caller, memory string, k int64, query string) (*Found, *Listed, error) {
 	if query != "" {
 		found, err := b.Search(ctx, c, SearchArgs{MemoryID: memory, Query: query, TopK: k})
@@ -450,4 +432,32 @@ func (b *Service) TopK(ctx context.Context, c Caller, memory string, k int64, qu
 	}
 	listed, err := b.ListEntries(ctx, c, ListArgs{MemoryID: memory, Limit: int64(TopK(k))})
 	return nil, &listed, err
+}
+
+// wantsVector reports whether a search needs the embedder.
+func (b *Service) wantsVector(a SearchArgs) bool {
+	return a.Mode == ModeHybrid || a.Mode != ModeLexical && b.embedder != nil && b.config.Settings.SearchAlpha > 0
+}
+
+// queryVector returns the vector of a query, or nil for a search by words. Without a vector,
+// ModeHybrid is CodeSearchUnavailable (Unavailable).
+func (b *Service) queryVector(ctx context.Context, a SearchArgs) ([]float32, error) {
+	err := errors.New("memory.embed_url is not set")
+	var all [][]float32
+	if b.embedder != nil {
+		if all, err = b.embedder.Vectors(ctx, []string{a.Query}); err == nil {
+			return all[0], nil
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if a.Mode != ModeHybrid {
+		b.fellBack("embedder_failed")
+		return nil, nil
+	}
+	f := fault.Wrap(err, fault.Unavailable, CodeSearchUnavailable, "a search by vectors is not possible now: the embedder is missing or does not respond").
+		WithHint("search with mode auto or lexical, or check memory.embed_url")
+	f.Details = map[string]any{}
+	return nil, f
 }

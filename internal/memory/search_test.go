@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"cairn/internal/memory/ranking"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -99,7 +101,7 @@ func TestASearchStaysInItsMemoryAndWithItsUser(t *testing.T) {
 	stranger := must(d.AddUser(t.Context()))(t)
 	_, err := d.Search(t.Context(), Caller{User: stranger.UserID}, SearchArgs{MemoryID: d.memory, Query: "needle"})
 	wantError(t, "a foreign memory", err, 404, CodeNotFound)
-	_, err = d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: NewID(), Query: "needle"})
+	_, err = d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: rules.NewID(), Query: "needle"})
 	wantError(t, "no memory", err, 404, CodeNotFound)
 	want(t, "of none of the words", d.found(SearchArgs{Query: "haystack"}), "")
 }
@@ -134,8 +136,8 @@ func TestTheTextOfAQueryIsNeverSyntax(t *testing.T) {
 func TestAQueryOfStopWordsKeepsThem(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.put(NewEntry{RawEntry: "to be or not to be", SessionID: NewID()})
-	d.put(NewEntry{RawEntry: "something else", SessionID: NewID()})
+	d.put(NewEntry{RawEntry: "to be or not to be", SessionID: rules.NewID()})
+	d.put(NewEntry{RawEntry: "something else", SessionID: rules.NewID()})
 	want(t, "stop words alone", d.found(SearchArgs{Query: "who are you not"}), "to be or not to be")
 	want(t, "beside others", d.found(SearchArgs{Query: "are you not else"}), "something else")
 }
@@ -153,9 +155,9 @@ func TestWhoIsNamedAndSpeaksComesFirst(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for _, name := range []string{"Ann", "Ben"} {
-		d.put(NewEntry{RawEntry: "my trip went well", Metadata: []byte(`{"speaker":"` + name + `"}`), SessionID: NewID()})
+		d.put(NewEntry{RawEntry: "my trip went well", Metadata: []byte(`{"speaker":"` + name + `"}`), SessionID: rules.NewID()})
 	}
-	d.put(NewEntry{RawEntry: "my trip went well, too", Metadata: []byte(`{"speaker":7}`), SessionID: NewID()})
+	d.put(NewEntry{RawEntry: "my trip went well, too", Metadata: []byte(`{"speaker":7}`), SessionID: rules.NewID()})
 	first := func(query string) string {
 		f := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: query}))(t)
 		return must(d.GetEntry(t.Context(), Caller{}, d.memory, f.Entries[0].EntryID))(t).metadataText()
@@ -166,11 +168,11 @@ func TestWhoIsNamedAndSpeaksComesFirst(t *testing.T) {
 
 func (e Entry) metadataText() string { return string(e.Metadata) }
 
-func TestAQuestionOfTimeFindsWhatTellsOne(t *testing.T) {
+func TestAQuestionOfTimeFindsATextThatNamesOne(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for _, text := range []string{"the concert was loud", "the concert was yesterday", "was the concert loud?"} {
-		d.put(NewEntry{RawEntry: text, SessionID: NewID()})
+		d.put(NewEntry{RawEntry: text, SessionID: rules.NewID()})
 	}
 	want(t, "when", d.found(SearchArgs{Query: "when was the concert"}), "the concert was yesterday|the concert was loud|was the concert loud?")
 	want(t, "by the date of capture", d.found(SearchArgs{Query: "14 November 2023", TopK: 1}) != "", true)
@@ -184,7 +186,7 @@ func TestInASmallMemoryTheEntryThatHasTheWordsIsFirst(t *testing.T) {
 		for at := range n {
 			for _, more := range []string{"", "haystack"} { // which the others have, too
 				for _, other := range []string{"nothing of that kind", "it rained yesterday"} {
-					d.memory = d.newMemory(Caller{}, d.vault, NewID())
+					d.memory = d.newMemory(Caller{}, d.vault, rules.NewID())
 					for i := range n {
 						text := strings.TrimSpace(fmt.Sprint(other, " ", more))
 						if i == at {
@@ -207,7 +209,7 @@ func TestInASmallMemoryTheEntryThatHasTheWordsIsFirst(t *testing.T) {
 	}
 }
 
-func TestTheAnswerBesideAQuestionOfTimeIsFirst(t *testing.T) {
+func TestTheAnswerNextToAQuestionOfTimeIsFirst(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.put(NewEntry{RawEntry: "when did you go to Rome?"})
@@ -218,11 +220,11 @@ func TestTheAnswerBesideAQuestionOfTimeIsFirst(t *testing.T) {
 func TestNeighboursLendTheirWords(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	talk := NewID()
+	talk := rules.NewID()
 	d.put(NewEntry{RawEntry: "which instrument do you play?", SessionID: talk})
 	d.put(NewEntry{RawEntry: "the cello, since I was six", SessionID: talk})
 	for range 3 {
-		d.put(NewEntry{RawEntry: "nothing of that kind", SessionID: NewID()})
+		d.put(NewEntry{RawEntry: "nothing of that kind", SessionID: rules.NewID()})
 	}
 	want(t, "the answer beside the question", d.found(SearchArgs{Query: "instrument"}), "which instrument do you play?|the cello, since I was six")
 }
@@ -230,15 +232,15 @@ func TestNeighboursLendTheirWords(t *testing.T) {
 func TestFiltersComeBeforeTheCap(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	session := NewID()
+	session := rules.NewID()
 	err := d.write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		s, err := d.enter(ctx, tx, Caller{}, true)
 		if err == nil {
 			err = s.open(ctx, d.memory)
 		}
-		for i := 0; i < 2*maxCandidates && err == nil; i++ {
+		for i := 0; i < 2*ranking.MaxCandidates && err == nil; i++ {
 			e := entryRow{synced: true, creationNS: Time(i + 1)}
-			e.Entry = Entry{EntryID: NewID(), ActorID: s.u.ID, VaultID: d.vault, MemoryID: d.memory, RawEntry: "needle needle needle", Tags: map[string]string{"k": "other"},
+			e.Entry = Entry{EntryID: rules.NewID(), ActorID: s.u.ID, VaultID: d.vault, MemoryID: d.memory, RawEntry: "needle needle needle", Tags: map[string]string{"k": "other"},
 				CreationTime: Time(i + 1), CapturedTime: Time(i+1) * Time(time.Hour)}
 			err = s.insert(ctx, &e)
 		}
@@ -257,7 +259,7 @@ func TestFiltersComeBeforeTheCap(t *testing.T) {
 		want(t, name, d.found(a), text)
 	}
 	want(t, "a tag that is nowhere", d.found(SearchArgs{Query: "needle", Tags: map[string]string{"k": "v", "l": "x"}}), "")
-	want(t, "a session that is nowhere", d.found(SearchArgs{Query: "needle", SessionID: NewID()}), "")
+	want(t, "a session that is nowhere", d.found(SearchArgs{Query: "needle", SessionID: rules.NewID()}), "")
 	f := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle", TopK: 1000}))(t)
 	want(t, "clamped", f.Count, MaxTopK)
 	want(t, "older first among equal ones", f.Entries[0].CreationTime < f.Entries[1].CreationTime, true)
@@ -293,10 +295,10 @@ func TestChangesAndDeletesReachTheIndexInTheirTransaction(t *testing.T) {
 	want(t, "left of a deleted memory", left, 0)
 }
 
-func TestALostIndexIsBuiltAnew(t *testing.T) {
+func TestALostIndexIsRebuilt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	talk := NewID()
+	talk := rules.NewID()
 	for i := range 5 {
 		d.put(NewEntry{RawEntry: fmt.Sprint("needle ", i), SessionID: talk, Tags: map[string]string{"n": fmt.Sprint(i)}})
 	}
@@ -312,16 +314,16 @@ func TestALostIndexIsBuiltAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle 3"}))(t)
-		want(t, "built anew", asJSON(t, after), asJSON(t, before))
+		want(t, "rebuilt", asJSON(t, after), asJSON(t, before))
 	}
 	want(t, "tags too", d.found(SearchArgs{Query: "needle", Tags: map[string]string{"n": "4"}}), "needle 4")
 }
 
-func TestContextsAreToldLatestAndBest(t *testing.T) {
+func TestASearchReturnsTheLatestAndTheBestContext(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	write := func(text string) Document {
-		out, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{MemoryID: d.memory, SessionID: NewID(), Markdown: text})
+		out, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{MemoryID: d.memory, SessionID: rules.NewID(), Markdown: text})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -367,7 +369,7 @@ func TestTopKSearchesOrLists(t *testing.T) {
 	want(t, "at most a list's", err == nil && listed.AppliedLimit == 50, true)
 }
 
-func TestCoverageTellsWhatWasPurged(t *testing.T) {
+func TestCoverageShowsWhatWasPurged(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.add("a needle")
@@ -426,9 +428,9 @@ func FuzzSearch(f *testing.F) {
 			return
 		}
 		shared := false
-		has := terms(stampedText(found, text))
-		q := ask(query)
-		for _, term := range q.terms {
+		has := ranking.Terms(stampedText(found, text))
+		q := ranking.Ask(query)
+		for _, term := range q.Terms {
 			for _, h := range has {
 				shared = shared || h == term
 			}
@@ -445,7 +447,7 @@ func stampedText(found Found, text string) string {
 	if found.Count == 1 {
 		text = found.Entries[0].RawEntry
 	}
-	return stampedLine(Time(1_700_000_000*time.Second), "", text)
+	return ranking.StampedLine(time.Unix(1_700_000_000, 0), "", text)
 }
 
 func TestAnOptimizedIndexFindsTheSame(t *testing.T) {
@@ -453,7 +455,7 @@ func TestAnOptimizedIndexFindsTheSame(t *testing.T) {
 	d := newDesk(t)
 	var gone Added
 	for i := range 40 {
-		gone = d.put(NewEntry{RawEntry: fmt.Sprint("needle ", i), SessionID: NewID()})
+		gone = d.put(NewEntry{RawEntry: fmt.Sprint("needle ", i), SessionID: rules.NewID()})
 	}
 	if _, err := d.DeleteEntry(t.Context(), Caller{}, d.memory, gone.EntryID); err != nil {
 		t.Fatal(err)
@@ -481,24 +483,12 @@ func TestAmongLongEntriesTheOneAboutTheQuestionComesBeforeOneThatHasItsWordsByCh
 	about := "The refund window stays as it is. A refund outside the window needs a note. " + filler[:len(filler)/3]
 	chance := "Refund codes are in the table. " + filler + "Then open a window for the editor. " + filler
 	for i := range 6 {
-		d.put(NewEntry{RawEntry: fmt.Sprintf("%d: %s", i, filler), SessionID: NewID()})
+		d.put(NewEntry{RawEntry: fmt.Sprintf("%d: %s", i, filler), SessionID: rules.NewID()})
 	}
-	d.put(NewEntry{RawEntry: chance, SessionID: NewID()})
-	d.put(NewEntry{RawEntry: about, SessionID: NewID()})
+	d.put(NewEntry{RawEntry: chance, SessionID: rules.NewID()})
+	d.put(NewEntry{RawEntry: about, SessionID: rules.NewID()})
 	if first, _, _ := strings.Cut(d.found(SearchArgs{Query: "Which refund window applies?"}), "|"); first != about {
 		t.Errorf("the first hit is %.60q", first)
-	}
-}
-
-func TestALongEntryIsNotPreferredForBeingAStatement(t *testing.T) {
-	t.Parallel()
-	q := ask("refund")
-	long := strings.Repeat("word ", shortEntry) + "end."
-	if got := q.bonus(long, long, "", true, countWords(long)); got != 0 {
-		t.Errorf("the bonus of %d words is %v", shortEntry+1, got)
-	}
-	if got := q.bonus("A short one.", "A short one.", "", true, 3); got != weightStatement {
-		t.Errorf("the bonus of a short statement is %v", got)
 	}
 }
 

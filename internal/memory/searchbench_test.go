@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 )
@@ -60,7 +61,7 @@ func searchDesk(b *testing.B, size int) *desk {
 			}
 			for i := 0; i < 1_000 && err == nil; i++ {
 				e := entryRow{synced: true}
-				e.Entry = Entry{EntryID: NewID(), ActorID: s.u.ID, VaultID: d.vault, MemoryID: d.memory, RawEntry: babble(r, 25)}
+				e.Entry = Entry{EntryID: rules.NewID(), ActorID: s.u.ID, VaultID: d.vault, MemoryID: d.memory, RawEntry: babble(r, 25)}
 				e.CreationTime = Time(i+1) * Time(time.Hour)
 				e.creationNS, e.CapturedTime = e.CreationTime, e.CreationTime
 				err = s.insert(ctx, &e)

@@ -9,18 +9,16 @@ import (
 	"strings"
 	"time"
 
+	"cairn/internal/memory/ranking"
 	"cairn/internal/store"
 )
 
-// What a term of the index is of; it stands behind the memory's id.
+// The type of a term in the index, which follows the memory's id.
 const (
 	ofEntry   = "e" // a word of an entry
 	ofTag     = "t" // a hash of a tag of an entry
 	ofContext = "c" // a word of a context
 )
-
-// placeBits are those of an entry's number in its group; the group's key is above.
-const placeBits = 28
 
 const (
 	countEntry = `INSERT INTO memory_groups (memory_id, name, next) VALUES (?1, ?2, 1)
@@ -33,11 +31,11 @@ ON CONFLICT (memory_id, name) DO UPDATE SET next = next + 1 RETURNING key, next`
 	dropVector = `DELETE FROM memory_vectors WHERE key = ?`
 )
 
-// space is where the terms of a memory begin.
+// space returns the prefix of a memory's terms.
 func space(memory string) string { return strings.ReplaceAll(memory, "-", "") }
 
-// index puts a committed entry into the index, in the transaction that commits it, or
-// after its summary or tags have changed. It may be called again.
+// index adds a committed entry to the index, in the transaction that commits it, or replaces it
+// after a change. It is idempotent.
 func (s *callTx) index(ctx context.Context, e *entryRow) error {
 	var place int64
 	if err := s.tx.Get(ctx, []any{&place}, selectPlace, e.key); err != nil {
@@ -62,18 +60,18 @@ func (s *callTx) unindex(ctx context.Context, key, place int64) error {
 	return err
 }
 
-// place gives an entry the next place of its group.
+// place assigns the next place of its group to an entry.
 func (s *callTx) place(ctx context.Context, e *entryRow, place *int64) error {
 	var group, next int64
 	if err := s.tx.Get(ctx, []any{&group, &next}, countEntry, e.MemoryID, groupOf(&e.Entry)); err != nil {
 		return err
 	}
-	*place = group<<placeBits | (next - 1)
+	*place = group<<ranking.PlaceBits | (next - 1)
 	_, err := s.tx.Exec(ctx, updateEntryPlace, e.key, *place)
 	return err
 }
 
-// groupOf is the name of an entry's group: its session, else its UTC day.
+// groupOf returns the name of an entry's group: its session, else its UTC day.
 func groupOf(e *Entry) string {
 	if e.SessionID != "" {
 		return e.SessionID
@@ -81,11 +79,11 @@ func groupOf(e *Entry) string {
 	return time.Unix(0, int64(e.CapturedTime)).UTC().Format(time.DateOnly)
 }
 
-// entryTerms is what the index holds of an entry.
+// entryTerms returns the terms of an entry, as the index stores them.
 func entryTerms(e *entryRow) string {
 	of := space(e.MemoryID)
 	var b strings.Builder
-	writeTerms(&b, of+ofEntry, terms(stampedLine(e.CapturedTime, speakerOf(e.Metadata), e.RawEntry)+"\n"+e.Summary))
+	writeTerms(&b, of+ofEntry, ranking.Terms(ranking.StampedLine(time.Unix(0, int64(e.CapturedTime)), speakerOf(e.Metadata), e.RawEntry)+"\n"+e.Summary))
 	for k, v := range e.Tags {
 		b.WriteString(tagTerm(of, k, v) + " ")
 	}
@@ -100,13 +98,13 @@ func writeTerms(b *strings.Builder, prefix string, terms []string) {
 	}
 }
 
-// tagTerm is the term of a tag; whoever reads by it compares the tag itself as well.
+// tagTerm returns the term of a tag. It is a hash, so readers must compare the tag itself, too.
 func tagTerm(of, key, value string) string {
 	sum := sha256.Sum256([]byte(key + "\x00" + value))
 	return of + ofTag + hex.EncodeToString(sum[:8])
 }
 
-// speakerOf is the member `speaker` of an entry's metadata if it is a string, else "".
+// speakerOf returns the member `speaker` of an entry's metadata if it is a string, else "".
 func speakerOf(metadata json.RawMessage) string {
 	if len(metadata) == 0 {
 		return ""
@@ -119,7 +117,7 @@ func speakerOf(metadata json.RawMessage) string {
 	return speaker
 }
 
-// indexInserted is indexContext for one that was just inserted.
+// indexInserted is indexContext for a context that was just inserted.
 func indexInserted(ctx context.Context, tx *store.Tx, memory string, inserted sql.Result, markdown string) error {
 	seq, err := inserted.LastInsertId()
 	if err != nil {
@@ -128,15 +126,15 @@ func indexInserted(ctx context.Context, tx *store.Tx, memory string, inserted sq
 	return indexContext(ctx, tx, memory, seq, markdown)
 }
 
-// indexContext puts a context into the index of contexts.
+// indexContext adds a context to the index.
 func indexContext(ctx context.Context, tx *store.Tx, memory string, seq int64, markdown string) error {
 	_, err := tx.Exec(ctx, insertWords, -seq, contextTerms(memory, markdown))
 	return err
 }
 
-// contextTerms returns the searchable words of a context.
+// contextTerms returns the terms of a context, as the index stores them.
 func contextTerms(memory, markdown string) string {
 	var b strings.Builder
-	writeTerms(&b, space(memory)+ofContext, terms(markdown))
+	writeTerms(&b, space(memory)+ofContext, ranking.Terms(markdown))
 	return b.String()
 }

@@ -7,24 +7,24 @@ import (
 	"cairn/internal/fault"
 )
 
-// Settings are the numbers of memories §14 that this room goes by; Defaults makes
-// them, the zero value is not usable.
+// Settings are the settings of memories §14. The zero value is not usable; Defaults returns the
+// defaults.
 type Settings struct {
 	Shards          int           // memory.shards
-	QueueLen        int           // memory.queue_len, jobs of a shard that may wait
+	QueueLen        int           // memory.queue_len, the maximum number of waiting jobs of a shard
 	EnqueueTimeout  time.Duration // memory.enqueue_timeout_ms
 	MaxContextChars int           // memory.max_context_chars, code points
 	DeleteTimeout   time.Duration // memory.delete_timeout_ms
 	RetentionDays   int           // memory.retention_days
 	RetentionMB     int           // memory.retention_mb, of entries and contexts
-	PurgeChunk      int           // memory.purge_chunk, rows of one transaction
+	PurgeChunk      int           // memory.purge_chunk, rows per transaction
 	PromptsDir      string        // memory.prompts_dir, "" for no overrides
 	SearchAlpha     float64       // memory.search_alpha, the share of vectors in a hybrid score: 0–1
 	EmbedURL        string        // memory.embed_url, "" for no embedder
 	EmbedModel      string        // memory.embed_model
 }
 
-// Defaults are the settings of who sets nothing (memories §14).
+// Defaults returns the default settings (memories §14).
 func Defaults() Settings {
 	return Settings{
 		Shards: 256, QueueLen: 128, EnqueueTimeout: 100 * time.Millisecond, MaxContextChars: 5000,
@@ -36,7 +36,7 @@ func Defaults() Settings {
 // CodeSetting is the code of the error (Invalid) for a setting out of its range.
 const CodeSetting = "invalid_setting"
 
-// Check tells the first setting that is out of its range; nil if all are within.
+// Check returns an error for the first setting that is out of range; nil if all are valid.
 func (s Settings) Check() error {
 	for _, n := range [...]struct {
 		key               string
@@ -52,17 +52,17 @@ func (s Settings) Check() error {
 		{"memory.purge_chunk", int64(s.PurgeChunk), 1, 1_000_000},
 	} {
 		if n.value < n.least || n.value > n.top {
-			return fault.Newf(fault.Invalid, CodeSetting, "%s is %d, it goes from %d to %d", n.key, n.value, n.least, n.top).
+			return fault.Newf(fault.Invalid, CodeSetting, "%s is %d; it must be from %d to %d", n.key, n.value, n.least, n.top).
 				WithHint("change it in the settings or the environment")
 		}
 	}
 	if !(s.SearchAlpha >= 0 && s.SearchAlpha <= 1) {
-		return fault.Newf(fault.Invalid, CodeSetting, "memory.search_alpha is %v, it goes from 0 to 1", s.SearchAlpha).
+		return fault.Newf(fault.Invalid, CodeSetting, "memory.search_alpha is %v; it must be between 0 and 1", s.SearchAlpha).
 			WithHint("change it in the settings or the environment")
 	}
 	if at, err := url.Parse(s.EmbedURL); s.EmbedURL != "" && (err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https") {
-		return fault.Newf(fault.Invalid, CodeSetting, "memory.embed_url %q is no http or https address", s.EmbedURL).
-			WithHint("give the whole address, such as http://localhost:11434/api/embeddings")
+		return fault.Newf(fault.Invalid, CodeSetting, "memory.embed_url %q is not an http or https URL", s.EmbedURL).
+			WithHint("give the complete URL, such as http://localhost:11434/api/embeddings")
 	}
 	return nil
 }

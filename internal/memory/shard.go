@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/store"
 )
 
-// shards runs jobs one after the other per memory, and those of different memories
-// side by side (memories §8). A shard's worker is a goroutine that lives while there
-// are jobs.
+// shards runs the jobs of one memory in order, and those of different memories concurrently
+// (memories §8). A shard's worker is a goroutine that lives while there are jobs.
 type shards struct {
 	all      []shard // the last is the priority lane
 	capacity int
@@ -24,21 +24,21 @@ type shards struct {
 	workers  sync.WaitGroup
 }
 
-// shard is a queue and who works it off. A job is accepted by being appended under
-// mu while stopped is false.
+// shard is a queue with its worker. A job is accepted when it is appended under mu while
+// stopped is false.
 type shard struct {
 	hooks   shardHooks
 	mu      sync.Mutex
-	places  chan struct{} // one for each job that waits; made at first use
+	places  chan struct{} // one value for each job that waits; created at first use
 	queue   []*job
 	running bool
 	stopped bool
 
 	submissions, full, skipped, panics atomic.Int64
-	runs                               timings
+	runs                               *store.Histogram // created with places
 }
 
-// job is a function on its way, taken by its worker or given up by its caller.
+// job is a queued function. Either its worker takes it, or its caller cancels it.
 type job struct {
 	ctx   context.Context
 	fn    func(ctx context.Context) error
@@ -47,25 +47,25 @@ type job struct {
 	err   error // once done is closed
 }
 
-// ShardStats is what one shard has done since the start.
+// ShardStats counts the work of one shard since the start.
 type ShardStats struct {
 	Shard       int   // the priority lane is the one after the last
 	Submissions int64 // jobs accepted
 	Full        int64 // jobs refused with CodeQueueFull
-	Skipped     int64 // jobs whose caller had left
+	Skipped     int64 // jobs that their caller had cancelled
 	Panics      int64
-	Runs        Timing // of jobs that were begun
-	Depth       int    // jobs that wait now
+	Runs        store.Distribution // of jobs that were started
+	Depth       int                // jobs that wait now
 }
 
 func newShards(n, capacity int, patience time.Duration) *shards {
 	return &shards{all: make([]shard, n+1), capacity: capacity, patience: patience, stopping: make(chan struct{})}
 }
 
-// shardOf is the shard of a memory among n: FNV-1a-32 of its id's text, unsigned.
+// shardOf returns the shard of a memory among n: FNV-1a-32 of its id's text, unsigned.
 func shardOf(memory string, n int) int { return int(fnv32(memory) % uint32(n)) }
 
-// LaneOf is the lane of a stream (memories §10.3); it does not depend on settings.
+// LaneOf returns the lane of a stream (memories §10.3). It does not depend on settings.
 func LaneOf(stream string) int { return int(fnv32(stream) % 256) }
 
 func fnv32(text string) uint32 {
@@ -74,16 +74,16 @@ func fnv32(text string) uint32 {
 	return h.Sum32()
 }
 
-// run submits fn to the shard of a memory and returns what it returned.
+// run submits fn to the shard of a memory and returns its error.
 //
-// A caller whose ctx ends before fn has begun gets ctx's error, and fn does not run;
-// later the end of ctx changes nothing. Errors besides fn's: CodeQueueFull after the
+// If ctx ends before fn has started, fn does not run, and run returns the error of ctx. The
+// end of ctx does not stop a running fn. Errors besides fn's: CodeQueueFull after the
 // enqueue timeout, CodeStopping, CodeInternal if fn panicked.
 func (s *shards) run(ctx context.Context, memory string, fn func(ctx context.Context) error) error {
 	return s.runOn(ctx, shardOf(memory, len(s.all)-1), fn)
 }
 
-// runFirst is run in the lane of what creates memories and users.
+// runFirst is run in the priority lane, for jobs that create memories and users.
 func (s *shards) runFirst(ctx context.Context, fn func(ctx context.Context) error) error {
 	return s.runOn(ctx, len(s.all)-1, fn)
 }
@@ -105,7 +105,7 @@ func (s *shards) runOn(ctx context.Context, number int, fn func(ctx context.Cont
 	}
 }
 
-// submit waits for a place in a queue, appends the job and sees to a worker.
+// submit waits for a place in a queue, appends the job and starts a worker if none runs.
 func (s *shards) submit(ctx context.Context, number int, j *job) error {
 	sh := &s.all[number]
 	places := sh.open(s.capacity)
@@ -153,12 +153,12 @@ func (sh *shard) open(capacity int) chan struct{} {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.places == nil {
-		sh.places = make(chan struct{}, capacity)
+		sh.places, sh.runs = make(chan struct{}, capacity), newTimings()
 	}
 	return sh.places
 }
 
-// work runs a shard's jobs until none waits.
+// work runs a shard's jobs until the queue is empty.
 func (s *shards) work(sh *shard) {
 	defer s.workers.Done()
 	for {
@@ -173,12 +173,12 @@ func (s *shards) work(sh *shard) {
 		}
 		begun := time.Now()
 		j.err = sh.guarded(j)
-		sh.runs.add(time.Since(begun))
+		sh.runs.Add(time.Since(begun))
 		close(j.done)
 	}
 }
 
-// next takes the oldest job off the queue; nil ends the worker.
+// next removes and returns the oldest job; nil ends the worker.
 func (sh *shard) next() *job {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -193,7 +193,7 @@ func (sh *shard) next() *job {
 	return j
 }
 
-// guarded runs a job so that a panic ends it alone.
+// guarded runs a job and returns a panic as an error.
 func (sh *shard) guarded(j *job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -205,7 +205,7 @@ func (sh *shard) guarded(j *job) (err error) {
 	return j.fn(context.WithoutCancel(j.ctx))
 }
 
-// stop refuses new jobs and waits for the accepted ones.
+// stop refuses new jobs and waits until the accepted ones have run.
 func (s *shards) stop(ctx context.Context) error {
 	s.once.Do(func() { close(s.stopping) })
 	for i := range s.all {
@@ -234,7 +234,7 @@ func (s *shards) stats() (out []ShardStats) {
 		used, depth := sh.places != nil, len(sh.queue)
 		sh.mu.Unlock()
 		if used {
-			out = append(out, ShardStats{i, sh.submissions.Load(), sh.full.Load(), sh.skipped.Load(), sh.panics.Load(), sh.runs.read(), depth})
+			out = append(out, ShardStats{i, sh.submissions.Load(), sh.full.Load(), sh.skipped.Load(), sh.panics.Load(), sh.runs.Read(), depth})
 		}
 	}
 	return out

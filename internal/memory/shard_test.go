@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"cairn/internal/memory/rules"
 )
 
 func TestAShardIsTheUnsignedHashOfTheMemory(t *testing.T) {
@@ -88,7 +90,7 @@ func TestAFullQueueRefusesAfterAWhileAndTheOthersGoOn(t *testing.T) {
 		wg.Wait()
 		want(t, "ran", ran.Load(), 4)
 		st := s.stats()
-		want(t, "stats", fmt.Sprint(st[0].Submissions, st[0].Full, st[0].Runs.Count(), st[0].Depth), "4 1 4 0")
+		want(t, "stats", fmt.Sprint(st[0].Submissions, st[0].Full, st[0].Runs.Count, st[0].Depth), "4 1 4 0")
 		if err := s.stop(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -235,7 +237,7 @@ func BenchmarkShardsOfNoopJobs(b *testing.B) {
 	s := newShards(d.Shards, d.QueueLen, d.EnqueueTimeout)
 	names := make([]string, 64)
 	for i := range names {
-		names[i] = NewID()
+		names[i] = rules.NewID()
 	}
 	var n atomic.Int64
 	b.RunParallel(func(p *testing.PB) {

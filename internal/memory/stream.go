@@ -10,31 +10,39 @@ import (
 	"cairn/internal/store"
 )
 
+// The names under which the two directions of the replication are in the account of all
+// followers (store.Progress). Their lanes are streams.
+const (
+	PushFollower = "replication"
+	PullFollower = "replication-pull"
+)
+
 // The states of a stream.
 const (
 	StreamReady  = "ready"
-	StreamHalted = "halted" // a change was refused for good, and nothing behind it is sent
+	StreamHalted = "halted" // a change was refused permanently, and later ones are not sent
 )
 
-// Stream is where the replication of one memory, or vault, stands.
+// Stream is the replication state of one memory or vault.
 type Stream struct {
 	ID          string // of the memory or the vault, here
 	UserID      string
 	Lane        int
-	Head        int64 // its newest own change
-	Sent        int64 // the newest own change that was ever put into a request
-	Acked       int64 // all own changes up to here are settled
-	Attempts    int   // failed ones in a row
+	Head        int64 // newest own change
+	Sent        int64 // newest own change that was ever in a request
+	Acked       int64 // all own changes up to here are confirmed or set aside
+	Attempts    int   // failed tries in a row to send
 	NextAttempt time.Time
+	NextPull    time.Time
 	State       string
-	LastError   string
+	LastError   string // of sending, else of pulling
 	RemoteID    string // its id at the hub; "" for the same
 	PullCursor  int64  // hub sequence
 	Seen        int64  // the highest hub sequence that the hub has shown, by pulls and confirmations
 	Subscribed  bool
 }
 
-// Outgoing is a change to be sent; Stream is the id here, Remote the one at the hub.
+// Outgoing is a change to send. Stream is the local id, Remote the one at the hub.
 type Outgoing struct {
 	Stream, Remote string
 	Seq            int64
@@ -44,49 +52,44 @@ type Outgoing struct {
 	Seen           int64 // Stream.Seen when the change was taken: what the hub stores from then on has a higher number
 }
 
-// Lease is the right to send a lane's streams while its epoch lasts (memories §10.3).
-type Lease struct {
-	Lane  int
-	Epoch int64
-}
-
 const (
-	streamColumns = `SELECT stream, user_id, lane, head_seq, sent_seq, acked_seq, attempts, next_attempt_ns, state, ifnull(last_error, ''),
-ifnull(remote_id, ''), pull_cursor, max(seen_seq, pull_cursor), subscribed FROM memory_streams `
-	selectReady   = streamColumns + `WHERE user_id = ? AND next_attempt_ns <= ? AND head_seq > acked_seq AND state = 'ready' ORDER BY next_attempt_ns LIMIT +?`
-	selectNextDue = `SELECT ifnull(min(next_attempt_ns), 0) FROM memory_streams WHERE user_id = ? AND next_attempt_ns > ? AND head_seq > acked_seq AND state = 'ready'`
-	selectStream  = streamColumns + `WHERE stream = ?`
-	selectStreams = streamColumns + `WHERE user_id = ? AND stream > ? ORDER BY stream LIMIT +?`
-	selectRemote  = streamColumns + `WHERE user_id = ? AND remote_id = ?`
+	streamColumns = `SELECT s.stream, s.user_id, s.lane, s.head_seq, s.sent_seq, s.acked_seq, ifnull(f.attempts, 0), ifnull(f.next_try, 0), ifnull(p.next_try, 0),
+s.state, coalesce(f.error, p.error, ''), ifnull(s.remote_id, ''), s.pull_cursor, max(s.seen_seq, s.pull_cursor), s.subscribed `
+	streamsOf = streamColumns + `FROM memory_streams s LEFT JOIN followers f ON f.name = 'replication' AND f.lane = s.stream
+LEFT JOIN followers p ON p.name = 'replication-pull' AND p.lane = s.stream `
+	selectStream  = streamsOf + `WHERE s.stream = ?`
+	selectStreams = streamsOf + `WHERE s.user_id = ? AND s.stream > ? ORDER BY s.stream LIMIT +?`
+	selectRemote  = streamsOf + `WHERE s.user_id = ? AND s.remote_id = ?`
 
-	// Own changes of a stream that are still to be sent: all but the hub's, since a
-	// store that was restored has another device's name than when it made them.
+	// Streams with something to send: those whose last try has not failed, and those that
+	// fail and whose time has come.
+	unsettledStream = `s.user_id = ?1 AND s.head_seq > s.acked_seq AND s.state = 'ready' `
+	selectReady     = streamsOf + `WHERE ` + unsettledStream + `AND f.error IS NULL LIMIT +?2`
+	failingStreams  = `FROM followers f JOIN memory_streams s ON s.stream = f.lane `
+	selectFailing   = streamColumns + failingStreams + `LEFT JOIN followers p ON p.name = 'replication-pull' AND p.lane = s.stream
+WHERE f.name = 'replication' AND f.error IS NOT NULL AND f.next_try <= ?3 AND ` + unsettledStream + `ORDER BY f.next_try LIMIT +?2`
+	selectNextDue = `SELECT f.next_try ` + failingStreams + `WHERE f.name = 'replication' AND f.error IS NOT NULL AND f.next_try > ?2 AND ` + unsettledStream + `ORDER BY f.next_try LIMIT 1`
+	selectDelayed = `SELECT s.stream ` + failingStreams + `WHERE f.name = 'replication' AND f.error IS NOT NULL AND f.next_try > 0 AND s.user_id = ? AND s.state = 'ready'`
+
+	// Own changes of a stream that are not sent yet: all except the hub's, because a restored
+	// store has another device name than the one in its older changes.
 	selectToSend = `SELECT c.seq, k.text, c.id, o.text, c.doc FROM changes c JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.seq > ?2 AND c.doc IS NOT NULL AND o.text <> 'confirm'
 AND c.device <> ifnull((SELECT id FROM symbols WHERE text = '` + hubDevice + `'), 0) ORDER BY c.seq LIMIT +?3`
 
-	updateSent    = `UPDATE memory_streams SET sent_seq = max(sent_seq, ?2) WHERE stream = ?1`
-	updateAcked   = `UPDATE memory_streams SET acked_seq = max(acked_seq, ?2), attempts = 0, next_attempt_ns = 0, last_error = NULL WHERE stream = ?1`
-	updateSeen    = `UPDATE memory_streams SET seen_seq = max(seen_seq, ?2) WHERE stream = ?1`
-	updateDelay   = `UPDATE memory_streams SET attempts = ?2, next_attempt_ns = ?3, last_error = ?4 WHERE stream = ?1`
-	updateState   = `UPDATE memory_streams SET state = ?2, last_error = ?3 WHERE stream = ?1`
-	updateRemote  = `UPDATE memory_streams SET remote_id = ?2 WHERE stream = ?1`
-	clearDelays   = `UPDATE memory_streams SET attempts = 0, next_attempt_ns = 0 WHERE user_id = ? AND head_seq > acked_seq AND next_attempt_ns > 0`
-	updateSubscr  = `UPDATE memory_streams SET subscribed = 1 WHERE stream = ?`
-	updateCursor  = `UPDATE memory_streams SET pull_cursor = max(pull_cursor, ?2), last_error = CASE WHEN attempts = 0 AND state = 'ready' THEN NULL ELSE last_error END WHERE stream = ?1`
-	updateTrouble = `UPDATE memory_streams SET last_error = ?2 WHERE stream = ?1 AND state = 'ready'`
-	selectLane    = `SELECT holder, epoch, until_ns FROM memory_lanes WHERE lane = ?`
-	selectHolders = `SELECT DISTINCT holder FROM memory_lanes WHERE until_ns > ?`
-	upsertLane    = `INSERT INTO memory_lanes (lane, holder, epoch, until_ns) VALUES (?, ?, ?, ?)
-ON CONFLICT (lane) DO UPDATE SET holder = excluded.holder, epoch = excluded.epoch, until_ns = excluded.until_ns`
-	renewLane   = `UPDATE memory_lanes SET until_ns = ?3 WHERE lane = ?1 AND epoch = ?2 AND holder = ?4`
-	releaseLane = `UPDATE memory_lanes SET until_ns = 0 WHERE lane = ?1 AND epoch = ?2 AND holder = ?3`
+	updateSent   = `UPDATE memory_streams SET sent_seq = max(sent_seq, ?2) WHERE stream = ?1`
+	updateAcked  = `UPDATE memory_streams SET acked_seq = max(acked_seq, ?2) WHERE stream = ?1`
+	updateSeen   = `UPDATE memory_streams SET seen_seq = max(seen_seq, ?2) WHERE stream = ?1`
+	updateState  = `UPDATE memory_streams SET state = ?2 WHERE stream = ?1`
+	updateRemote = `UPDATE memory_streams SET remote_id = ?2 WHERE stream = ?1`
+	updateSubscr = `UPDATE memory_streams SET subscribed = 1 WHERE stream = ?`
+	updateCursor = `UPDATE memory_streams SET pull_cursor = max(pull_cursor, ?2) WHERE stream = ?1`
 )
 
 func (m *Stream) scan(scan func(...any) error) error {
-	var next int64
-	err := scan(&m.ID, &m.UserID, &m.Lane, &m.Head, &m.Sent, &m.Acked, &m.Attempts, &next, &m.State, &m.LastError, &m.RemoteID, &m.PullCursor, &m.Seen, &m.Subscribed)
-	m.NextAttempt = time.Unix(0, next)
+	var next, pull int64
+	err := scan(&m.ID, &m.UserID, &m.Lane, &m.Head, &m.Sent, &m.Acked, &m.Attempts, &next, &pull, &m.State, &m.LastError, &m.RemoteID, &m.PullCursor, &m.Seen, &m.Subscribed)
+	m.NextAttempt, m.NextPull = time.Unix(0, next), time.Unix(0, pull)
 	return err
 }
 
@@ -100,29 +103,34 @@ func streams(ctx context.Context, tx *store.Tx, query string, args ...any) (out 
 	return out, err
 }
 
-// ReadyStreams lists the streams of a user with something to send whose time has come
-// by the real clock, those that wait longest first.
+// ReadyStreams lists the streams of a user with something to send, at most limit: first
+// those that do not fail, then those that do and whose time has come by the real clock,
+// the longest due first.
 func (b *Service) ReadyStreams(ctx context.Context, user string, now time.Time, limit int) (out []Stream, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		out, err = streams(ctx, tx, selectReady, user, now.UnixNano(), limit)
+		if out, err = streams(ctx, tx, selectReady, user, limit); err != nil {
+			return err
+		}
+		failing, err := streams(ctx, tx, selectFailing, user, limit-len(out), now.UnixNano())
+		out = append(out, failing...)
 		return err
 	})
 	return out, err
 }
 
-// NextDue is when the next stream of a user is due that is not yet: the Unix epoch if
-// there is none.
+// NextDue returns when the next failing stream of a user becomes due: the Unix epoch if there
+// is none.
 func (b *Service) NextDue(ctx context.Context, user string, now time.Time) (at time.Time, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var ns int64
-		err := tx.Get(ctx, []any{&ns}, selectNextDue, user, now.UnixNano())
+		err := ignoreNone(tx.Get(ctx, []any{&ns}, selectNextDue, user, now.UnixNano()))
 		at = time.Unix(0, ns)
 		return err
 	})
 	return at, err
 }
 
-// Streams lists a user's streams by id, after one.
+// Streams lists a user's streams after one, by id.
 func (b *Service) Streams(ctx context.Context, user, after string, limit int) (out []Stream, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out, err = streams(ctx, tx, selectStreams, user, after, limit)
@@ -131,7 +139,7 @@ func (b *Service) Streams(ctx context.Context, user, after string, limit int) (o
 	return out, err
 }
 
-// Stream is one stream; ok is false if it is unknown.
+// Stream reads one stream; ok is false if it is unknown.
 func (b *Service) Stream(ctx context.Context, id string) (m Stream, ok bool, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		err := m.scan(func(dest ...any) error { return tx.Get(ctx, dest, selectStream, id) })
@@ -141,108 +149,18 @@ func (b *Service) Stream(ctx context.Context, id string) (m Stream, ok bool, err
 	return m, ok, err
 }
 
-// TakeLanes takes the lanes among some that are free, run out, or held by this
-// holder or by one of dead, whose file lock was found free. Those taken again have a
-// new epoch. Times are the real clock's.
-func (b *Service) TakeLanes(ctx context.Context, holder string, lanes []int, dead []string, now, until time.Time) (out []Lease, err error) {
-	gone := map[string]bool{}
-	for _, d := range dead {
-		gone[d] = true
-	}
-	err = b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		out = nil
-		for _, lane := range lanes {
-			var by string
-			var epoch, ends int64
-			err := ignoreNone(tx.Get(ctx, []any{&by, &epoch, &ends}, selectLane, lane))
-			if err != nil {
-				return err
-			}
-			held := ends > now.UnixNano() && !gone[by]
-			if held && by != holder {
-				continue
-			}
-			if !held {
-				epoch++
-			}
-			if _, err := tx.Exec(ctx, upsertLane, lane, holder, epoch, until.UnixNano()); err != nil {
-				return err
-			}
-			out = append(out, Lease{lane, epoch})
-		}
-		return nil
-	})
-	return out, err
-}
-
-// Holders lists who holds lanes now, by the real clock.
-func (b *Service) Holders(ctx context.Context, now time.Time) (out []string, err error) {
-	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		out, err = tx.Texts(ctx, selectHolders, now.UnixNano())
-		return err
-	})
-	return out, err
-}
-
-// RenewLanes prolongs leases and returns those that still hold; ReleaseLanes ends them.
-func (b *Service) RenewLanes(ctx context.Context, holder string, leases []Lease, until time.Time) (out []Lease, err error) {
-	err = b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		out = nil
-		for _, l := range leases {
-			res, err := tx.Exec(ctx, renewLane, l.Lane, l.Epoch, until.UnixNano(), holder)
-			if err != nil {
-				return err
-			}
-			if n, err := res.RowsAffected(); err != nil {
-				return err
-			} else if n > 0 {
-				out = append(out, l)
-			}
-		}
-		return nil
-	})
-	return out, err
-}
-
-// ReleaseLanes ends leases, those that another has taken aside. Repeating it is safe.
-func (b *Service) ReleaseLanes(ctx context.Context, holder string, leases []Lease) error {
-	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		for _, l := range leases {
-			if _, err := tx.Exec(ctx, releaseLane, l.Lane, l.Epoch, holder); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// checkLeases refuses a late holder.
-func checkLeases(ctx context.Context, tx *store.Tx, leases []Lease) error {
-	for _, l := range leases {
-		var by string
-		var epoch, ends int64
-		err := tx.Get(ctx, []any{&by, &epoch, &ends}, selectLane, l.Lane)
-		if ignoreNone(err) != nil {
-			return err
-		}
-		if err != nil || epoch != l.Epoch {
-			return conflict(CodeLeaseLost, "another process sends this lane now", "the lease of a lane was lost", "lane", l.Lane)
-		}
-	}
-	return nil
-}
-
-// NextBatch takes what is to be sent of some streams: own changes behind their
-// positions, ascending per stream, at most limit changes and about size bytes of
-// documents; a long one leaves each of the others its share. It notes them as sent, so that from then on a delete asks the hub. A
-// change that needs a confirmation which is not there yet ends its stream's part. A
-// stream with nothing left to send is settled.
+// NextBatch returns the next changes to send of some streams: own changes after their
+// positions, ascending per stream, at most limit changes and about size bytes of documents.
+// A long stream leaves each other one its share. The changes are noted as sent, so that
+// deletes ask the hub from then on. A change that needs an earlier confirmation ends the part
+// of its stream. A stream without changes is noted as confirmed.
 //
-// Errors besides the store's: CodeLeaseLost, CodeLeft. Repeating it gives the same again.
-func (b *Service) NextBatch(ctx context.Context, m Membership, leases []Lease, ids []string, limit, size int) (out []Outgoing, err error) {
+// It is safe to repeat and then returns the same. Errors besides the store's: CodeLeaseLost,
+// CodeLeft.
+func (b *Service) NextBatch(ctx context.Context, m Membership, leases []store.Lease, ids []string, limit, size int) (out []Outgoing, err error) {
 	err = b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
-		if err := firstError(checkMember(ctx, tx, m), checkLeases(ctx, tx, leases)); err != nil {
+		if err := firstError(checkMember(ctx, tx, m), tx.CheckLeases(ctx, PushFollower, leases)); err != nil {
 			return err
 		}
 		left, share := size, max(1, limit/max(1, len(ids)))
@@ -277,7 +195,7 @@ func (b *Service) NextBatch(ctx context.Context, m Membership, leases []Lease, i
 // errStop ends the reading of a stream's changes.
 var errStop = errors.New("enough")
 
-// takeFrom is one stream's part of a batch, behind its position and another one.
+// takeFrom returns the part of one stream in a batch, after its position and a given one.
 func (b *Service) takeFrom(ctx context.Context, tx *store.Tx, id string, after int64, limit int, left *int) (out []Outgoing, err error) {
 	var m Stream
 	err = m.scan(func(dest ...any) error { return tx.Get(ctx, dest, selectStream, id) })
@@ -308,8 +226,7 @@ func (b *Service) takeFrom(ctx context.Context, tx *store.Tx, id string, after i
 		return nil, err
 	}
 	if none && after == 0 {
-		_, err = tx.Exec(ctx, updateAcked, id, m.Head)
-		return nil, err
+		return nil, (&callTx{Service: b, tx: tx}).acked(ctx, id, m.Head)
 	}
 	if len(out) > 0 {
 		_, err = tx.Exec(ctx, updateSent, id, out[len(out)-1].Seq)
@@ -318,9 +235,9 @@ func (b *Service) takeFrom(ctx context.Context, tx *store.Tx, id string, after i
 	return nil, nil
 }
 
-// complete reads the key out of a document and puts the entryId into those that knew a
-// localId alone: a delete waits for it, for which ready is false, and a put that is
-// sent again proposes it.
+// complete reads the key from a document and adds the entryId to a document that has only a
+// localId. ready is false for a delete whose entry has no entryId yet; a put that is sent
+// again proposes the known one.
 func (b *Service) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (ready bool, err error) {
 	var d entryDeleteDoc
 	if err := json.Unmarshal(o.Doc, &d); err != nil {
@@ -355,39 +272,61 @@ func (b *Service) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (read
 	return true, err
 }
 
-// Delay puts off a stream after a failed attempt, until a time of the real clock.
-func (b *Service) Delay(ctx context.Context, m Membership, leases []Lease, stream string, attempts int, until time.Time, why string) error {
-	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := firstError(checkMember(ctx, tx, m), checkLeases(ctx, tx, leases)); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, updateDelay, stream, attempts, until.UnixNano(), nullable(why))
-		return err
+// acked notes that all changes of a stream up to one are settled, and that it does not
+// fail any more.
+func (s *callTx) acked(ctx context.Context, stream string, seq int64) error {
+	_, err := s.tx.Exec(ctx, updateAcked, stream, seq)
+	return firstError(err, s.tx.Recover(ctx, PushFollower, stream))
+}
+
+// halt stops a stream until a person acts.
+func (s *callTx) halt(ctx context.Context, stream, why string) error {
+	_, err := s.tx.Exec(ctx, updateState, stream, StreamHalted)
+	return firstError(err, s.tx.Fail(ctx, PushFollower, stream, errors.New(why), time.Time{}))
+}
+
+// ready lets a stream go on.
+func (s *callTx) ready(ctx context.Context, stream string) error {
+	_, err := s.tx.Exec(ctx, updateState, stream, StreamReady)
+	return firstError(err, s.tx.Recover(ctx, PushFollower, stream))
+}
+
+// Delay notes a failed try to send a stream, which is tried again at a time of the real
+// clock.
+func (b *Service) Delay(ctx context.Context, m Membership, leases []store.Lease, stream string, until time.Time, why string) error {
+	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *callTx) error {
+		return s.tx.Fail(ctx, PushFollower, stream, errors.New(why), until)
 	})
 }
 
 // ClearDelays makes all of a user's streams due: its hub answers again.
 func (b *Service) ClearDelays(ctx context.Context, m Membership) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
-		_, err := s.tx.Exec(ctx, clearDelays, m.User)
-		return err
-	})
-}
-
-// NotePulls stores why what the hub sends of a stream cannot be stored here, for people.
-// The next page that can be stored removes it. stream is the hub's id or the local one.
-func (b *Service) NotePulls(ctx context.Context, m Membership, stream, why string) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
-		s.u = user{ID: m.User}
-		local, err := s.localStream(ctx, stream)
-		if err == nil {
-			_, err = s.tx.Exec(ctx, updateTrouble, local, why)
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+		delayed, err := s.tx.Texts(ctx, selectDelayed, m.User)
+		for _, stream := range delayed {
+			if err == nil {
+				err = s.tx.Recover(ctx, PushFollower, stream)
+			}
 		}
 		return err
 	})
 }
 
-// Subscribe notes that a stream is to be pulled; it is made when it is new here.
+// DelayPulls notes that what the hub sends of a stream cannot be stored here, and why. It
+// is pulled again at a time of the real clock; a page that can be stored ends that.
+// stream is the hub's id or the local one.
+func (b *Service) DelayPulls(ctx context.Context, m Membership, stream string, until time.Time, why string) error {
+	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *callTx) error {
+		s.u = user{ID: m.User}
+		local, err := s.localStream(ctx, stream)
+		if err == nil {
+			err = s.tx.Fail(ctx, PullFollower, local, errors.New(why), until)
+		}
+		return err
+	})
+}
+
+// Subscribe notes that a stream must be pulled. It creates the stream if that is unknown.
 func (b *Service) Subscribe(ctx context.Context, user, stream string) error {
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, upsertStream, stream, user, LaneOf(stream), 0)

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Time is a moment in Unix nanoseconds; in JSON it is RFC3339Nano in UTC. Order is
-// that of the numbers: the texts do not sort (memories P8). The zero Time is left out.
+// Time is a time in Unix nanoseconds. Its JSON form is RFC3339Nano in UTC. Compare the numbers: the
+// texts do not sort (memories P8).
 type Time int64
 
-// String is the time as it stands in JSON, without quotes.
+// String returns the time in its JSON form, without quotes.
 func (t Time) String() string { return time.Unix(0, int64(t)).UTC().Format(time.RFC3339Nano) }
 
 // MarshalJSON writes the time.
@@ -27,7 +27,7 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// clamped is a time in nanoseconds; what int64 cannot hold is its nearest.
+// clamped converts a time to nanoseconds. Times out of the range of int64 become the nearest one.
 func clamped(at time.Time) Time {
 	switch year := at.UTC().Year(); {
 	case year < 1678:

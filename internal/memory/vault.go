@@ -4,10 +4,11 @@ import (
 	"context"
 	"database/sql"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
-// Vault is a vault as it stands in JSON.
+// Vault is the JSON form of a vault.
 type Vault struct {
 	VaultID      string `json:"vaultId"`
 	ActorID      string `json:"actorId"` // its owner
@@ -16,7 +17,7 @@ type Vault struct {
 	CreationTime Time   `json:"creationTime"`
 }
 
-// Memory is a memory as it stands in JSON.
+// Memory is the JSON form of a memory.
 type Memory struct {
 	MemoryID     string `json:"memoryId"`
 	ActorID      string `json:"actorId"`
@@ -39,13 +40,13 @@ type (
 	}
 )
 
-// NewVault is what CreateVault takes.
+// NewVault contains the arguments of CreateVault.
 type NewVault struct {
 	Title       string `json:"title" arg:"title,required"`
 	Description string `json:"description" arg:"description"`
 }
 
-// NewMemory is what CreateMemory takes.
+// NewMemory contains the arguments of CreateMemory.
 type NewMemory struct {
 	VaultID     string `json:"vaultId" arg:"vault_id,required,nonempty"`
 	Title       string `json:"title" arg:"title,required"`
@@ -72,8 +73,7 @@ type (
 		CreationTime Time     `json:"creationTime"`
 		Vault        vaultDoc `json:"vault"`
 
-		// Of a default memory: the uid of its project, and those that the project had
-		// before by weaker keys.
+		// Of a default memory: the uids of its project, the one by the strongest key first.
 		ProjectUIDs []string `json:"projectUids,omitempty"`
 	}
 	keyDoc struct {
@@ -111,7 +111,7 @@ func (m Memory) doc(key string, v Vault) memoryDoc {
 	}
 }
 
-// CreateVault makes a vault. Errors: CodeInvalid for title and description,
+// CreateVault creates a vault. Errors: CodeInvalid for title and description,
 // CodeExists (Conflict) with details.existing_id.
 func (b *Service) CreateVault(ctx context.Context, c Caller, a NewVault) (Vault, WriteInfo, error) {
 	a.Description = b.redact(a.Description)
@@ -124,9 +124,9 @@ func (b *Service) CreateVault(ctx context.Context, c Caller, a NewVault) (Vault,
 			if taken {
 				return v, conflict(CodeExists, "use the existing one, or another title", "a vault of this title exists already", "existing_id", old.VaultID)
 			}
-			v = Vault{VaultID: NewID(), ActorID: s.u.ID, Title: a.Title, Description: a.Description, CreationTime: Time(s.tx.Now().UnixNano())}
+			v = Vault{VaultID: rules.NewID(), ActorID: s.u.ID, Title: a.Title, Description: a.Description, CreationTime: Time(s.tx.Now().UnixNano())}
 			return v, s.putVault(ctx, v, n.hub)
-		}}, firstError(s.c.may(Write), checkTitle(a.Title), checkLength("description", a.Description, maxDescription))
+		}}, firstError(s.c.may(Write), rules.ValidateTitle(a.Title, a.Description))
 	})
 }
 
@@ -161,7 +161,7 @@ func (b *Service) Vaults(ctx context.Context, c Caller) (Vaults, error) {
 	return out, err
 }
 
-// Vault is one vault of the acting user. CodeNotFound for any other.
+// Vault returns one vault of the acting user. CodeNotFound for any other.
 func (b *Service) Vault(ctx context.Context, c Caller, id string) (v Vault, err error) {
 	err = b.readVault(ctx, c, id, func(_ context.Context, _ *callTx, found Vault) error {
 		v = found
@@ -170,8 +170,8 @@ func (b *Service) Vault(ctx context.Context, c Caller, id string) (v Vault, err 
 	return v, err
 }
 
-// Memories lists the memories of a vault, oldest first. CodeNotFound for a vault that
-// is missing or foreign.
+// Memories lists the memories of a vault, oldest first. CodeNotFound for a vault that is missing
+// or another user's.
 func (b *Service) Memories(ctx context.Context, c Caller, vault string) (Memories, error) {
 	out := Memories{Memories: []Memory{}}
 	err := b.readVault(ctx, c, vault, func(ctx context.Context, s *callTx, v Vault) error {
@@ -187,7 +187,7 @@ func (b *Service) Memories(ctx context.Context, c Caller, vault string) (Memorie
 }
 
 func (b *Service) readVault(ctx context.Context, c Caller, id string, fn func(context.Context, *callTx, Vault) error) error {
-	id, err := uuidArg("vault_id", id)
+	id, err := rules.UUIDArg("vault_id", id)
 	if err = firstError(err, c.checkArgs()); err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (b *Service) readVault(ctx context.Context, c Caller, id string, fn func(co
 	})
 }
 
-// vault is a vault of the acting user; CodeNotFound for any other.
+// vault returns a vault of the acting user. CodeNotFound for any other.
 func (s *callTx) vault(ctx context.Context, id string) (v Vault, err error) {
 	err = s.tx.Get(ctx, v.scan(), selectVault, id, s.u.ID)
 	if ignoreNone(err) == nil && err != nil {
@@ -213,7 +213,8 @@ func (s *callTx) vault(ctx context.Context, id string) (v Vault, err error) {
 	return v, err
 }
 
-// vaultTitled finds a vault, a hidden one too, since its title is still taken.
+// vaultTitled finds a vault by its title, also one that is being deleted, because its title is
+// still in use.
 func (s *callTx) vaultTitled(ctx context.Context, title string) (v Vault, found bool, err error) {
 	err = s.tx.Get(ctx, v.scan(), selectVaultTitled, s.u.ID, title)
 	return v, err == nil, ignoreNone(err)
@@ -228,10 +229,10 @@ func (s *callTx) putVault(ctx context.Context, v Vault, key string) error {
 	return err
 }
 
-// CreateMemory makes a memory in a vault. Errors: CodeNotFound for a vault that is
-// missing or foreign, CodeInvalid, CodeExists (Conflict) with details.existing_id.
+// CreateMemory creates a memory in a vault. Errors: CodeNotFound for a vault that is missing or
+// another user's, CodeInvalid, CodeExists (Conflict) with details.existing_id.
 func (b *Service) CreateMemory(ctx context.Context, c Caller, a NewMemory) (Memory, WriteInfo, error) {
-	vault, err := uuidArg("vault_id", a.VaultID)
+	vault, err := rules.UUIDArg("vault_id", a.VaultID)
 	if err != nil {
 		return Memory{}, WriteInfo{}, err
 	}
@@ -254,14 +255,14 @@ func (b *Service) CreateMemory(ctx context.Context, c Caller, a NewMemory) (Memo
 			if err = ignoreNone(err); err != nil {
 				return m, err
 			}
-			m = Memory{MemoryID: NewID(), ActorID: s.u.ID, VaultID: v.VaultID, MemoryType: a.MemoryType, Title: a.Title,
+			m = Memory{MemoryID: rules.NewID(), ActorID: s.u.ID, VaultID: v.VaultID, MemoryType: a.MemoryType, Title: a.Title,
 				Description: a.Description, CreationTime: Time(s.tx.Now().UnixNano())}
 			return m, s.putMemory(ctx, m, v, nil, n.hub)
-		}}, firstError(s.c.may(Write), checkTitle(a.Title), checkType(a.MemoryType), checkLength("description", a.Description, maxDescription))
+		}}, firstError(s.c.may(Write), rules.CheckTitle(a.Title), rules.ValidateType(a.MemoryType), rules.CheckLength("description", a.Description, rules.MaxDescription))
 	})
 }
 
-// putMemory stores and logs a new memory, which becomes the scope's.
+// putMemory stores and logs a new memory, which becomes the memory of s.
 func (s *callTx) putMemory(ctx context.Context, m Memory, v Vault, q *owner, key string) error {
 	s.m = memoryRow{Memory: m, exists: true}
 	var of sql.NullInt64
@@ -272,7 +273,7 @@ func (s *callTx) putMemory(ctx context.Context, m Memory, v Vault, q *owner, key
 	}
 	_, err := s.tx.Exec(ctx, insertMemory, m.MemoryID, m.ActorID, m.VaultID, m.MemoryType, m.Title, m.Description, m.CreationTime, of,
 		nullable(s.m.projectUID))
-	if err == nil && q != nil { // one of this id may have been deleted before
+	if err == nil && q != nil { // a memory with this id may have been deleted earlier
 		_, err = s.tx.Exec(ctx, deleteTombstone, m.MemoryID)
 	}
 	if err == nil {
@@ -281,9 +282,9 @@ func (s *callTx) putMemory(ctx context.Context, m Memory, v Vault, q *owner, key
 	return err
 }
 
-// Memory is one memory of the acting user; `default` is the current project's, also
-// when it was never written: then it has an id, once there is a project, and nothing
-// else. CodeNotFound for any other.
+// Memory returns one memory of the acting user. `default` is the current project's. If that was
+// never written, it has only an id, or nothing if the project does not exist yet. CodeNotFound
+// for any other memory.
 func (b *Service) Memory(ctx context.Context, c Caller, id string) (m Memory, err error) {
 	if id, err = memoryArg(id); err != nil {
 		return m, err

@@ -201,8 +201,11 @@ type RowsArgs struct {
 	ObsType string // "" for every type
 	Path    string // rows of one file, relative to its worktree, with slashes; "" for any. Needs Project
 	Branch  string // rows of sessions that were on this branch; "" for any
+	Since   int64  // only rows from this time on, in Unix seconds
 	Before  Place  // only rows before this one; zero for the newest
 	Limit   int    // kept within 1 to 200
+
+	Sessions []string // only rows of these sessions, by their ids; nil for all
 }
 
 // Place is where a row stands in the order of time.
@@ -238,12 +241,13 @@ AND (?6 = '' OR obs_type = ?6) AND (?7 = '' OR path_key = ?7)` + timelineEnd
 
 	selectTimelineProjects = `SELECT key FROM projects WHERE ?1 = '' OR id = ?1`
 	selectSessionsOfBranch = `SELECT session_key FROM session_branches WHERE branch = ?`
+	selectSessionsNamed    = `SELECT key FROM sessions WHERE id IN (SELECT value FROM json_each(?))`
 )
 
 // Rows lists rows of many sessions, newest first, never nil. An unknown project is
 // NotFound. The next page begins before the place of the last row.
 //
-// The newest rows of each project and type, or of each session of the branch, are merged.
+// The newest rows of each project and type, or of each session that is meant, are merged.
 func (j *Service) Rows(ctx context.Context, a RowsArgs) (list []TimelineRow, err error) {
 	a.Limit = min(max(a.Limit, 1), 200)
 	list = []TimelineRow{}
@@ -253,13 +257,13 @@ func (j *Service) Rows(ctx context.Context, a RowsArgs) (list []TimelineRow, err
 			return err
 		}
 		m := merging{ctx: ctx, tx: tx, args: a}
-		if a.Branch != "" {
-			err = m.ofBranch(id)
+		if a.Branch != "" || a.Sessions != nil {
+			err = m.ofSessions(id)
 		} else {
 			err = m.ofProjects(id)
 		}
 		for _, p := range m.places {
-			if err == nil {
+			if err == nil && p.At >= a.Since {
 				err = tx.Each(ctx, func(r *sql.Rows) error {
 					row, err := scanTimelineRow(r)
 					list = append(list, row)
@@ -306,14 +310,33 @@ func (m *merging) ofProjects(id string) error {
 	return nil
 }
 
-func (m *merging) ofBranch(id string) error {
-	sessions, err := m.tx.Keys(m.ctx, selectSessionsOfBranch, m.args.Branch)
+func (m *merging) ofSessions(id string) error {
+	sessions, err := m.sessions()
 	for _, key := range sessions {
 		if err == nil {
 			err = m.add(selectPlacesOfSession, key, id, m.args.Before.At, m.args.Before.ID, m.args.Limit, m.args.ObsType, m.args.Path)
 		}
 	}
 	return err
+}
+
+// sessions are the keys of the sessions that are meant: those on the branch, those named, or
+// those that are both.
+func (m *merging) sessions() (keys []int64, err error) {
+	if m.args.Branch != "" {
+		if keys, err = m.tx.Keys(m.ctx, selectSessionsOfBranch, m.args.Branch); err != nil || m.args.Sessions == nil {
+			return keys, err
+		}
+	}
+	ids, err := json.Marshal(m.args.Sessions)
+	if err != nil {
+		return nil, err
+	}
+	named, err := m.tx.Keys(m.ctx, selectSessionsNamed, string(ids))
+	if m.args.Branch == "" {
+		return named, err
+	}
+	return slices.DeleteFunc(keys, func(key int64) bool { return !slices.Contains(named, key) }), err
 }
 
 // add merges the places of one source.

@@ -158,10 +158,13 @@ func (s *authorSearch) load(ctx context.Context, tx *store.Tx, place project.Loc
 		}
 	}
 	slices.SortStableFunc(s.rows, func(a, b editRow) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) })
-	for _, r := range s.rows {
-		s.unknown = s.unknown || r.isUnknown() && s.isRecent(r.at) && !s.isLate(r.at)
-	}
+	s.unknown = s.missesText()
 	return nil
+}
+
+// missesText reports whether the text of an edit near the line's time is not known.
+func (s *authorSearch) missesText() bool {
+	return slices.ContainsFunc(s.rows, func(r editRow) bool { return r.isUnknown() && s.isRecent(r.at) && !s.isLate(r.at) })
 }
 
 func (s *authorSearch) read(ctx context.Context, tx *store.Tx, query string, args ...any) error {
@@ -193,22 +196,30 @@ func (s *authorSearch) author(at int) (AuthorState, editRow) {
 	if index[at] < 0 {
 		return s.blank(r, index, at)
 	}
-	line := r.lines[index[at]]
-	adders := addersOf(s.rows, line.hash, s.Until)
+	adders := addersOf(s.rows, r.lines[index[at]].hash, s.Until)
 	if len(adders) > 0 {
-		r.run([]int{index[at]}, s.Until)
-		if row, ok := s.authorOf(r, index[at]); ok {
+		r.want(index[at], s.Until)
+		r.run()
+	}
+	return s.authorAmong(r, index[at], adders, func() *lineParts { return s.file.parts(at, nil) })
+}
+
+// authorAmong decides who wrote a line after the replay: adders are the rows that added such a
+// line, parts makes the line in other forms.
+func (s *authorSearch) authorAmong(r *replay, line int, adders []editRow, parts func() *lineParts) (AuthorState, editRow) {
+	if len(adders) > 0 {
+		if row, ok := s.authorOf(r, line); ok {
 			return AuthorFound, row
 		}
 	}
-	parts := s.file.parts(at)
+	forms := parts()
 	for _, row := range slices.Backward(s.rows) {
-		if !s.isLate(row.at) && !row.isRewrite() && parts.match(row.lines) {
+		if !s.isLate(row.at) && !row.isRewrite() && forms.match(row.lines) {
 			return AuthorFound, row
 		}
 	}
 	switch {
-	case len(adders) == 1 && line.anchor && !adders[0].isRewrite() && s.After != nil && s.isRecent(adders[0].at):
+	case len(adders) == 1 && r.lines[line].anchor && !adders[0].isRewrite() && s.After != nil && s.isRecent(adders[0].at):
 		return AuthorFound, adders[0]
 	case len(adders) > 0:
 		return AuthorCommon, editRow{}
@@ -259,7 +270,9 @@ func (s *authorSearch) blank(r *replay, index []int, at int) (AuthorState, editR
 	if above < 0 || below == len(index) {
 		return AuthorCommon, editRow{}
 	}
-	r.run([]int{index[above], index[below]}, s.Until)
+	r.want(index[above], s.Until)
+	r.want(index[below], s.Until)
+	r.run()
 	a, ok := s.authorOf(r, index[above])
 	if b, both := s.authorOf(r, index[below]); ok && both && a.id == b.id {
 		return AuthorFound, a
@@ -278,7 +291,7 @@ func (s *authorSearch) beyond(ctx context.Context, tx *store.Tx) (bool, error) {
 	}
 	known := s.known()
 	added := saltLine(foldedHash(s.file.folded[s.At]), s.file.salt) | lineAdded
-	parts := s.file.parts(s.At)
+	parts := s.file.parts(s.At, nil)
 	return slices.ContainsFunc(all.rows, func(e editRow) bool {
 		return !known[e.id] && (e.isUnknown() || slices.Contains(entries(e.lines), added) || parts.match(e.lines))
 	}), nil
@@ -317,7 +330,8 @@ func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64
 			continue
 		}
 		r, index := newReplay(rows, &s.file)
-		r.run([]int{index[s.At]}, s.Until)
+		r.want(index[s.At], s.Until)
+		r.run()
 		if l := r.lines[index[s.At]]; l.author != noAuthor && rows[l.author].id > best.id && l.support >= leastLines {
 			found, best = true, rows[l.author]
 		}
@@ -331,7 +345,7 @@ func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64
 // elsewhereInParts finds the only edit of other files that wrote the line in another form,
 // as before a formatter broke it: a moved line that was broken, too.
 func (s *authorSearch) elsewhereInParts(files map[string][]editRow) (found bool, row editRow) {
-	parts := s.file.parts(s.At)
+	parts := s.file.parts(s.At, nil)
 	for _, rows := range files {
 		for _, r := range rows {
 			if r.isRewrite() || s.isLate(r.at) || !parts.match(r.lines) {

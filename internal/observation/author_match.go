@@ -7,11 +7,12 @@ import (
 )
 
 const (
-	plainLetter  = 8   // letters and digits from which on a line is told from others of its file
-	rareLetter   = 12  // letters and digits from which on a part of a line is
-	strongLetter = 14  // letters and digits from which on few files have a line
-	joinedLines  = 6   // lines of today that may have been one line
-	splitLength  = 300 // bytes of a line of today that may have been several
+	plainLetter  = 8    // letters and digits from which on a line is told from others of its file
+	rareLetter   = 12   // letters and digits from which on a part of a line is
+	strongLetter = 14   // letters and digits from which on few files have a line
+	joinedLines  = 6    // lines of today that may have been one line
+	maxJoined    = 4096 // bytes of these
+	splitLength  = 300  // bytes of a line of today that may have been several
 )
 
 // letters counts the letters and digits of a text.
@@ -28,10 +29,11 @@ func letters(s string) (n int) {
 type foldedFile struct {
 	lines, folded []string
 	salt          uint64
+	squeezed      []string // lines without white space, made when they are needed; "" for one that was not
 }
 
 func foldFile(lines []string, salt uint64) foldedFile {
-	f := foldedFile{lines, make([]string, len(lines)), salt}
+	f := foldedFile{lines: lines, folded: make([]string, len(lines)), salt: salt, squeezed: make([]string, len(lines))}
 	for i, line := range lines {
 		f.folded[i] = foldLine(line)
 	}
@@ -62,13 +64,16 @@ type lineParts struct {
 // linePiece is a piece of the line: from its byte from up to its byte to.
 type linePiece struct{ from, to int }
 
-// parts prepares the comparison of a line in other forms.
-func (f *foldedFile) parts(at int) *lineParts {
+// parts prepares the comparison of a line in other forms. Forms whose hash is not in known are
+// left out; nil keeps all.
+func (f *foldedFile) parts(at int, known map[uint32]bool) *lineParts {
 	p := &lineParts{joined: map[uint32]bool{}, pieces: map[uint32][]linePiece{}}
 	for first := max(0, at-joinedLines+1); first <= at; first++ {
 		var b strings.Builder
 		for i := first; i < min(first+joinedLines, len(f.lines)); i++ {
-			b.WriteString(squeezeLine(f.lines[i]))
+			if b.WriteString(f.squeeze(i)); b.Len() > maxJoined {
+				break
+			}
 			if one := closeList(b.String()); i >= at && f.folded[first] != "" && f.folded[i] != "" && i > first && letters(one) >= plainLetter {
 				p.joined[saltLine(foldedHash(one), f.salt)] = true
 			}
@@ -84,6 +89,9 @@ func (f *foldedFile) parts(at int) *lineParts {
 		for to := from; to < p.length; to++ {
 			if hash = hashByte(hash, line[to]); line[to] != ',' && line[to] != ';' {
 				n := saltLine(hash, f.salt)
+				if known != nil && !known[n] {
+					continue
+				}
 				p.pieces[n] = append(p.pieces[n], linePiece{from, to + 1})
 			}
 		}
@@ -92,10 +100,21 @@ func (f *foldedFile) parts(at int) *lineParts {
 	return p
 }
 
+// squeeze is a line without white space.
+func (f *foldedFile) squeeze(i int) string {
+	if f.squeezed[i] == "" {
+		f.squeezed[i] = squeezeLine(f.lines[i])
+	}
+	return f.squeezed[i]
+}
+
 // closeList removes the comma before a closing bracket, and commas and semicolons at the
 // end.
 func closeList(s string) string {
-	return strings.TrimRight(strings.NewReplacer(",)", ")", ",]", "]", ",}", "}").Replace(s), ",;")
+	for _, bracket := range [...]string{")", "]", "}"} {
+		s = strings.ReplaceAll(s, ","+bracket, bracket)
+	}
+	return strings.TrimRight(s, ",;")
 }
 
 // match reports whether an edit added the line in another form.

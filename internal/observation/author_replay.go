@@ -18,6 +18,9 @@ type knownLine struct {
 	support int  // how many lines near it are in the passage that added it, itself included
 	author  int  // the index of the row that added it, -1 for none
 	rewrite int  // the index of the oldest row that has it in the whole file that the row wrote, -1 for none
+
+	wanted bool   // its author is asked for
+	until  *int64 // of a wanted line: rows after it are not its author; nil for no bound
 }
 
 // replay finds the authors of lines.
@@ -69,18 +72,21 @@ func (r *replay) index() {
 	}
 }
 
-// run takes back the rows until the wanted lines have authors. Rows after until are no
-// authors of the wanted lines.
-func (r *replay) run(wanted []int, until *int64) {
+// want asks for the author of a line.
+func (r *replay) want(line int, until *int64) {
+	r.lines[line].wanted, r.lines[line].until = true, until
+}
+
+// run takes back the rows until the wanted lines have authors.
+func (r *replay) run() {
 	for i, row := range slices.Backward(r.rows) {
-		late := until != nil && row.at > *until
 		added := false
 		for hunk := range hunks(entries(row.lines)) {
 			found := r.supported(r.align(hunk))
 			for k, p := range found {
 				line := &r.lines[r.left[p.file]]
 				switch {
-				case hunk[p.edit]&lineAdded == 0 || late && slices.Contains(wanted, r.left[p.file]):
+				case hunk[p.edit]&lineAdded == 0 || line.wanted && line.until != nil && row.at > *line.until:
 				case row.isRewrite():
 					line.rewrite = i
 				default:
@@ -91,7 +97,7 @@ func (r *replay) run(wanted []int, until *int64) {
 		if added {
 			r.index()
 		}
-		if !slices.ContainsFunc(wanted, func(i int) bool { return r.lines[i].author == noAuthor }) {
+		if !slices.ContainsFunc(r.lines, func(l knownLine) bool { return l.wanted && l.author == noAuthor }) {
 			return
 		}
 	}

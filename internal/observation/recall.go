@@ -25,11 +25,13 @@ type RecallArgs struct {
 	Limit   int    // sessions of Recall, kept within 1 to 100, 0 for 5; rows of RecallRows, likewise, 0 for 20
 	Items   int    // rows of one session, kept within 1 to 20, 0 for 3
 	Session string // the session that asks, which is no answer; "" for none
+	Similar int    // of Recall: how many sessions similar words may find, 0 for none
 }
 
 // Recalled is what Recall found.
 type Recalled struct {
 	Sessions  []RecalledSession `json:"sessions"`            // best first, each once
+	Similar   []RecalledSession `json:"similar,omitempty"`   // found by similar words, best first; some are among Sessions, too
 	Words     []string          `json:"words"`               // what was searched for
 	Corrected map[string]string `json:"corrected,omitempty"` // words that no turn holds, and what was searched for in their place
 	Period    *RecalledPeriod   `json:"period,omitempty"`    // the time that the question speaks of
@@ -62,7 +64,7 @@ type RecalledItem struct {
 	Hit
 	Excerpt string   `json:"excerpt"`         // at most 160 characters in one line, around what matched
 	Marks   [][2]int `json:"-"`               // where the excerpt holds words of the question, in bytes
-	Matched string   `json:"matched"`         // "all": it holds all words of the question; else "some"
+	Matched string   `json:"matched"`         // "all": it holds all words of the question; "some"; "similar": none, but similar ones
 	Score   float64  `json:"score,omitempty"` // comparable within one answer
 
 	telling int    // words of the question that it holds and that are no everyday words
@@ -71,11 +73,12 @@ type RecalledItem struct {
 
 // Values of Matched.
 const (
-	MatchedAll    = "all"
-	MatchedSome   = "some"
-	MatchedWords  = "words"
-	MatchedPeriod = "period"
-	MatchedNewest = "newest"
+	MatchedAll     = "all"
+	MatchedSome    = "some"
+	MatchedSimilar = "similar"
+	MatchedWords   = "words"
+	MatchedPeriod  = "period"
+	MatchedNewest  = "newest"
 )
 
 // maxExcerpt is how many characters an excerpt has at most (amendments §A.3).
@@ -88,6 +91,10 @@ const maxExcerpt = 160
 // holds. A time expression is taken out of the question, and turns of that time come
 // first; it is counted from the store's clock in the local time zone. Operators of
 // Search mean nothing here.
+//
+// Where no turn holds 7 tenths of the question, by the weight of its words, words of nearly
+// the same meaning find further sessions: see Similar. They are not used for a question
+// with Words, or with a line that some row printed.
 //
 // When no session matches, the newest of that time or, without any, of the project are
 // returned, and Matched says so; an unknown project and an empty store give none. A
@@ -151,6 +158,8 @@ type recalling struct {
 	length    float64 // of a turn, in the mean
 	found     map[int64]*foundTurn
 	spare     spareTurns
+	pasted    []pastedRow    // rows that printed a line of the question; nil until they are read
+	similar   []similarTurns // turns of similar words, read where they are wanted and needed
 }
 
 // askedTerm is a word of the question.
@@ -161,6 +170,8 @@ type askedTerm struct {
 	rarity float64
 	full   float64 // what it counts in a text that holds it very often
 	pair   bool    // it is two words of the question in one
+
+	borrowed bool // no turn holds it, only words similar to it
 }
 
 func (j *Service) newRecalling(ctx context.Context, tx *store.Tx, a *RecallArgs, project int64) *recalling {
@@ -223,14 +234,30 @@ func (r *recalling) sessions() (out Recalled, err error) {
 			return out, err
 		}
 	}
-	for _, s := range ranked[:min(limit, len(ranked))] {
-		told, err := r.tell(s, items)
-		if err != nil {
+	var similar []*foundSession
+	if out.Matched == MatchedWords {
+		if similar, err = r.similarSessions(); err != nil {
 			return out, err
 		}
-		out.Sessions = append(out.Sessions, told)
 	}
+	if out.Sessions, err = r.describe(ranked, limit, items); err != nil {
+		return out, err
+	}
+	out.Similar, err = r.describe(similar, r.args.Similar, items)
 	r.spell(out.Sessions)
+	return out, err
+}
+
+// describe describes the first sessions of a ranking, with their best rows.
+func (r *recalling) describe(ranked []*foundSession, limit, items int) ([]RecalledSession, error) {
+	out := []RecalledSession{}
+	for _, s := range ranked[:min(limit, len(ranked))] {
+		described, err := r.tell(s, items)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, described)
+	}
 	return out, nil
 }
 
@@ -380,6 +407,10 @@ func idList(ids []int64) (string, error) {
 func (r *recalling) items(s *foundSession, n int) ([]RecalledItem, error) {
 	finder := r.finder()
 	all, err := r.turnItems(s, finder)
+	if err == nil && len(all) == 0 && len(r.similar) > 0 {
+		finder = r.similarFinder()
+		all, err = r.similarItems(s, finder)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -119,11 +119,14 @@ func (r *recalling) rank() ([]*foundSession, error) {
 	if err := r.collect(); err != nil {
 		return nil, err
 	}
+	if err := r.prepareSimilar(); err != nil {
+		return nil, err
+	}
 	turns, err := r.known(maxRankTurns, rankTries)
 	if err != nil {
 		return nil, err
 	}
-	ranked, err := r.group(turns)
+	ranked, err := r.rankSessions(turns)
 	if err == nil && r.period != nil && len(ranked) > 0 && !ranked[0].inside && ranked[0].pasted == 0 && r.isEveryday() {
 		return nil, nil // then the time says more than the words
 	}

@@ -10,10 +10,27 @@ import (
 	"cairn/internal/words"
 )
 
-// group makes sessions of turns and ranks them.
-func (r *recalling) group(turns []*foundTurn) ([]*foundSession, error) {
-	byKey := map[int64]*foundSession{}
-	var all []*foundSession
+// rankSessions makes sessions of turns and ranks them.
+func (r *recalling) rankSessions(turns []*foundTurn) ([]*foundSession, error) {
+	all, byKey := r.group(turns)
+	all, err := r.addPasted(all, byKey)
+	if len(all) == 0 || err != nil {
+		return nil, err
+	}
+	if err := r.weighSessions(all); err != nil {
+		return nil, err
+	}
+	r.settle(all)
+	if err := r.weighRows(r.contenders(all)); err != nil {
+		return nil, err
+	}
+	r.settle(all)
+	return all, nil
+}
+
+// group makes sessions of turns, those with the best turns first.
+func (r *recalling) group(turns []*foundTurn) (all []*foundSession, byKey map[int64]*foundSession) {
+	byKey = map[int64]*foundSession{}
 	slices.SortFunc(turns, func(a, b *foundTurn) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
 	})
@@ -36,19 +53,7 @@ func (r *recalling) group(turns []*foundTurn) ([]*foundSession, error) {
 		}
 		s.turns = append(s.turns, t)
 	}
-	all, err := r.addPasted(all, byKey)
-	if len(all) == 0 || err != nil {
-		return nil, err
-	}
-	if err := r.weighSessions(all, byKey); err != nil {
-		return nil, err
-	}
-	r.settle(all)
-	if err := r.weighRows(r.contenders(all)); err != nil {
-		return nil, err
-	}
-	r.settle(all)
-	return all, nil
+	return all, byKey
 }
 
 // contenders are the sessions, of those whose rows are weighed at most, that their best
@@ -67,7 +72,7 @@ func (r *recalling) contenders(all []*foundSession) []*foundSession {
 }
 
 // weighSessions scores sessions as texts of their own.
-func (r *recalling) weighSessions(all []*foundSession, byKey map[int64]*foundSession) error {
+func (r *recalling) weighSessions(all []*foundSession) error {
 	const most = 100
 	some := all[:min(len(all), most)]
 	ids := make([]int64, len(some))
@@ -175,14 +180,17 @@ func (r *recalling) rowShare() float64 {
 const closeBytes = 200
 
 // finder finds the words of the question in texts.
-func (r *recalling) finder() *words.Finder {
+func (r *recalling) finder() *words.Finder { return words.NewFinder(r.keys()) }
+
+// keys are the words of the question with their weights in a text.
+func (r *recalling) keys() map[string]float64 {
 	keys := map[string]float64{}
 	for _, t := range r.terms {
 		if !t.pair {
 			keys[t.Key] = t.weight * max(t.rarity, 0.1)
 		}
 	}
-	return words.NewFinder(keys)
+	return keys
 }
 
 const (

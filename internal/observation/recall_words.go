@@ -243,19 +243,27 @@ FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p
 	pastedSession = 100
 )
 
-// addPasted marks the sessions of which a row printed a line of the question, and adds
-// those that hold none of its words. A filter of rows leaves lines out.
-func (r *recalling) addPasted(all []*foundSession, byKey map[int64]*foundSession) ([]*foundSession, error) {
-	if r.args.ObsType != "" {
-		return all, nil
-	}
-	rows, err := r.journal.pastedLines(r.ctx, r.tx, r.args.Query, r.project)
-	for _, row := range rows {
-		if err != nil {
-			return nil, err
+// readPasted reads the rows that printed a line of the question, once. A filter of rows
+// leaves lines out.
+func (r *recalling) readPasted() (err error) {
+	if r.pasted == nil && r.args.ObsType == "" {
+		r.pasted, err = r.journal.pastedLines(r.ctx, r.tx, r.args.Query, r.project)
+		if r.pasted == nil {
+			r.pasted = []pastedRow{}
 		}
+	}
+	return err
+}
+
+// addPasted marks the sessions of which a row printed a line of the question, and adds
+// those that hold none of its words.
+func (r *recalling) addPasted(all []*foundSession, byKey map[int64]*foundSession) ([]*foundSession, error) {
+	if err := r.readPasted(); err != nil {
+		return nil, err
+	}
+	for _, row := range r.pasted {
 		var at int64
-		if err = r.tx.Get(r.ctx, []any{&at}, selectRowTime, row.id); err != nil {
+		if err := r.tx.Get(r.ctx, []any{&at}, selectRowTime, row.id); err != nil {
 			return nil, err
 		}
 		if !r.wants(&foundTurn{session: row.session, at: at, project: r.project}) {
@@ -271,7 +279,7 @@ func (r *recalling) addPasted(all []*foundSession, byKey map[int64]*foundSession
 			s.pasted, s.pastedRow, s.at = row.weight, row.id, at
 		}
 	}
-	return all, err
+	return all, nil
 }
 
 // pastedItem is the row of a session that printed lines of the question.

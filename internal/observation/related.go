@@ -178,7 +178,7 @@ func (a *assistant) rankInTime(ctx context.Context, r *recalling) ([]*foundSessi
 		return nil, err
 	}
 	r.ctx = inTime
-	ranked, err := r.group(turns)
+	ranked, err := r.rankSessions(turns)
 	if isLate() {
 		ranked, err = r.groupInHaste(turns), nil
 	}

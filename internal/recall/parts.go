@@ -88,6 +88,8 @@ const (
 	nearWeight = 1.03
 	// maxItems is the maximum number of rows per session.
 	maxItems = 8
+	// maxSimilar is the maximum number of sessions that similar words add.
+	maxSimilar = 5
 	// maxRows is the maximum number of rows of a query with operators that are grouped by
 	// session.
 	maxRows = 100

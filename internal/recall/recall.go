@@ -31,6 +31,8 @@ const (
 const (
 	MatchedAll  = "all"  // the item contains all words of the question
 	MatchedSome = "some" // the item contains some words of the question
+
+	MatchedSimilar = observation.MatchedSimilar // the item contains none of them, but words of nearly the same meaning
 )
 
 // Values of Args.Detail.
@@ -108,7 +110,7 @@ type Item struct {
 	When    time.Time `json:"when"`
 	Project string    `json:"project,omitempty"` // if it differs from the group's; for memories the vault and the memory
 	Excerpt string    `json:"excerpt"`           // one line around the words that matched
-	Matched string    `json:"matched"`           // MatchedAll or MatchedSome
+	Matched string    `json:"matched"`           // MatchedAll, MatchedSome or MatchedSimilar
 	Count   int       `json:"count,omitempty"`   // number of rows with the same text, if more than one
 
 	call    string // tool call that opens the item; "" for observations, because one call opens many

@@ -31,7 +31,7 @@ func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 	r.args.Progress("searching " + PartObservations)
 	q := observation.RecallArgs{
 		Query: r.args.Query, Words: r.args.Words, Scope: observation.Scope{Project: r.args.Project},
-		Limit: min(3*r.args.Limit, maxResults), Items: maxItems, Session: r.args.Asker,
+		Limit: min(3*r.args.Limit, maxResults), Items: maxItems, Session: r.args.Asker, Similar: min(r.args.Limit, maxSimilar),
 	}
 	found, err := r.Observations.Recall(ctx, q)
 	if err == nil && found.Matched != observation.MatchedWords && q.Session != "" {
@@ -48,7 +48,7 @@ func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 	if found.Period != nil {
 		out.Range = rangeText(found.Period)
 	}
-	groups := r.groupsOf(r.nearFirst(found.Sessions))
+	groups := r.groupsOf(observation.WithSimilar(r.nearFirst(found.Sessions), found.Similar, r.args.Limit))
 	if found.Matched == observation.MatchedNewest {
 		out.Newest = groups
 	} else {

@@ -22,6 +22,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/hub"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
@@ -128,7 +129,7 @@ func (e errand) write(ctx context.Context, b *memory.Service, n int) error {
 	c := memory.Caller{User: e.User, Key: fmt.Sprint(e.Name, "-", n)}
 	_, _, err := b.AddEntry(ctx, c, memory.NewEntry{MemoryID: to, RawEntry: fmt.Sprint(e.Name, n/len(e.Memories))})
 	if err == nil && n%7 == 3 {
-		_, _, err = b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: to, SessionID: memory.NewID(), Markdown: fmt.Sprint(e.Name, " ", n)})
+		_, _, err = b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: to, SessionID: rules.NewID(), Markdown: fmt.Sprint(e.Name, " ", n)})
 	}
 	if f := fault.As(err); err != nil && f.Code == memory.CodeMismatch {
 		err = nil // the context's session is another one
@@ -317,6 +318,21 @@ func TestOfTwoProcessesOnOneStoreOneTakesOverWhenTheOtherIsKilled(t *testing.T) 
 	want(t, "a later one goes on at once", d.pending(d.memory), "")
 }
 
+// leases are those of another process on the lane of the desk's memory, which ends with
+// the test.
+func (d *desk) leases(life time.Duration) *store.Leases {
+	d.Helper()
+	out, err := d.store.NewLeases(memory.PushFollower, life, func(err error) { d.Error(err) })
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(out.Close)
+	if err := out.Take(d.Context(), memory.LaneOf(d.memory)); err != nil {
+		d.Fatal(err)
+	}
+	return out
+}
+
 // A process that slept past its lease cannot settle what another has taken meanwhile.
 func TestALateHolderSettlesNothing(t *testing.T) {
 	t.Parallel()
@@ -324,19 +340,14 @@ func TestALateHolderSettlesNothing(t *testing.T) {
 	d := o.desk().furnish()
 	d.drain()
 	out := d.add("a")
-	lane := []int{memory.LaneOf(d.memory)}
-	late, err := d.TakeLanes(t.Context(), "late", lane, nil, time.Now(), time.Now().Add(time.Minute))
-	if err != nil || len(late) != 1 {
-		t.Fatal(late, err)
-	}
+	late := d.leases(time.Nanosecond).Held()
+	want(t, "leases", len(late), 1)
 	batch, err := d.NextBatch(t.Context(), d.member(), late, []string{d.memory}, 10, 1<<20)
 	if err != nil || len(batch) != 1 {
 		t.Fatal(batch, err)
 	}
-	if _, err := d.TakeLanes(t.Context(), "other", lane, []string{"late"}, time.Now(), time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	err = d.Confirm(t.Context(), d.member(), late, []memory.Outcome{{Stream: d.memory, Seq: batch[0].Seq, Status: 201, EntryID: memory.NewID(), HubSeq: 9}})
+	want(t, "leases of another process", len(d.leases(time.Nanosecond).Held()), 1)
+	err = d.Confirm(t.Context(), d.member(), late, []memory.Outcome{{Stream: d.memory, Seq: batch[0].Seq, Status: 201, EntryID: rules.NewID(), HubSeq: 9}})
 	want(t, "code", fault.As(err).Code, memory.CodeLeaseLost)
 	want(t, "still inflight", d.pending(d.memory), "a")
 	d.drain()

@@ -19,15 +19,15 @@ import (
 	"cairn/internal/fault"
 )
 
-// Codes of the errors that a Client makes besides those that a hub answers with.
+// Codes of the errors of a Client, besides those in a hub's responses.
 const (
-	CodeUnavailable = "hub_unavailable" // no answer, or none that a hub would give
+	CodeUnavailable = "hub_unavailable" // no response, or one that is not a hub's
 	CodeTooOld      = "hub_too_old"     // the hub does not know this request
-	CodeUsage       = "usage"           // an address that is none
+	CodeUsage       = "usage"           // an invalid address
 )
 
-// maxAnswer is how many bytes of an answer are read; the documents of the largest
-// are [MaxPullBytes], JSON around them included it stays far below this.
+// maxAnswer is how many bytes of a response are read. The largest one has [MaxPullBytes] of
+// documents; with the JSON around them it stays far below this.
 const maxAnswer = 32 << 20
 
 // Client calls one hub with one token. It is safe for concurrent use and keeps
@@ -40,9 +40,10 @@ type Client struct {
 }
 
 // NewClient returns a client of the hub at a base URL such as https://hub.example:8766.
-// Nothing is sent yet. timeout bounds each call, waiting pulls get what they wait in
-// addition. An address that is none, has a user, a query or a fragment, or is plain
-// HTTP to another machine although insecure is false, is Invalid with code usage.
+// Nothing is sent yet. timeout bounds each call; a waiting pull may take longer by the time
+// that it waits. Errors: Invalid with code usage for an address that is not a URL, has a
+// user, a query or a fragment, or is plain HTTP to another machine although insecure is
+// false.
 func NewClient(base, token string, timeout time.Duration, insecure bool) (*Client, error) {
 	u, err := url.Parse(base)
 	switch {
@@ -66,17 +67,17 @@ func NewClient(base, token string, timeout time.Duration, insecure bool) (*Clien
 		base: strings.TrimSuffix(base, "/"), timeout: timeout,
 		http: &http.Client{
 			Transport:     transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token goes nowhere else
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token is sent to no other server
 		},
 	}
 	c.token.Store(&token)
 	return c, nil
 }
 
-// SetToken replaces the token, for calls from now on, and reports whether it is another.
+// SetToken replaces the token for later calls, and reports whether it is a different one.
 func (c *Client) SetToken(token string) (other bool) { return *c.token.Swap(&token) != token }
 
-// Close ends the idle connections.
+// Close closes the idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 func isLoopback(host string) bool {
@@ -84,8 +85,8 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Refused is an answer of the hub other than 200: the whole request failed and
-// nothing of it is known to be stored.
+// Refused is a response of the hub other than 200: the whole request failed. It is not known
+// whether any of it was stored.
 type Refused struct {
 	Status     int
 	RetryAfter time.Duration // 0 if the hub did not say
@@ -96,10 +97,10 @@ func (r *Refused) Error() string {
 	return fmt.Sprintf("the hub answered %d %s: %s", r.Status, r.Reason.Code, r.Reason.Message)
 }
 
-// Push sends changes. There are as many results as items, else the answer counts as
-// none. Errors are a [*Refused], ctx's, or Unavailable with code hub_unavailable if
-// there was no answer, in which case the hub may have taken anything of it: sending
-// the same again is always safe.
+// Push sends changes. A response without exactly one result for each item is an error.
+// Errors: a [*Refused], that of ctx, or Unavailable with code hub_unavailable if there was
+// no valid response. The hub may then have stored any of the changes. It is always safe to
+// send them again.
 func (c *Client) Push(ctx context.Context, items PushRequest) (answer PushResponse, err error) {
 	path := PathPush
 	if items.Head.Seq > 0 {
@@ -111,8 +112,7 @@ func (c *Client) Push(ctx context.Context, items PushRequest) (answer PushRespon
 	return answer, err
 }
 
-// Pull asks for what is newer than the cursors. Errors are those of Push; repeating
-// is safe.
+// Pull asks for changes after the cursors. It is idempotent. Errors: those of Push.
 func (c *Client) Pull(ctx context.Context, ask PullRequest) (answer PullResponse, err error) {
 	path := PathPull
 	if ask.Catalogue > 0 {
@@ -124,7 +124,8 @@ func (c *Client) Pull(ctx context.Context, ask PullRequest) (answer PullResponse
 	return answer, c.call(ctx, http.MethodPost, path, ask, &answer, time.Duration(ask.WaitMillis)*time.Millisecond)
 }
 
-// Heads reads a page of the user's streams, "" for the first. Errors as for Pull.
+// Heads reads the page of the user's streams after one, "" for the first page. Errors: those
+// of Push.
 func (c *Client) Heads(ctx context.Context, after string) (answer HeadsResponse, err error) {
 	q := url.Values{"limit": {strconv.Itoa(MaxHeads)}}
 	if after != "" {
@@ -133,14 +134,14 @@ func (c *Client) Heads(ctx context.Context, after string) (answer HeadsResponse,
 	return answer, c.call(ctx, http.MethodGet, PathHeads+"?"+q.Encode(), nil, &answer, 0)
 }
 
-// Entries reads entries of a memory as the hub has them (memories §10.7). The query
-// is what [EntriesResponse] says. Errors as for Pull.
+// Entries reads entries of a memory from the hub (memories §10.7). [EntriesResponse] has the
+// parameters of the query. Errors: those of Push.
 func (c *Client) Entries(ctx context.Context, query url.Values) (answer EntriesResponse, err error) {
 	return answer, c.call(ctx, http.MethodGet, PathEntries+"?"+query.Encode(), nil, &answer, 0)
 }
 
-// Whoami asks whose the token is, and what the hub has of a device, "" for none. Errors
-// as for Pull.
+// Whoami asks for the owner of the token, and for the head that the hub has of a device, ""
+// for no device. Errors: those of Push.
 func (c *Client) Whoami(ctx context.Context, device string) (who Whoami, err error) {
 	path := PathWhoami
 	if device != "" {
@@ -181,19 +182,19 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 		return refused(w, data)
 	}
 	if err := json.Unmarshal(data, answer); err != nil {
-		return unavailable(fmt.Errorf("what answered is no hub: %w", err))
+		return unavailable(fmt.Errorf("the server is not a hub: %w", err))
 	}
 	return nil
 }
 
-// unavailable is the error of a call without an answer. The address stays out of
-// it: it is known, and the text goes into status and logs.
+// unavailable returns the error of a call without a valid response. It omits the address,
+// because the text is shown in the status and in logs.
 func unavailable(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	return fault.Wrap(err, fault.Unavailable, CodeUnavailable, "the hub cannot be reached: "+err.Error()).
-		WithHint("what was written is kept and sent once the hub answers; cairn replication status shows it")
+		WithHint("new entries are kept and sent once the hub answers; `cairn replication status` shows them")
 }
 
 func refused(w *http.Response, data []byte) error {
@@ -214,8 +215,8 @@ func refused(w *http.Response, data []byte) error {
 	return out
 }
 
-// retryAfter reads the header in both its forms; what is none, or in the past, is 0,
-// and nobody is made to wait longer than five minutes (memories §10.3).
+// retryAfter reads the header in both forms. An invalid value, or a time in the past, is 0;
+// the longest wait is five minutes (memories §10.3).
 func retryAfter(text string, now time.Time) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.Atoi(text); err == nil {

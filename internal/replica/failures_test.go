@@ -255,14 +255,10 @@ func TestARefusedTokenPausesItsUserAloneAndANewOneIsUsedAtOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lanes, err := replica.NewLanes(d.store, d.Service, 0, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(lanes.Close)
-			d.equip(func(c *replica.Config) { c.Lanes = lanes })
+			leases := d.leases(time.Minute)
+			d.equip(func(c *replica.Config) { c.Leases = leases })
 			twin := &desk{TB: t, Service: d.Service, store: d.store, office: &office{url: o.url, secret: second}, me: u.UserID}
-			twin.equip(func(c *replica.Config) { c.Lanes = lanes })
+			twin.equip(func(c *replica.Config) { c.Leases = leases })
 			d.add("a")
 			who := memory.Caller{User: u.UserID}
 			v, _, err := d.CreateVault(t.Context(), who, memory.NewVault{Title: "v"})
@@ -321,15 +317,8 @@ func TestDrainTellsThatTheStoreCannotBeRead(t *testing.T) {
 	t.Parallel()
 	d := open(t, "").desk().furnish()
 	d.add("a")
-	other := store.NewID()
-	unlock, err := store.LockFile(t.Context(), d.store.Path()+"-replicator-"+other)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	if taken, err := d.TakeLanes(t.Context(), other, []int{memory.LaneOf(d.memory)}, nil, now, now.Add(time.Hour)); err != nil || len(taken) != 1 {
-		t.Fatalf("%d lanes: %v", len(taken), err)
-	}
+	other := d.leases(time.Hour)
+	want(t, "leases of another process", len(other.Held()), 1)
 	change := func(query string) {
 		t.Helper()
 		err := d.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
@@ -340,16 +329,14 @@ func TestDrainTellsThatTheStoreCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change(`ALTER TABLE memory_failures RENAME TO away`)
+	change(`ALTER TABLE set_aside RENAME TO away`)
 	if err := d.one.Drain(t.Context()); !fault.HasCode(err, memory.CodeInternal) {
 		t.Errorf("drain: %v", err)
 	}
-	change(`ALTER TABLE away RENAME TO memory_failures`)
-	if err := unlock(); err != nil {
-		t.Error(err)
-	}
+	change(`ALTER TABLE away RENAME TO set_aside`)
 	d.equip()
-	d.drain() // the other's lane is free, as if it had died
+	other.Close()
+	d.drain()
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {

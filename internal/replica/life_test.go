@@ -11,6 +11,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 )
 
@@ -171,7 +172,7 @@ func TestTwoDevicesThatWereOfflineConverge(t *testing.T) {
 				d.add(fmt.Sprint(string(rune('a'+i)), n))
 				if n%10 == 5 {
 					_, _, err := d.UpdateContext(context.Background(), memory.Caller{}, memory.NewDocument{
-						MemoryID: d.memory, SessionID: memory.NewID(), Markdown: fmt.Sprint("context ", i, " ", n),
+						MemoryID: d.memory, SessionID: rules.NewID(), Markdown: fmt.Sprint("context ", i, " ", n),
 					})
 					if err != nil {
 						t.Error(err)

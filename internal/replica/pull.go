@@ -7,18 +7,18 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/store"
 )
 
-// catalogueEvery is how often the list of the user's streams is read again, and how old
-// what a stream that is not waited for holds may get (memories §13.3).
+// catalogueEvery is how often the list of the user's streams is read. It also bounds how old
+// the content of a stream may be that the pull does not wait for (memories §13.3).
 const catalogueEvery = 30 * time.Second
 
-// sourTime is how long a stream is left alone whose items could not be applied, so
-// that it is in no other's way.
-const sourTime = 20 * time.Second
+// pullBackoff is how long a stream is not pulled whose items could not be applied, so
+// that it does not delay others.
+var pullBackoff = store.Backoff{First: 20 * time.Second, Max: 20 * time.Second}
 
-// Subscribed ends a pull that waits, so that the next one asks for a stream that was
-// subscribed meanwhile.
+// Subscribed ends a waiting pull, so that the next one includes new subscriptions.
 func (r *Replicator) Subscribed() {
 	select {
 	case r.asked <- struct{}{}:
@@ -26,8 +26,8 @@ func (r *Replicator) Subscribed() {
 	}
 }
 
-// pull brings back what other devices sent: it waits at the hub for news of the
-// subscribed streams, and looks now and then which streams there are.
+// pull fetches the changes of other devices. It waits at the hub for changes of the
+// subscribed streams, and reads the catalogue of streams from time to time.
 func (r *Replicator) pull(ctx context.Context) {
 	var catalogued time.Time
 	for ctx.Err() == nil {
@@ -35,7 +35,7 @@ func (r *Replicator) pull(ctx context.Context) {
 			catalogued = time.Time{}
 		}
 		if r.waits(ctx) || !r.mayPull() {
-			r.sleep(ctx, pollEvery/4)
+			store.Pause(ctx, pollEvery/4, nil)
 			continue
 		}
 		err := r.verify(ctx)
@@ -52,11 +52,12 @@ func (r *Replicator) pull(ctx context.Context) {
 			continue
 		}
 		r.handle(ctx, err)
-		r.sleep(ctx, pollEvery/4)
+		store.Pause(ctx, pollEvery/4, nil)
 	}
 }
 
-// isStale reports whether the hub has a newer catalogue than the one that was read, once.
+// isStale reports whether the hub has a newer catalogue than the one that was read, and
+// clears that note.
 func (r *Replicator) isStale() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,31 +66,22 @@ func (r *Replicator) isStale() bool {
 	return stale
 }
 
-// mayPull reports whether a pull may be made: if the hub takes nothing, now and then one
-// to find out whether that has changed.
+// mayPull reports whether a pull may be made. While the hub accepts nothing, one is made
+// from time to time as a probe.
 func (r *Replicator) mayPull() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	may := r.places(1) > 0
+	may := r.freeRequests(1) > 0
 	if may {
-		r.cause = min(r.cause, causeSilent) // a push that was refused has had its turn
-		r.probing()
+		r.cause = min(r.cause, causeSilent) // a refused push has been tried
+		r.noteProbe()
 	}
 	return may
 }
 
-func (r *Replicator) sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
 // pullAll pulls until there is nothing more now.
 func (r *Replicator) pullAll(ctx context.Context) error {
-	for range 2 { // what was deleted may have made room for what is new
+	for range 2 { // deletions may have made room for new memories
 		var never time.Time
 		if err := r.catalogue(ctx, &never); err != nil {
 			return err
@@ -101,9 +93,9 @@ func (r *Replicator) pullAll(ctx context.Context) error {
 	return nil
 }
 
-// pullOnce asks for news of all subscribed streams and applies them, page by page. Of
-// up to a thousand streams it waits for as long as given for the first news; more are
-// asked in turn.
+// pullOnce pulls all subscribed streams, page by page. With up to a thousand streams it
+// waits for the first change, at most for wait. More streams are pulled in turn, without
+// waiting.
 func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 	cursors, err := r.cursors(ctx)
 	if err != nil {
@@ -111,7 +103,7 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 	}
 	if len(cursors) == 0 && r.catalogueVersion() == 0 {
 		if wait > 0 {
-			r.sleep(ctx, min(wait, pollEvery))
+			store.Pause(ctx, min(wait, pollEvery), nil)
 		}
 		return nil
 	}
@@ -125,7 +117,7 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 		}
 	}
 	if len(cursors) > MaxCursors {
-		r.sleep(ctx, pollEvery)
+		store.Pause(ctx, pollEvery, nil)
 	}
 	return nil
 }
@@ -136,7 +128,7 @@ func (r *Replicator) catalogueVersion() int64 {
 	return r.catalog
 }
 
-// cursors are how far the subscribed streams have been pulled.
+// cursors returns the pull cursors of the subscribed streams.
 func (r *Replicator) cursors(ctx context.Context) (out []Cursor, err error) {
 	select {
 	case <-r.asked:
@@ -145,8 +137,8 @@ func (r *Replicator) cursors(ctx context.Context) (out []Cursor, err error) {
 	return r.cursorsOf(ctx, func(s memory.Stream) int64 { return s.PullCursor })
 }
 
-// cursorsOf are positions in the subscribed streams. Streams whose content a restored
-// hub still lacks have none.
+// cursorsOf returns positions in the subscribed streams, without those that wait after a
+// failed pull and those whose content a restored hub still lacks.
 func (r *Replicator) cursorsOf(ctx context.Context, position func(memory.Stream) int64) (out []Cursor, err error) {
 	after, asked := "", map[string]bool{}
 	for {
@@ -155,14 +147,14 @@ func (r *Replicator) cursorsOf(ctx context.Context, position func(memory.Stream)
 			return out, err
 		}
 		for _, s := range page {
-			if after = s.ID; !s.Subscribed || r.isSour(s.ID) || s.State == memory.StreamRestoring {
+			if after = s.ID; !s.Subscribed || s.NextPull.After(time.Now()) || s.State == memory.StreamRestoring {
 				continue
 			}
 			c := Cursor{Stream: s.ID, After: position(s)}
 			if s.RemoteID != "" {
 				c.Stream = s.RemoteID
 			}
-			if !asked[c.Stream] { // a memory that had this id here before it became another's
+			if !asked[c.Stream] { // another local memory may have had this id at the hub before
 				asked[c.Stream] = true
 				out = append(out, c)
 			}
@@ -176,12 +168,12 @@ func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.
 		if err != nil {
 			return err
 		}
-		if answer == nil { // something new is to be asked for
+		if answer == nil { // there is a new subscription
 			return nil
 		}
-		r.answered(ctx, causePull)
-		if again, err := r.risen(ctx, answer.HubEpoch); err != nil || again && len(answer.Behind) > 0 {
-			return err // what the hub lacks is sent first
+		r.hubAnswered(ctx, causePull)
+		if again, err := r.epochChanged(ctx, answer.HubEpoch); err != nil || again && len(answer.Behind) > 0 {
+			return err // first the hub receives what it lacks
 		}
 		if err := r.compareHeads(ctx, cursors, answer.Behind); err != nil {
 			return err
@@ -195,7 +187,7 @@ func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.
 				if ctx.Err() != nil || fault.HasCode(err, memory.CodeLeft) {
 					return err
 				}
-				r.sour(ctx, s.Stream, err)
+				r.delayPull(ctx, s.Stream, err)
 				continue
 			}
 			if s.More {
@@ -208,7 +200,7 @@ func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.
 	return nil
 }
 
-// waitFor is one pull; nil if it was ended because of a new subscription.
+// waitFor makes one pull. The response is nil if a new subscription has ended it.
 func (r *Replicator) waitFor(ctx context.Context, cursors []Cursor, wait time.Duration) (*PullResponse, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -230,28 +222,17 @@ func (r *Replicator) waitFor(ctx context.Context, cursors []Cursor, wait time.Du
 	return &answer, err
 }
 
-// sour does not pull a stream for a while: what the hub sends of it cannot be stored. The
-// status shows why.
-func (r *Replicator) sour(ctx context.Context, stream string, err error) {
-	r.Log.Error("what the hub told of a memory cannot be stored", "stream", stream, "error", err)
-	if err := r.Book.NotePulls(ctx, r.member(), stream, "what the hub sends cannot be stored here: "+err.Error()); err != nil {
+// delayPull does not pull a stream for a while: what the hub sends of it cannot be stored.
+// The account of followers shows why.
+func (r *Replicator) delayPull(ctx context.Context, stream string, err error) {
+	r.Log.Error("changes that the hub sends of a memory cannot be stored", "stream", stream, "error", err)
+	why := "what the hub sends cannot be stored here: " + err.Error()
+	if err := r.Book.DelayPulls(ctx, r.member(), stream, time.Now().Add(pullBackoff.Delay(1)), why); err != nil {
 		r.Log.Debug("that cannot be stored either", "error", err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.soured == nil {
-		r.soured = map[string]time.Time{}
-	}
-	r.soured[stream] = time.Now().Add(sourTime)
 }
 
-func (r *Replicator) isSour(stream string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.soured[stream].After(time.Now())
-}
-
-// apply brings the items of a stream to the rows.
+// apply stores the items of a stream.
 func (r *Replicator) apply(ctx context.Context, s StreamItems) error {
 	items := make([]memory.Item, len(s.Items))
 	for i, p := range s.Items {
@@ -264,8 +245,8 @@ func (r *Replicator) apply(ctx context.Context, s StreamItems) error {
 	return err
 }
 
-// catalogue reads which vaults and memories the user has at the hub, if that was not
-// done lately. Those of vaults named like a project here are subscribed.
+// catalogue reads the user's vaults and memories at the hub, unless that was done recently.
+// Memories in vaults named like a local project are subscribed.
 func (r *Replicator) catalogue(ctx context.Context, last *time.Time) error {
 	if time.Since(*last) < catalogueEvery {
 		return nil
@@ -274,7 +255,7 @@ func (r *Replicator) catalogue(ctx context.Context, last *time.Time) error {
 	if err != nil {
 		return err
 	}
-	r.answered(ctx, causePull)
+	r.hubAnswered(ctx, causePull)
 	vaults := map[string]Vault{}
 	for _, h := range heads {
 		if h.Vault != nil {
@@ -293,26 +274,26 @@ func (r *Replicator) catalogue(ctx context.Context, last *time.Time) error {
 	if err := r.Book.Catalogue(ctx, r.member(), items); err != nil {
 		return err
 	}
-	if err := r.missing(ctx, listed); err != nil {
+	if err := r.pullDeleted(ctx, listed); err != nil {
 		return err
 	}
 	*last = time.Now()
 	return nil
 }
 
-// heads are all streams of the user at the hub.
+// heads returns all streams of the user at the hub.
 func (r *Replicator) heads(ctx context.Context) (all []Head, err error) {
 	for after := ""; ; {
 		page, err := r.Client.Heads(ctx, after)
 		if err != nil {
 			return nil, err
 		}
-		if after == "" { // what is added while pages are read makes a newer one
+		if after == "" { // an addition while pages are read makes a newer version
 			r.mu.Lock()
 			r.catalog = page.Catalogue
 			r.mu.Unlock()
 		}
-		if err := r.seen(ctx, page.HubEpoch); err != nil {
+		if err := r.noteEpoch(ctx, page.HubEpoch); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Heads...)
@@ -322,9 +303,9 @@ func (r *Replicator) heads(ctx context.Context) (all []Head, err error) {
 	}
 }
 
-// missing asks after streams that are here, not subscribed, and not listed any more:
-// those that were deleted say so.
-func (r *Replicator) missing(ctx context.Context, listed map[string]bool) error {
+// pullDeleted pulls local streams that are neither subscribed nor listed at the hub any
+// more, to learn whether they were deleted.
+func (r *Replicator) pullDeleted(ctx context.Context, listed map[string]bool) error {
 	var gone []Cursor
 	for after := ""; ; {
 		page, err := r.Book.Streams(ctx, r.User, after, MaxCursors)
@@ -352,7 +333,7 @@ func (r *Replicator) missing(ctx context.Context, listed map[string]bool) error 
 	return nil
 }
 
-// item is a head as a change of its stream.
+// item returns a head as a put of its vault or memory.
 func (h Head) item(vaults map[string]Vault) (memory.Item, error) {
 	item := memory.Item{ID: h.Stream, Op: OpPut}
 	var err error
@@ -369,8 +350,8 @@ func (h Head) item(vaults map[string]Vault) (memory.Item, error) {
 	return item, err
 }
 
-// PullStream pulls one stream until there is nothing more now. Errors are the hub's,
-// and those of memory.Service.Apply; repeating is safe.
+// PullStream pulls one stream until there are no more changes. It is idempotent. Errors:
+// those of the hub and of memory.Service.Apply.
 func (r *Replicator) PullStream(ctx context.Context, stream string) error {
 	defer r.Client.Close()
 	s, ok, err := r.Book.Stream(ctx, stream)

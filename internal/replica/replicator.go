@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -15,86 +14,87 @@ import (
 	"cairn/internal/store"
 )
 
-// What memories §10.3 and §10.4 fix.
+// Limits and intervals of memories §10.3 and §10.4.
 const (
-	requestsAtOnce = 4       // pushes underway for one credential
-	maxBatchBytes  = 1 << 20 // documents of a push
-	firstDelay     = 100 * time.Millisecond
-	maxDelay       = 20 * time.Second
-	probeEvery     = 5 * time.Second // an unreachable hub
-	askEvery       = time.Minute     // a hub that refuses the token
+	requestsAtOnce = 4               // concurrent pushes of one credential
+	maxBatchBytes  = 1 << 20         // size of the documents of a push
+	probeEvery     = 5 * time.Second // for an unreachable hub
+	askEvery       = time.Minute     // for a hub that refuses the token
 	stopTime       = 10 * time.Second
-	pollEvery      = time.Second // for what other processes write
+	pollEvery      = time.Second // for changes of other processes
 	gatherTime     = 5 * time.Millisecond
 )
+
+// probeBackoff is how long requests wait for a hub that cannot be reached: with its jitter
+// five seconds at most.
+var probeBackoff = store.Backoff{First: 100 * time.Millisecond, Max: probeEvery * 2 / 3, Jitter: .5}
 
 // The states of a replicator.
 const (
 	StateRunning      = "running"
 	StatePaused       = "paused"       // by hand
-	StateUnreachable  = "unreachable"  // nobody answers as a hub
+	StateUnreachable  = "unreachable"  // there is no answer, or it is not a hub's
 	StateUnauthorized = "unauthorized" // the hub refuses the token
-	StateTooOld       = CodeTooOld     // the hub does not know what it is asked
+	StateTooOld       = CodeTooOld     // the hub does not know a request
 )
 
-// Config is what a Replicator is made of.
+// Config configures a Replicator.
 type Config struct {
 	Store  *store.Store
 	Book   *memory.Service // over the store
 	User   string          // the local user, who has joined the hub
 	Client *Client         // with the user's token
 
-	Generation int64 // the user's, of this membership: when it has ended nothing is sent or stored any more
+	Generation int64 // of the user's membership; when that has ended, nothing is sent or stored
 
-	Lanes *Lanes       // of this process; nil for some of the run's own
-	Batch int          // changes of a push, at most MaxPushItems; 0 for 500
-	Halt  bool         // a refused change halts its stream (hub.on_permanent = halt)
-	Log   *slog.Logger // never told what entries say; nil discards it
+	Leases *store.Leases // of this process, see NewLeases; nil for leases of the run's own
+	Batch  int           // changes of a push, at most MaxPushItems; 0 for 500
+	Halt   bool          // a refused change halts its stream (hub.on_permanent = halt)
+	Log    *slog.Logger  // receives no text of entries; nil discards it
 }
 
-// Replicator takes one user's changes to the hub and brings back those of other
-// devices. Any number of processes may run one on a store: lanes are leased. Whatever
-// kills it, what it had sent is sent again under the same keys.
+// Replicator sends one user's changes to the hub and fetches those of other devices. Any
+// number of processes may run one on a store, because lanes are leased. After a crash it
+// sends unconfirmed changes again, under the same keys.
 type Replicator struct {
 	Config
-	lanes *Lanes        // while it runs
-	wake  chan struct{} // there may be something to send
-	asked chan struct{} // a stream was subscribed
-	meter Metrics
+	leases *store.Leases // while it runs
+	wake   chan struct{} // signals that there may be changes to send
+	asked  chan struct{} // signals a new subscription
+	meter  Metrics
 
-	mu     sync.Mutex
-	inAir  map[string]bool // streams in a request
-	single map[string]bool // streams of which one change at a time is sent: a batch of theirs was refused as a whole
-	state  string
-	why    string
-	silent int                  // failed attempts in a row to reach the hub
-	cause  cause                // of the state
-	resume time.Time            // nothing is sent before
-	soured map[string]time.Time // streams that are not pulled before
+	mu      sync.Mutex
+	sending map[string]bool // streams of pushes that are not answered yet
+	single  map[string]bool // streams whose changes are sent one at a time, because a batch was refused as a whole
+	state   string
+	why     string
+	silent  int       // attempts in a row to reach the hub that failed
+	cause   cause     // of the state
+	resume  time.Time // the earliest time of the next request
 
-	epoch     int64 // that the hub told last
+	epoch     int64 // the last one that the hub reported
 	restoring bool  // there may be streams to restore
-	verified  bool  // see verify; until then nothing is sent
-	catalog   int64 // version of the hub's catalogue that was read last, 0 for a hub without
-	stale     bool  // there is a newer one
+	verified  bool  // see verify; nothing is sent before
+	catalog   int64 // version of the hub's catalogue that was read last, 0 if the hub has no versions
+	stale     bool  // there is a newer version
 
-	stopCode, stopWhy string    // why nothing is sent although the hub answers, "" if it is
+	stopCode, stopWhy string    // why nothing is sent although the hub answers; "" while changes are sent
 	stopUntil         time.Time // when sending is tried again
 
 	end context.CancelCauseFunc // of the run
 }
 
-// cause says which request brought the replicator into its state, if that is not well.
+// cause is the kind of request that led to a state in which nothing is sent.
 type cause int
 
 const (
 	causeNone   cause = iota
-	causeSilent       // nobody answered
+	causeSilent       // there was no answer
 	causePush         // a push was refused
 	causePull         // a pull was refused
 )
 
-// New returns a replicator that does nothing yet.
+// New returns a replicator, which does nothing before Run, Send, Drain or PullStream.
 func New(c Config) *Replicator {
 	if c.Batch <= 0 || c.Batch > MaxPushItems {
 		c.Batch = 500
@@ -103,11 +103,11 @@ func New(c Config) *Replicator {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Replicator{
-		Config: c, wake: make(chan struct{}, 1), asked: make(chan struct{}, 1), inAir: map[string]bool{}, single: map[string]bool{}, state: StateRunning,
+		Config: c, wake: make(chan struct{}, 1), asked: make(chan struct{}, 1), sending: map[string]bool{}, single: map[string]bool{}, state: StateRunning,
 	}
 }
 
-// State is the state of the replication, and the reason for any but running.
+// State returns the state of the replication, and the reason for any but running.
 func (r *Replicator) State() (state, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,12 +117,12 @@ func (r *Replicator) State() (state, why string) {
 	return r.state, r.why
 }
 
-// Metrics are the counters of this replicator.
+// Meter returns the counters of this replicator.
 func (r *Replicator) Meter() *Metrics { return &r.meter }
 
-// Run replicates until ctx ends; then requests that are underway get 10 s to end. It
-// returns nil then. Errors: memory.CodeLeft when the membership has ended, and the
-// store's when it fails permanently.
+// Run replicates until ctx ends. Pending requests then have 10 s to finish, and Run returns
+// nil. Errors: memory.CodeLeft when the membership has ended, and those of the store when
+// it fails permanently.
 func (r *Replicator) Run(ctx context.Context) error {
 	running, end, err := r.begin(ctx)
 	if err != nil {
@@ -144,12 +144,13 @@ func (r *Replicator) Run(ctx context.Context) error {
 	case err := <-failed:
 		return err
 	default:
-		return left(running)
+		return leftError(running)
 	}
 }
 
-// left is the error of a run that ended because the user has left the hub, else nil.
-func left(running context.Context) error {
+// leftError returns the error of a run that ended because the user has left the hub, else
+// nil.
+func leftError(running context.Context) error {
 	if err := context.Cause(running); fault.HasCode(err, memory.CodeLeft) {
 		return err
 	}
@@ -167,38 +168,37 @@ func (r *Replicator) Send(ctx context.Context) error {
 	verifying.Go(func() { r.keepVerified(running) })
 	r.push(running)
 	verifying.Wait()
-	return left(running)
+	return leftError(running)
 }
 
-// begin sees to the lanes of a run; end ends it.
+// begin prepares a run and its leases; end ends it.
 func (r *Replicator) begin(ctx context.Context) (running context.Context, end func(), err error) {
 	running, stop := context.WithCancelCause(ctx)
 	cancel := func() { stop(nil) }
 	r.mu.Lock()
 	r.end, r.verified = stop, false
 	r.mu.Unlock()
-	if r.lanes = r.Lanes; r.lanes != nil {
+	if r.leases = r.Leases; r.leases != nil {
 		return running, func() { cancel(); r.Client.Close() }, nil
 	}
-	if r.lanes, err = NewLanes(r.Store, r.Book, 0, r.Log); err != nil {
+	if r.leases, err = NewLeases(r.Store, 0, r.Log); err != nil {
 		cancel()
 		return nil, nil, err
 	}
 	var keeping sync.WaitGroup
-	keeping.Go(func() { r.lanes.Keep(running) })
+	keeping.Go(func() { r.leases.Keep(running) })
 	return running, sync.OnceFunc(func() {
 		cancel()
 		keeping.Wait()
-		r.lanes.Close()
+		r.leases.Close()
 		r.Client.Close()
 	}), nil
 }
 
-// Drain sends what there is until nothing is left that could be sent, and pulls what
-// there is. Where another process sends it waits for that one, as long as it gets on.
-// It returns the hub's error as soon as the hub cannot be reached or refuses the
-// token, and the store's if it cannot be read; what waits for its time, or stands
-// still, is left.
+// Drain sends all changes that can be sent now and pulls all new ones. If another process
+// sends, Drain waits as long as that process makes progress. Changes of streams that wait
+// after a failure, or that are halted, remain. Errors: those of the hub as soon as it cannot
+// be reached or refuses the token, and those of reading the store.
 func (r *Replicator) Drain(ctx context.Context) error {
 	ctx, end, err := r.begin(ctx)
 	if err != nil {
@@ -207,25 +207,25 @@ func (r *Replicator) Drain(ctx context.Context) error {
 	defer end()
 	if err := r.verify(ctx); err != nil {
 		r.handle(ctx, err)
-		return firstOf(left(ctx), r.takesNothing(), err)
+		return firstOf(leftError(ctx), r.notAcceptingError(), err)
 	}
 	if err := r.restore(ctx); err != nil {
-		return firstOf(left(ctx), err)
+		return firstOf(leftError(ctx), err)
 	}
 	sent := r.sendAll(ctx)
-	if r.isPushStop() { // what other devices wrote still comes
+	if r.isPushStop() { // changes of other devices still arrive
 		if log, err := r.Book.Backlog(ctx, r.User); err == nil && log.Pending == 0 {
 			sent = nil
 		}
 		return firstOf(r.pullAll(ctx), sent)
 	}
 	if sent != nil {
-		return firstOf(left(ctx), sent)
+		return firstOf(leftError(ctx), sent)
 	}
-	return firstOf(left(ctx), r.pullAll(ctx))
+	return firstOf(leftError(ctx), r.pullAll(ctx))
 }
 
-// firstOf is the first error that there is.
+// firstOf returns the first error that is not nil.
 func firstOf(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -247,7 +247,7 @@ func (r *Replicator) sendAll(ctx context.Context) error {
 	for left, patience := -1, 0; ; {
 		sent, err := r.round(ctx)
 		if err == nil && !sent {
-			err = r.takesNothing()
+			err = r.notAcceptingError()
 		}
 		if err != nil {
 			return err
@@ -272,19 +272,19 @@ func (r *Replicator) sendAll(ctx context.Context) error {
 		if log.Pending != left {
 			left, patience = log.Pending, 0
 		}
-		r.sleep(ctx, drainLook)
+		store.Pause(ctx, drainLook, nil)
 	}
 }
 
-// Drain looks so often, and so many times, whether another process gets on.
+// How often, and how many times in a row, Drain checks the progress of another process.
 const (
 	drainLook     = 50 * time.Millisecond
 	drainPatience = 100
 )
 
-// follow wakes the replicator when something was written, here or elsewhere.
+// follow wakes the replicator after each write, of this process or another.
 func (r *Replicator) follow(ctx context.Context) error {
-	return r.Store.Follow(ctx, store.Follower{Name: "replication", Live: true, Poll: pollEvery, Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
+	return r.Store.Follow(ctx, store.Follower{Name: memory.PushFollower, Live: true, Poll: pollEvery, Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
 		for _, c := range changes {
 			if c.Kind == KindMemory && c.Op == OpPut {
 				r.Subscribed()
@@ -303,12 +303,12 @@ func (r *Replicator) nudge() {
 	}
 }
 
-// push sends what is ready, up to four requests at once.
+// push sends the streams that are ready, with up to four concurrent requests.
 func (r *Replicator) push(ctx context.Context) {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var underway sync.WaitGroup
-	defer func() { // requests get some time to end
+	defer func() { // pending requests have some time to finish
 		defer time.AfterFunc(stopTime, cancel).Stop()
 		underway.Wait()
 	}()
@@ -317,7 +317,7 @@ func (r *Replicator) push(ctx context.Context) {
 	for {
 		batches, err := r.ready(ctx, free)
 		if err != nil && ctx.Err() == nil {
-			r.Log.Warn("what is to be sent cannot be read; trying again", "error", err)
+			r.Log.Warn("the changes to send cannot be read; trying again", "error", err)
 		}
 		for _, p := range batches {
 			free--
@@ -326,7 +326,7 @@ func (r *Replicator) push(ctx context.Context) {
 				r.deliver(sending, p)
 			})
 		}
-		timer := time.NewTimer(r.until(ctx))
+		timer := time.NewTimer(r.nextWait(ctx))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -334,8 +334,8 @@ func (r *Replicator) push(ctx context.Context) {
 		case <-done:
 			free++
 		case <-r.wake:
-			if free < requestsAtOnce { // more may come to go with the next request
-				r.sleep(ctx, gatherTime)
+			if free < requestsAtOnce { // more changes may join the next request
+				store.Pause(ctx, gatherTime, nil)
 			}
 		case <-timer.C:
 		}
@@ -351,8 +351,8 @@ func (r *Replicator) push(ctx context.Context) {
 	}
 }
 
-// round is one turn of Drain: it sends what is ready, one request at a time, and tells
-// whether there was anything.
+// round is one turn of Drain: it sends the streams that are ready, one request at a time,
+// and reports whether there were any.
 func (r *Replicator) round(ctx context.Context) (sent bool, err error) {
 	batches, err := r.ready(ctx, 1)
 	if err != nil || len(batches) == 0 {
@@ -362,30 +362,31 @@ func (r *Replicator) round(ctx context.Context) (sent bool, err error) {
 		r.deliver(ctx, p)
 	}
 	if state, _ := r.State(); state != StateRunning {
-		return true, r.takesNothing()
+		return true, r.notAcceptingError()
 	}
 	return true, ctx.Err()
 }
 
-// takesNothing is the error of a hub that takes nothing now, nil if it does.
-func (r *Replicator) takesNothing() error {
+// notAcceptingError returns an error if replication is paused or the hub does not accept
+// changes, else nil.
+func (r *Replicator) notAcceptingError() error {
 	switch state, why := r.State(); state {
 	case StatePaused:
 		return fault.New(fault.Unavailable, CodeUnavailable, "replication is paused").WithHint("cairn replication resume")
 	case StateUnreachable:
-		return fault.New(fault.Unavailable, CodeUnavailable, "the hub is not accepting changes: "+why).WithHint("cairn replication status shows what waits")
+		return fault.New(fault.Unavailable, CodeUnavailable, "the hub is not accepting changes: "+why).WithHint("`cairn replication status` shows the changes that wait")
 	case StateUnauthorized, StateTooOld, StateRestored, StateReadOnly, StateDiskFull:
 		return fault.New(fault.Unavailable, state, "the hub is not accepting changes: "+why).WithHint(memory.StopHint(state))
 	}
 	return nil
 }
 
-// deliver sends the next changes of some streams and settles them.
-func (r *Replicator) deliver(ctx context.Context, p parcel) {
+// deliver sends the next changes of some streams and stores the results.
+func (r *Replicator) deliver(ctx context.Context, p sendBatch) {
 	defer func() {
 		r.mu.Lock()
 		for _, id := range p.streams {
-			delete(r.inAir, id)
+			delete(r.sending, id)
 		}
 		r.mu.Unlock()
 	}()
@@ -396,7 +397,7 @@ func (r *Replicator) deliver(ctx context.Context, p parcel) {
 	}
 	batch, err := r.Book.NextBatch(ctx, r.member(), p.leases, p.streams, limit, maxBatchBytes)
 	if err != nil {
-		r.lost(p.leases, err)
+		r.storeFailed(p.leases, err)
 		return
 	}
 	if len(batch) == 0 {
@@ -404,7 +405,7 @@ func (r *Replicator) deliver(ctx context.Context, p parcel) {
 	}
 	device, head, err := r.origin(ctx)
 	if err != nil {
-		r.lost(p.leases, err)
+		r.storeFailed(p.leases, err)
 		return
 	}
 	ask := PushRequest{DeviceID: device, Head: head, Items: make([]Item, len(batch))}
@@ -414,21 +415,21 @@ func (r *Replicator) deliver(ctx context.Context, p parcel) {
 	crashpoint.Pass("before_hub_send")
 	answer, err := r.Client.Push(ctx, ask)
 	if err != nil {
-		err = r.undelivered(ctx, p.leases, batch, err)
+		err = r.pushFailed(ctx, p.leases, batch, err)
 	} else {
-		r.answered(ctx, causePush)
+		r.hubAnswered(ctx, causePush)
 		err = r.settle(ctx, p.leases, batch, answer.Results)
 		if err == nil {
 			err = r.continueFrom(ctx, device, answer.DeviceHead)
 		}
 	}
 	if err != nil {
-		r.lost(p.leases, err)
+		r.storeFailed(p.leases, err)
 	}
 }
 
-// item is a change as the wire has it. A memory or vault that the hub knows under
-// another id is named so in its own put, too.
+// item returns a change in its wire form. If the hub knows the memory or vault under another
+// id, the document of its put has that id, too.
 func item(o memory.Outgoing) Item {
 	out := Item{Stream: o.Stream, Seq: o.Seq, Kind: o.Kind, ID: o.ID, Op: o.Op, Key: o.Key, Doc: o.Doc}
 	if o.Remote == "" {
@@ -453,12 +454,12 @@ func (r *Replicator) isSingle(stream string) bool {
 	return r.single[stream]
 }
 
-// lost deals with an error of the store: a lease that another process has taken is
-// dropped, a membership that has ended ends the run, anything else is tried again a
-// second later.
-func (r *Replicator) lost(leases []memory.Lease, err error) {
-	if fault.HasCode(err, memory.CodeLeaseLost) {
-		r.lanes.lost(leases)
+// storeFailed handles an error of the store. It drops leases that another process has
+// taken, and ends the run if the membership has ended. After any other error sending pauses
+// for a second.
+func (r *Replicator) storeFailed(leases []store.Lease, err error) {
+	if fault.HasCode(err, store.CodeLeaseLost) {
+		r.leases.Forget(leases...)
 		return
 	}
 	if fault.HasCode(err, memory.CodeLeft) {
@@ -472,18 +473,8 @@ func (r *Replicator) lost(leases []memory.Lease, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errHeld) {
 		return
 	}
-	r.Log.Warn("what the hub answered cannot be stored; trying again", "error", err)
+	r.Log.Warn("the hub's response cannot be stored; trying again", "error", err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.resume = time.Now().Add(pollEvery)
-}
-
-// delay is how long the nth failure in a row makes wait: 100 ms, doubled each time up
-// to a limit, give or take a half.
-func delay(n int, limit time.Duration) time.Duration {
-	d := limit
-	if n = max(n, 1); n < 20 {
-		d = min(limit, firstDelay<<(n-1))
-	}
-	return time.Duration(float64(d) * (0.5 + rand.Float64()))
 }

@@ -7,14 +7,15 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/store"
 )
 
 // comparePage is how many numbers of a stream are compared with the hub's at a time.
 const comparePage = 1000
 
-// seen deals with the epoch that the hub tells: if it has risen, the hub was restored
-// from a backup, and what it lacks is sent again (memories §13.2).
-func (r *Replicator) seen(ctx context.Context, epoch int64) error {
+// noteEpoch stores the epoch that the hub reports. If it has risen, the hub was restored
+// from a backup, and the changes that it lacks are sent again (memories §13.2).
+func (r *Replicator) noteEpoch(ctx context.Context, epoch int64) error {
 	r.mu.Lock()
 	known := r.epoch == epoch
 	r.mu.Unlock()
@@ -30,20 +31,21 @@ func (r *Replicator) seen(ctx context.Context, epoch int64) error {
 	return nil
 }
 
-// risen is seen, and reports whether the epoch is another than the last one.
-func (r *Replicator) risen(ctx context.Context, epoch int64) (bool, error) {
+// epochChanged is noteEpoch, and reports whether the epoch differs from the last one.
+func (r *Replicator) epochChanged(ctx context.Context, epoch int64) (bool, error) {
 	r.mu.Lock()
 	was := r.epoch
 	r.mu.Unlock()
-	return epoch != was, r.seen(ctx, epoch)
+	return epoch != was, r.noteEpoch(ctx, epoch)
 }
 
-// restore restores the streams that are to be and whose lanes are ours.
+// restore restores the streams that a restored hub lacks changes of, if this process holds
+// their lanes.
 func (r *Replicator) restore(ctx context.Context) error {
 	r.mu.Lock()
 	restoring := r.restoring
 	r.mu.Unlock()
-	if !restoring || r.lanes == nil {
+	if !restoring || r.leases == nil {
 		return nil
 	}
 	streams, err := r.Book.Restoring(ctx, r.User)
@@ -52,7 +54,7 @@ func (r *Replicator) restore(ctx context.Context) error {
 	}
 	heads := map[string]int64{}
 	if len(streams) > 0 {
-		r.Log.Warn("the hub was restored from a backup; what it lacks is sent again", "streams", len(streams))
+		r.Log.Warn("the hub was restored from a backup; changes that it lacks are sent again", "streams", len(streams))
 		all, err := r.heads(ctx)
 		if err != nil {
 			return err
@@ -60,13 +62,13 @@ func (r *Replicator) restore(ctx context.Context) error {
 		for _, h := range all {
 			heads[h.Stream] = h.HeadSeq
 		}
-		if err := r.lanes.take(ctx, streams); err != nil {
+		if err := r.takeLanes(ctx, streams); err != nil {
 			return err
 		}
 	}
 	left := false
 	for _, s := range streams {
-		lease, ours := r.lanes.of(s.ID)
+		lease, ours := r.leaseOf(s.ID)
 		if left = left || !ours; !ours {
 			continue
 		}
@@ -88,10 +90,10 @@ func remoteOf(s memory.Stream) string {
 	return s.ID
 }
 
-// restoreStream sends what the hub lacks of one stream. It can be repeated from its
-// start at any time: keys make each step harmless.
-func (r *Replicator) restoreStream(ctx context.Context, lease memory.Lease, s memory.Stream, head int64) error {
-	first, err := r.Book.Introduction(ctx, s)
+// restoreStream sends the changes of one stream that the hub lacks. It is safe to repeat
+// from its start, because the hub knows each change by its key.
+func (r *Replicator) restoreStream(ctx context.Context, lease store.Lease, s memory.Stream, head int64) error {
+	first, err := r.Book.RecreateChange(ctx, s)
 	if err == nil {
 		_, err = r.sendAgain(ctx, first)
 	}
@@ -100,20 +102,20 @@ func (r *Replicator) restoreStream(ctx context.Context, lease memory.Lease, s me
 	}
 	for err == nil {
 		var rows []memory.Outgoing
-		if rows, err = r.Book.Resend(ctx, s, r.Batch); err != nil || len(rows) == 0 {
+		if rows, err = r.Book.NextMissing(ctx, s, r.Batch); err != nil || len(rows) == 0 {
 			break
 		}
 		var results []Result
 		results, err = r.sendAgain(ctx, rows)
 		for i, res := range results {
 			if err == nil && res.Status != http.StatusFailedDependency {
-				err = r.Book.Resent(ctx, r.member(), lease, rows[i], outcome(rows[i], res))
+				err = r.Book.ConfirmResent(ctx, r.member(), lease, rows[i], outcome(rows[i], res))
 			}
 		}
 	}
 	var rest []memory.Outgoing
 	if err == nil {
-		rest, err = r.Book.Afterwards(ctx, s)
+		rest, err = r.Book.LaterChanges(ctx, s)
 	}
 	for err == nil && len(rest) > 0 {
 		page := rest[:min(len(rest), r.Batch)]
@@ -128,11 +130,11 @@ func (r *Replicator) restoreStream(ctx context.Context, lease memory.Lease, s me
 	if err != nil {
 		return err
 	}
-	return r.Book.Restored(ctx, r.member(), lease, s.ID)
+	return r.Book.FinishRestore(ctx, r.member(), lease, s.ID)
 }
 
-// sendAgain pushes changes. What the hub cannot take now is an error; what it refuses
-// permanently is for the caller, as are those that were not tried for that.
+// sendAgain pushes changes. It returns an error if the hub cannot accept one now. Permanent
+// refusals, and changes not tried because of them, are in the results.
 func (r *Replicator) sendAgain(ctx context.Context, batch []memory.Outgoing) ([]Result, error) {
 	if len(batch) == 0 {
 		return nil, nil
@@ -163,15 +165,15 @@ func (r *Replicator) sendAgain(ctx context.Context, batch []memory.Outgoing) ([]
 			return nil, fault.New(fault.Unavailable, CodeUnavailable, "the hub is not accepting changes: "+reason(res))
 		}
 		if res.Status >= 300 && res.Status != http.StatusFailedDependency {
-			r.Log.Info("a restored hub does not take a change again", "kind", batch[i].Kind, "op", batch[i].Op, "status", res.Status)
+			r.Log.Info("a restored hub does not accept a change again", "kind", batch[i].Kind, "op", batch[i].Op, "status", res.Status)
 		}
 	}
 	return answer.Results, nil
 }
 
-// compare finds out what of a stream the hub lacks: page by page from its head
-// backwards, until a page holds what is held here.
-func (r *Replicator) compare(ctx context.Context, lease memory.Lease, s memory.Stream, head int64) error {
+// compare finds the changes of a stream that the hub lacks: page by page backwards from its
+// head, until a page equals the local one.
+func (r *Replicator) compare(ctx context.Context, lease store.Lease, s memory.Stream, head int64) error {
 	after := head
 	have := map[string]int64{}
 	for clean := false; !clean && after > 0; {
@@ -201,10 +203,10 @@ func (r *Replicator) compare(ctx context.Context, lease memory.Lease, s memory.S
 			lacking = append(lacking, key)
 		}
 	}
-	return r.Book.Lacking(ctx, r.member(), lease, s.ID, after, lacking)
+	return r.Book.MarkMissing(ctx, r.member(), lease, s.ID, after, lacking)
 }
 
-// keysOf adds the numbers of a stream's items at the hub, by their keys.
+// keysOf adds the numbers of a stream's items at the hub to have, by their keys.
 func (r *Replicator) keysOf(ctx context.Context, stream string, after, until int64, have map[string]int64) error {
 	for after < until {
 		answer, err := r.Client.Pull(ctx, PullRequest{Cursors: []Cursor{{Stream: stream, After: after}}, Limit: MaxPullItems})

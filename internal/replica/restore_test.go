@@ -8,6 +8,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 )
 
@@ -55,7 +56,7 @@ func TestAfterAnOldBackupIsRestoredDevicesSendAgainWhatItLacks(t *testing.T) {
 	if _, _, err := a.PatchEntry(t.Context(), memory.Caller{}, a.memory, ids[1].EntryID, memory.Patch{Tags: map[string]string{"k": "v"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := a.UpdateContext(t.Context(), memory.Caller{}, memory.NewDocument{MemoryID: a.memory, SessionID: memory.NewID(), Markdown: "# c"}); err != nil {
+	if _, _, err := a.UpdateContext(t.Context(), memory.Caller{}, memory.NewDocument{MemoryID: a.memory, SessionID: rules.NewID(), Markdown: "# c"}); err != nil {
 		t.Fatal(err)
 	}
 	a.start()

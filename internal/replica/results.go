@@ -4,22 +4,27 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/store"
 )
 
-// Metrics counts what a replicator did (memories §14). It is safe for concurrent use.
+// counter is a number that never falls.
+type counter struct{ atomic.Int64 }
+
+// Metrics counts the work of a replicator (memories §14). It is safe for concurrent use.
 type Metrics struct {
-	Sent, Refused, Retried, Failed counter // items: 2xx, refused for good, to be sent again; requests without a usable answer
+	Sent, Refused, Retried, Failed counter // items: 2xx, refused permanently, to be sent again; requests without a usable response
 	Batches                        counter // requests
 	Pulled                         counter // items applied
 	CurrentAt                      counter // Unix nanoseconds of the last pull that left nothing, 0 for none
 }
 
-// retryable reports whether a status passes by itself.
+// retryable reports whether a status is temporary.
 func retryable(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -28,11 +33,11 @@ func retryable(status int) bool {
 	return status >= 500
 }
 
-// settle stores what the hub said to each change: what it took in one transaction,
-// then what it refused.
-func (r *Replicator) settle(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, results []Result) error {
+// settle stores the hub's results: the accepted changes in one transaction, then each
+// refused one.
+func (r *Replicator) settle(ctx context.Context, leases []store.Lease, batch []memory.Outgoing, results []Result) error {
 	r.meter.Batches.Add(1)
-	for i, o := range batch { // of a hub that was restored nothing counts; it gets all again
+	for i, o := range batch { // results of a restored hub do not count: it receives all changes again
 		if older, err := r.isOlder(ctx, o, results[i]); older || err != nil {
 			return err
 		}
@@ -52,7 +57,7 @@ func (r *Replicator) settle(ctx context.Context, leases []memory.Lease, batch []
 			return err
 		}
 		r.meter.Sent.Add(int64(len(taken)))
-		r.went(taken)
+		r.clearSingle(taken)
 	}
 	for i, o := range batch {
 		if err := r.refused(ctx, leases, o, results[i]); err != nil {
@@ -71,8 +76,8 @@ func outcome(o memory.Outgoing, res Result) memory.Outcome {
 	return out
 }
 
-// refused settles one change that the hub has not taken.
-func (r *Replicator) refused(ctx context.Context, leases []memory.Lease, o memory.Outgoing, res Result) error {
+// refused stores the result of a change that the hub has not accepted.
+func (r *Replicator) refused(ctx context.Context, leases []store.Lease, o memory.Outgoing, res Result) error {
 	switch {
 	case res.Status >= 200 && res.Status < 300, res.Status == http.StatusFailedDependency:
 		return nil
@@ -82,7 +87,7 @@ func (r *Replicator) refused(ctx context.Context, leases []memory.Lease, o memor
 		return nil
 	case retryable(res.Status):
 		r.meter.Retried.Add(1)
-		return r.putOff(ctx, leases, o.Stream, 0, reason(res))
+		return r.postpone(ctx, leases, o.Stream, 0, reason(res))
 	}
 	if existing := existingID(o, res); existing != "" {
 		return r.Book.SetRemote(ctx, r.member(), leases, o.Stream, o.Seq, existing)
@@ -94,14 +99,14 @@ func (r *Replicator) refused(ctx context.Context, leases []memory.Lease, o memor
 	}
 	level := r.Log.Warn
 	if out.Code == memory.CodeMismatch {
-		level = r.Log.Error // the key stood for something else: a defect
+		level = r.Log.Error // the key was used for another operation: a defect
 	}
-	level("the hub has refused a change for good", "kind", o.Kind, "op", o.Op, "seq", o.Seq, "status", out.Status, "code", out.Code)
+	level("the hub has refused a change permanently", "kind", o.Kind, "op", o.Op, "seq", o.Seq, "status", out.Status, "code", out.Code)
 	return r.Book.Fail(ctx, r.member(), leases, out, r.Halt)
 }
 
-// existingID is the hub's id of a vault or memory whose title it knows already, "" for
-// any other refusal.
+// existingID returns the hub's id of a vault or memory with the same title, "" for any other
+// refusal.
 func existingID(o memory.Outgoing, res Result) string {
 	if res.Status != http.StatusConflict || o.Op != OpPut || o.Kind != KindVault && o.Kind != KindMemory || res.Error == nil {
 		return ""
@@ -117,8 +122,8 @@ func reason(res Result) string {
 	return res.Error.Code + ": " + res.Error.Message
 }
 
-// went forgets that streams had to be sent piece by piece.
-func (r *Replicator) went(taken []memory.Outcome) {
+// clearSingle lets streams be sent in batches again.
+func (r *Replicator) clearSingle(taken []memory.Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, o := range taken {
@@ -126,41 +131,40 @@ func (r *Replicator) went(taken []memory.Outcome) {
 	}
 }
 
-// putOff delays a stream after a failed attempt.
-func (r *Replicator) putOff(ctx context.Context, leases []memory.Lease, stream string, wait time.Duration, why string) error {
+// postpone delays a stream after a failed try, for a given time or by the back-off.
+func (r *Replicator) postpone(ctx context.Context, leases []store.Lease, stream string, wait time.Duration, why string) error {
 	s, ok, err := r.Book.Stream(ctx, stream)
 	if err != nil || !ok {
 		return err
 	}
-	attempts := s.Attempts + 1
 	if wait == 0 {
-		wait = delay(attempts, maxDelay)
+		wait = store.FollowerDelay(s.Attempts + 1)
 	}
-	return r.Book.Delay(ctx, r.member(), leases, stream, attempts, time.Now().Add(wait), why)
+	return r.Book.Delay(ctx, r.member(), leases, stream, time.Now().Add(wait), why)
 }
 
-// undelivered deals with a push that failed as a whole.
-func (r *Replicator) undelivered(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, err error) error {
+// pushFailed handles a push that failed as a whole.
+func (r *Replicator) pushFailed(ctx context.Context, leases []store.Lease, batch []memory.Outgoing, err error) error {
 	if ctx.Err() != nil {
 		return nil // the replicator stops
 	}
 	r.meter.Failed.Add(1)
-	if r.failed(ctx, err, causePush) {
+	if r.hubFailed(ctx, err, causePush) {
 		return nil
 	}
 	no, _ := errors.AsType[*Refused](err)
 	if retryable(no.Status) {
-		return r.putAllOff(ctx, leases, batch, no.RetryAfter, err.Error())
+		return r.postponeAll(ctx, leases, batch, no.RetryAfter, err.Error())
 	}
 	if len(batch) > 1 {
-		return r.divide(batch, err)
+		return r.sendSingly(batch, err)
 	}
 	return r.refused(ctx, leases, batch[0], Result{Status: no.Status, Error: &no.Reason})
 }
 
-// failed deals with an error that is about the hub or the token, not about what was
-// sent: nothing more is sent for a while. It reports whether it was one.
-func (r *Replicator) failed(ctx context.Context, err error, by cause) bool {
+// hubFailed handles an error of the hub or the token, as opposed to one of the changes sent:
+// it stops requests for a while. It reports whether err is such an error.
+func (r *Replicator) hubFailed(ctx context.Context, err error, by cause) bool {
 	no, ok := errors.AsType[*Refused](err)
 	switch {
 	case !ok:
@@ -173,7 +177,7 @@ func (r *Replicator) failed(ctx context.Context, err error, by cause) bool {
 		r.hold(ctx, StateUnauthorized, no.Reason.Message, by, askEvery)
 	case no.Reason.Code == CodeTooOld || no.Status == http.StatusNotFound || no.Status == http.StatusMethodNotAllowed:
 		r.hold(ctx, StateTooOld, no.Reason.Message, by, askEvery)
-	case no.Reason.Code == CodeUnavailable && no.Status != http.StatusRequestEntityTooLarge: // its database is away, or what answers is no hub
+	case no.Reason.Code == CodeUnavailable && no.Status != http.StatusRequestEntityTooLarge: // its database is unavailable, or the server is not a hub
 		r.unreachable(ctx, err, by, no.RetryAfter)
 	default:
 		return false
@@ -181,19 +185,19 @@ func (r *Replicator) failed(ctx context.Context, err error, by cause) bool {
 	return true
 }
 
-// putAllOff delays every stream of a batch.
-func (r *Replicator) putAllOff(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, wait time.Duration, why string) error {
+// postponeAll delays every stream of a batch.
+func (r *Replicator) postponeAll(ctx context.Context, leases []store.Lease, batch []memory.Outgoing, wait time.Duration, why string) error {
 	for id := range streamsOf(batch) {
-		if err := r.putOff(ctx, leases, id, wait, why); err != nil {
+		if err := r.postpone(ctx, leases, id, wait, why); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// divide sends what was refused as a whole change by change, so that the hub's reason
-// can be told of the one that it is about.
-func (r *Replicator) divide(batch []memory.Outgoing, err error) error {
+// sendSingly has the changes of a refused batch sent one by one, to find the one that the
+// hub refuses.
+func (r *Replicator) sendSingly(batch []memory.Outgoing, err error) error {
 	r.mu.Lock()
 	for id := range streamsOf(batch) {
 		r.single[id] = true
@@ -211,12 +215,12 @@ func streamsOf(batch []memory.Outgoing) map[string]bool {
 	return out
 }
 
-// unreachable notes that nobody answered, and when to try again: soon at first, then
-// every five seconds, unless a longer wait was asked for.
+// unreachable notes that the hub does not answer. The next try is soon at first, later every
+// five seconds, or after wait if that is longer.
 func (r *Replicator) unreachable(ctx context.Context, err error, by cause, wait time.Duration) {
 	r.mu.Lock()
 	r.silent++
-	wait = max(wait, delay(r.silent, probeEvery*2/3)) // with its jitter at most five seconds
+	wait = max(wait, probeBackoff.Delay(r.silent))
 	r.mu.Unlock()
 	why := err.Error()
 	if f, ok := errors.AsType[*fault.Error](err); ok {
@@ -225,8 +229,8 @@ func (r *Replicator) unreachable(ctx context.Context, err error, by cause, wait 
 	r.hold(ctx, StateUnreachable, why, by, wait)
 }
 
-// hold stops all requests of the credential for a while. The hub is verified again
-// before anything is sent. A state in which a person must act is stored.
+// hold stops all requests of the credential for a while. The hub is verified again before
+// anything is sent. States in which a person must act are stored.
 func (r *Replicator) hold(ctx context.Context, state, why string, by cause, wait time.Duration) {
 	r.mu.Lock()
 	if r.state != state {
@@ -235,15 +239,15 @@ func (r *Replicator) hold(ctx context.Context, state, why string, by cause, wait
 	r.state, r.why, r.cause, r.resume = state, why, by, time.Now().Add(wait)
 	r.verified = false
 	r.mu.Unlock()
-	r.Subscribed() // a pull that waits would delay the verification
+	r.Subscribed() // ends a waiting pull, which would delay the verification
 	if state != StateUnreachable {
-		r.keepStop(ctx, state, why)
+		r.storeStop(ctx, state, why)
 	}
 }
 
-// answered notes that the hub answers; what waited because it did not is due. That a
-// pull succeeds says nothing about pushes that are refused.
-func (r *Replicator) answered(ctx context.Context, by cause) {
+// hubAnswered notes that the hub answers, and makes the streams due that waited for it. A
+// successful pull does not end a state that a refused push has caused.
+func (r *Replicator) hubAnswered(ctx context.Context, by cause) {
 	r.mu.Lock()
 	if !r.verified || by == causePull && r.cause == causePush && r.resume.After(time.Now()) {
 		r.mu.Unlock()
@@ -260,15 +264,15 @@ func (r *Replicator) answered(ctx context.Context, by cause) {
 	}
 	r.Log.Info("the hub answers again")
 	if err := r.Book.ClearDelays(ctx, r.member()); err != nil {
-		r.lost(nil, err)
+		r.storeFailed(nil, err)
 	}
 	r.nudge()
 }
 
-// Renewed ends a wait for a better token: there is one.
+// Renewed ends the wait for a valid token. It is called after the client has received one.
 func (r *Replicator) Renewed(ctx context.Context) {
 	if err := r.Book.ClearStop(ctx, r.member(), StateUnauthorized, StateReadOnly); err != nil {
-		r.lost(nil, err)
+		r.storeFailed(nil, err)
 	}
 	r.mu.Lock()
 	if r.state == StateUnauthorized {

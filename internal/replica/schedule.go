@@ -5,20 +5,19 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"cairn/internal/memory"
+	"cairn/internal/store"
 )
 
-// What is chosen to be sent, and when.
-
-// parcel is what goes into one request: streams and the leases of their lanes.
-type parcel struct {
+// sendBatch is the content of one push: streams and the leases of their lanes.
+type sendBatch struct {
 	streams []string
-	leases  []memory.Lease
+	leases  []store.Lease
 }
 
-// ready chooses the streams of the next requests: those that are due, whose lanes are
-// ours, that are in no request; one that has failed goes alone.
-func (r *Replicator) ready(ctx context.Context, free int) (parcels []parcel, err error) {
+// ready chooses the streams of the next requests: streams that are due, whose lanes this
+// process holds, and that are in no other request. A stream whose last try failed has a
+// request of its own.
+func (r *Replicator) ready(ctx context.Context, free int) (requests []sendBatch, err error) {
 	if free == 0 || r.waits(ctx) || !r.maySend() {
 		return nil, nil
 	}
@@ -26,18 +25,18 @@ func (r *Replicator) ready(ctx context.Context, free int) (parcels []parcel, err
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	if err := r.lanes.take(ctx, due); err != nil {
+	if err := r.takeLanes(ctx, due); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if free = r.places(free); free == 0 {
+	if free = r.freeRequests(free); free == 0 {
 		return nil, nil
 	}
 	var batches [][]string
 	var together []string
 	for _, s := range due {
-		if _, ours := r.lanes.of(s.ID); !ours || r.inAir[s.ID] {
+		if _, ours := r.leaseOf(s.ID); !ours || r.sending[s.ID] {
 			continue
 		}
 		if s.Attempts > 0 || r.single[s.ID] {
@@ -48,17 +47,17 @@ func (r *Replicator) ready(ctx context.Context, free int) (parcels []parcel, err
 		}
 		together = append(together, s.ID)
 	}
-	rand.Shuffle(len(together), func(i, j int) { together[i], together[j] = together[j], together[i] }) // none is always last
-	batches = append(batches, shared(together, free-len(batches), r.Batch)...)
+	rand.Shuffle(len(together), func(i, j int) { together[i], together[j] = together[j], together[i] }) // so that no stream is always last
+	batches = append(batches, spread(together, free-len(batches), r.Batch)...)
 	for _, streams := range batches {
-		if p := r.parcel(streams); len(p.streams) > 0 {
-			parcels = append(parcels, p)
+		if p := r.newBatch(streams); len(p.streams) > 0 {
+			requests = append(requests, p)
 		}
 	}
-	if len(parcels) > 0 {
-		r.probing()
+	if len(requests) > 0 {
+		r.noteProbe()
 	}
-	return parcels, nil
+	return requests, nil
 }
 
 // maySend reports whether the hub was verified and is not known to refuse all changes.
@@ -68,7 +67,7 @@ func (r *Replicator) maySend() bool {
 	return r.verified && !(r.stopCode != "" && r.stopUntil.After(time.Now()))
 }
 
-// waits reports whether nothing may be sent now.
+// waits reports whether no request may be made now.
 func (r *Replicator) waits(ctx context.Context) bool {
 	paused, err := r.Book.Paused(ctx)
 	r.mu.Lock()
@@ -85,21 +84,21 @@ func (r *Replicator) waits(ctx context.Context) bool {
 	return r.resume.After(time.Now())
 }
 
-// places is how many requests may be made: one, if that is to find out whether the
-// hub takes something again. The caller holds the lock.
-func (r *Replicator) places(free int) int {
+// freeRequests returns how many of the free requests may be made now. While the hub accepts
+// nothing that is one at a time, as a probe. The caller holds the lock.
+func (r *Replicator) freeRequests(free int) int {
 	if r.state == StateRunning {
 		return free
 	}
-	if r.resume.After(time.Now()) || len(r.inAir) > 0 {
+	if r.resume.After(time.Now()) || len(r.sending) > 0 {
 		return 0
 	}
 	return 1
 }
 
-// probing notes that a request finds out how the hub is: until it is answered, or for
-// so long, there is no other. The caller holds the lock.
-func (r *Replicator) probing() {
+// noteProbe delays further requests while one probes a hub that accepts nothing. The
+// caller holds the lock.
+func (r *Replicator) noteProbe() {
 	switch r.state {
 	case StateUnreachable:
 		r.resume = time.Now().Add(probeEvery)
@@ -108,9 +107,9 @@ func (r *Replicator) probing() {
 	}
 }
 
-// shared spreads streams over requests, few of them over one: a stream of thousands
-// of changes fills one by itself.
-func shared(streams []string, requests, most int) (out [][]string) {
+// spread distributes streams over requests, most at most in each. Even a few streams are
+// spread, because one with thousands of changes fills a request alone.
+func spread(streams []string, requests, most int) (out [][]string) {
 	if requests <= 0 || len(streams) == 0 {
 		return nil
 	}
@@ -122,15 +121,16 @@ func shared(streams []string, requests, most int) (out [][]string) {
 	return out
 }
 
-// parcel is a parcel of those streams whose lanes are ours still.
-func (r *Replicator) parcel(streams []string) (p parcel) {
+// newBatch returns a batch of the given streams, without those whose lanes this process has
+// lost. The caller holds the lock.
+func (r *Replicator) newBatch(streams []string) (p sendBatch) {
 	seen := map[int]bool{}
 	for _, id := range streams {
-		lease, ours := r.lanes.of(id)
+		lease, ours := r.leaseOf(id)
 		if !ours {
 			continue
 		}
-		r.inAir[id] = true
+		r.sending[id] = true
 		p.streams = append(p.streams, id)
 		if !seen[lease.Lane] {
 			p.leases, seen[lease.Lane] = append(p.leases, lease), true
@@ -139,8 +139,8 @@ func (r *Replicator) parcel(streams []string) (p parcel) {
 	return p
 }
 
-// until is how long there is nothing to do unless something happens.
-func (r *Replicator) until(ctx context.Context) time.Duration {
+// nextWait returns how long there is nothing to do unless a signal comes.
+func (r *Replicator) nextWait(ctx context.Context) time.Duration {
 	wait := pollEvery
 	r.mu.Lock()
 	resume := r.resume

@@ -9,27 +9,28 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/store"
 )
 
-// States in which a person must act, beside those of the hub itself. The store keeps
-// them (memory.Stop), so that each process of the device shows them.
+// Further states in which a person must act. They are stored (memory.Stop), so that each
+// process of the device shows them.
 const (
 	StateRestored = memory.StopRestored // the hub's database is older than what it has confirmed: nothing is sent or pulled
 	StateReadOnly = memory.StopReadOnly // the token permits reading only: nothing is sent
-	StateDiskFull = memory.StopDiskFull // the hub cannot store anything: sending is tried now and then
+	StateDiskFull = memory.StopDiskFull // the hub cannot store anything: sending is tried from time to time
 )
 
 // fullEvery is how often sending is tried at a hub whose disk is full.
 const fullEvery = probeEvery
 
-// errHeld is the error of a request that was not made, or whose result was dropped,
-// because replication has stopped; State says why.
+// errHeld is the error of a request that was not made, or whose result was dropped, because
+// replication has stopped. State returns the reason.
 var errHeld = errors.New("replication has stopped")
 
-// verify checks a hub that was just reached, or reached again, before anything is sent
-// to it: its epoch, what the token permits, and whether it still has all that this
-// device has seen of it. A hub that was restored from an older backup is recognised
-// here. Errors: the hub's, the store's, errHeld.
+// verify checks the hub before anything is sent to it, also after each failure: its epoch,
+// the level of the token, and whether it still has all changes that this device has seen.
+// That reveals a hub that was restored from an older backup. Errors: those of the hub and
+// the store, errHeld.
 func (r *Replicator) verify(ctx context.Context) error {
 	if r.isVerified() {
 		return nil
@@ -42,13 +43,13 @@ func (r *Replicator) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.seen(ctx, who.HubEpoch); err != nil {
+	if err := r.noteEpoch(ctx, who.HubEpoch); err != nil {
 		return err
 	}
 	if err := r.permit(ctx, who); err != nil {
 		return err
 	}
-	if why, err := r.older(ctx); err != nil {
+	if why, err := r.findOlderHead(ctx); err != nil {
 		return err
 	} else if why != "" {
 		return r.hubRestored(ctx, why)
@@ -65,14 +66,14 @@ func (r *Replicator) verify(ctx context.Context) error {
 		r.state, r.why, r.cause, r.resume = StateRunning, "", causeNone, time.Time{}
 	}
 	r.mu.Unlock()
-	r.answered(ctx, causePull)
+	r.hubAnswered(ctx, causePull)
 	r.nudge()
 	return nil
 }
 
-// older asks the hub for its heads of all streams. If one is below what this device has
-// seen, it says which; else it returns "".
-func (r *Replicator) older(ctx context.Context) (why string, err error) {
+// findOlderHead asks the hub for the heads of all streams. If one is below a number that
+// this device has seen, it returns a sentence that names the stream; else "".
+func (r *Replicator) findOlderHead(ctx context.Context) (why string, err error) {
 	all, err := r.cursorsOf(ctx, func(s memory.Stream) int64 { return s.Seen })
 	for first := 0; err == nil && first < len(all); first += MaxCursors {
 		page := all[first:min(first+MaxCursors, len(all))]
@@ -84,8 +85,8 @@ func (r *Replicator) older(ctx context.Context) (why string, err error) {
 	return "", err
 }
 
-// olderWhy is why a hub that names cursors beyond its heads was restored; "" if it names
-// none.
+// olderWhy returns the sentence about a hub that reports cursors beyond its heads; "" if it
+// reports none.
 func olderWhy(asked, behind []Cursor) string {
 	if len(behind) == 0 {
 		return ""
@@ -100,8 +101,8 @@ func olderWhy(asked, behind []Cursor) string {
 		behind[0].Stream, behind[0].After, seen)
 }
 
-// Probe asks the hub about its state and that of the token, and stores nothing. state is
-// one of the states of a Replicator, why the reason for any but running.
+// Probe asks the hub for its state and that of the token. It stores nothing. state is one of
+// the states of a Replicator, why the reason for any but running.
 func (r *Replicator) Probe(ctx context.Context) (state, why string) {
 	who, err := r.Client.Whoami(ctx, "")
 	no, refused := errors.AsType[*Refused](err)
@@ -115,7 +116,7 @@ func (r *Replicator) Probe(ctx context.Context) (state, why string) {
 	}
 	known, err := r.Book.Epoch(ctx, r.User)
 	if err == nil && known == who.HubEpoch {
-		if why, err = r.older(ctx); why != "" {
+		if why, err = r.findOlderHead(ctx); why != "" {
 			return StateRestored, why
 		}
 	}
@@ -136,18 +137,17 @@ func (r *Replicator) isVerified() bool {
 	return r.verified
 }
 
-// keepVerified verifies the hub again whenever that is due, for a replicator that does
-// not pull.
+// keepVerified verifies the hub whenever that is due, for a replicator that does not pull.
 func (r *Replicator) keepVerified(ctx context.Context) {
 	for ctx.Err() == nil {
 		if !r.isVerified() && !r.waits(ctx) && r.mayPull() {
 			r.handle(ctx, r.verify(ctx))
 		}
-		r.sleep(ctx, pollEvery/4)
+		store.Pause(ctx, pollEvery/4, nil)
 	}
 }
 
-// permit notes what the token permits.
+// permit stops pushes if the token permits reading only.
 func (r *Replicator) permit(ctx context.Context, who Whoami) error {
 	if who.Level == "read" {
 		r.stopPushes(ctx, StateReadOnly, whyReadOnly, 24*time.Hour)
@@ -169,10 +169,10 @@ func (r *Replicator) stopPushes(ctx context.Context, code, why string, wait time
 	}
 	r.stopCode, r.stopWhy, r.stopUntil = code, why, time.Now().Add(wait)
 	r.mu.Unlock()
-	r.keepStop(ctx, code, why)
+	r.storeStop(ctx, code, why)
 }
 
-// pushesAccepted ends what stopPushes has begun: the hub has stored something.
+// pushesAccepted ends the stop of stopPushes after the hub has stored a change.
 func (r *Replicator) pushesAccepted(ctx context.Context) error {
 	r.mu.Lock()
 	r.stopCode, r.stopWhy, r.stopUntil = "", "", time.Time{}
@@ -180,10 +180,10 @@ func (r *Replicator) pushesAccepted(ctx context.Context) error {
 	return r.Book.ClearStop(ctx, r.member(), StateDiskFull, StateReadOnly)
 }
 
-// keepStop stores a stop.
-func (r *Replicator) keepStop(ctx context.Context, code, why string) {
+// storeStop stores a stop.
+func (r *Replicator) storeStop(ctx context.Context, code, why string) {
 	if err := r.Book.SetStop(ctx, r.member(), code, why); err != nil {
-		r.lost(nil, err)
+		r.storeFailed(nil, err)
 	}
 }
 
@@ -196,14 +196,15 @@ func (r *Replicator) compareHeads(ctx context.Context, asked, behind []Cursor) e
 	return r.hubRestored(ctx, olderWhy(asked, behind))
 }
 
-// hubRestored stops replication: the hub's database is an older one.
+// hubRestored stops replication because the hub's database is an older one.
 func (r *Replicator) hubRestored(ctx context.Context, why string) error {
 	r.hold(ctx, StateRestored, why, causePull, probeEvery)
 	return errHeld
 }
 
-// isOlder reports whether the hub gave a new change a number that this device had seen
-// before, or does not know a stream that it knew. It stops replication then.
+// isOlder reports whether a result shows that the hub was restored: it gave a new change a
+// number that this device had seen before, or no longer knows the stream. Then it stops
+// replication.
 func (r *Replicator) isOlder(ctx context.Context, o memory.Outgoing, res Result) (bool, error) {
 	stream := o.Stream
 	if o.Remote != "" {
@@ -226,19 +227,19 @@ func (r *Replicator) isOlder(ctx context.Context, o memory.Outgoing, res Result)
 	return err != nil, err
 }
 
-// handle deals with an error of a request that is not a push.
+// handle handles the error of a request other than a push.
 func (r *Replicator) handle(ctx context.Context, err error) {
 	no, refused := errors.AsType[*Refused](err)
 	switch {
 	case err == nil || ctx.Err() != nil || errors.Is(err, errHeld):
 	case !refused && !fault.HasCode(err, CodeUnavailable):
-		r.lost(nil, err)
-	case !r.failed(ctx, err, causePull):
+		r.storeFailed(nil, err)
+	case !r.hubFailed(ctx, err, causePull):
 		r.unreachable(ctx, err, causePull, no.RetryAfter)
 	}
 }
 
-// member is the membership for which this replicator acts.
+// member returns the membership for which this replicator acts.
 func (r *Replicator) member() memory.Membership {
 	return memory.Membership{User: r.User, Generation: r.Generation}
 }

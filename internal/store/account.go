@@ -28,21 +28,26 @@ ON CONFLICT (name, lane) DO UPDATE SET error = excluded.error, attempts = attemp
 
 	clearFailure = `UPDATE followers SET error = NULL, attempts = 0, since = NULL, next_try = NULL WHERE name = ? AND lane = ? AND error IS NOT NULL`
 
+	// A lane whose cursor is not stored has a row only while it fails.
+	dropFailing  = `DELETE FROM followers WHERE name = ?1 AND lane = ?2 AND position = 0 AND mark IS NULL`
+	dropLanes    = `DELETE FROM followers WHERE name = ?1 AND lane IN (SELECT value FROM json_each(?2))`
+	dropAsidesIn = `DELETE FROM set_aside WHERE follower = ?1 AND lane IN (SELECT value FROM json_each(?2))`
+
 	selectFollowers = `SELECT name, lane, position, updated_at, ifnull(error, ''), attempts, ifnull(since, 0), ifnull(next_try, 0) FROM followers ORDER BY name, lane`
 	selectFirstTime = `SELECT at FROM changes WHERE seq > ? ORDER BY seq LIMIT 1`
 
-	insertAside   = `INSERT INTO set_aside (follower, seq, lane, error, attempts, since, next_try) VALUES (?, ?, ?, ?, ?, ?, ?)`
-	updateAside   = `UPDATE set_aside SET error = ?, attempts = ?, next_try = ? WHERE follower = ? AND seq = ?`
+	insertAside   = `INSERT INTO set_aside (follower, seq, lane, error, detail, attempts, since, next_try) VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`
+	updateAside   = `UPDATE set_aside SET error = ?, detail = nullif(?, ''), attempts = ?, next_try = ? WHERE follower = ? AND seq = ?`
 	selectAttempt = `SELECT attempts FROM set_aside WHERE follower = ? AND seq = ?`
 	deleteAside   = `DELETE FROM set_aside WHERE follower = ? AND seq = ?`
 
-	selectAsides      = `SELECT follower, seq, lane, error, attempts, since, next_try FROM set_aside `
+	selectAsides      = `SELECT follower, seq, lane, error, attempts, since, ifnull(next_try, 0) FROM set_aside `
 	selectAside       = selectAsides + `ORDER BY follower, seq`
 	selectAsideDue    = selectAsides + `WHERE follower = ? AND next_try <= ? ORDER BY seq LIMIT 500`
 	selectAsideIn     = selectAsides + `WHERE follower = ? AND lane = ? ORDER BY seq`
 	selectLanesDue    = `SELECT DISTINCT lane FROM set_aside WHERE follower = ? AND next_try <= ?`
-	makeAsideDue      = `UPDATE set_aside SET next_try = 0 WHERE ?1 IN ('', follower)`
-	makeLaneDue       = `UPDATE followers SET next_try = 0 WHERE ?1 IN ('', name) AND error IS NOT NULL`
+	makeAsideDue      = `UPDATE set_aside SET next_try = 0 WHERE ?1 IN ('', follower) AND next_try IS NOT NULL`
+	makeLaneDue       = `UPDATE followers SET next_try = 0 WHERE ?1 IN ('', name) AND error IS NOT NULL AND next_try IS NOT NULL`
 	selectLanesWanted = `SELECT lane FROM followers WHERE name = ? AND next_try = 0 AND error IS NOT NULL`
 	existsFollower    = `SELECT EXISTS (SELECT 1 FROM followers WHERE name = ?1) OR EXISTS (SELECT 1 FROM set_aside WHERE follower = ?1)`
 
@@ -54,16 +59,16 @@ ON CONFLICT (name, lane) DO UPDATE SET error = excluded.error, attempts = attemp
 	moveAside = `UPDATE set_aside SET lane = ?3 WHERE follower = ?1 AND lane = ?2`
 )
 
-// Cursor is how far a follower, or one lane of it, is.
+// Cursor is the position of a follower, or of one of its lanes.
 type Cursor struct {
 	Position int64  // seq of the last change that was handled
-	Mark     string // what the follower needs to know besides, such as a commit; "" for nothing
+	Mark     string // further state of the follower, such as a commit; "" for none
 
 	failing bool // the last try failed
 }
 
-// Cursor reads how far a lane of a follower is; lane "" is a follower without lanes. ok
-// is false, and the cursor zero, if it has never got anywhere.
+// Cursor reads the cursor of a lane; lane "" is a follower without lanes. ok is false, and
+// the cursor zero, if none was ever stored.
 func (tx *Tx) Cursor(ctx context.Context, follower, lane string) (c Cursor, ok bool, err error) {
 	err = tx.Get(ctx, []any{&c.Position, &c.Mark, &c.failing}, selectCursor, follower, lane)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -72,15 +77,15 @@ func (tx *Tx) Cursor(ctx context.Context, follower, lane string) (c Cursor, ok b
 	return c, err == nil, err
 }
 
-// Advance stores how far a lane is, and that it does not fail any more. A position
-// never goes back; the mark is that of the call. Repeating it is safe.
+// Advance stores the cursor of a lane, and that the lane no longer fails. The position never
+// decreases; the mark is always replaced. It is idempotent.
 func (tx *Tx) Advance(ctx context.Context, follower, lane string, c Cursor) error {
 	_, err := tx.Exec(ctx, upsertCursor, follower, lane, c.Position, c.Mark, tx.Now().UnixNano())
 	return err
 }
 
-// MoveLane gives what is known of a lane to another one, which loses its own; nothing
-// happens if there is nothing. Repeating it is safe.
+// MoveLane moves the account of one lane to another, whose own account is replaced. Without
+// an account to move it does nothing. It is idempotent.
 func (tx *Tx) MoveLane(ctx context.Context, follower, from, into string) error {
 	for _, move := range [...]string{dropLane, moveLane, moveAside} {
 		if _, err := tx.Exec(ctx, move, follower, from, into); err != nil {
@@ -90,26 +95,59 @@ func (tx *Tx) MoveLane(ctx context.Context, follower, from, into string) error {
 	return nil
 }
 
-// KeepLanes forgets all lanes of a follower but these, and what was set aside in them.
-// Repeating it is safe.
+// KeepLanes forgets all lanes of a follower except the given ones, with the changes that were
+// set aside in them. It is idempotent.
 func (tx *Tx) KeepLanes(ctx context.Context, follower string, lanes []string) error {
-	kept, err := json.Marshal(lanes)
-	for _, query := range [...]string{dropOtherLanes, dropOtherAsides} {
+	return tx.eachOf(ctx, follower, lanes, dropOtherLanes, dropOtherAsides)
+}
+
+// failed notes a failure of a lane, which is tried again after delay.
+func (tx *Tx) failed(ctx context.Context, follower, lane string, why error, delay time.Duration) error {
+	return tx.Fail(ctx, follower, lane, why, tx.Now().Add(delay))
+}
+
+// Fail notes another failure of a lane, and when the lane is tried again; the zero time
+// means that it waits for a person. Advance and Recover end the failing.
+func (tx *Tx) Fail(ctx context.Context, follower, lane string, why error, next time.Time) error {
+	_, err := tx.Exec(ctx, upsertFailure, follower, lane, reasonOf(why), tx.Now().UnixNano(), timeOrNull(next))
+	return err
+}
+
+// Recover notes that a lane no longer fails. Its cursor stays. It is idempotent.
+func (tx *Tx) Recover(ctx context.Context, follower, lane string) error {
+	_, err := tx.Exec(ctx, dropFailing, follower, lane)
+	if err == nil {
+		_, err = tx.Exec(ctx, clearFailure, follower, lane)
+	}
+	return err
+}
+
+// DropLanes forgets lanes of a follower, with their failures and what was set aside in
+// them. It is idempotent.
+func (tx *Tx) DropLanes(ctx context.Context, follower string, lanes ...string) error {
+	return tx.eachOf(ctx, follower, lanes, dropLanes, dropAsidesIn)
+}
+
+// eachOf runs statements about some lanes of a follower.
+func (tx *Tx) eachOf(ctx context.Context, follower string, lanes []string, queries ...string) error {
+	list, err := json.Marshal(lanes)
+	for _, query := range queries {
 		if err == nil {
-			_, err = tx.Exec(ctx, query, follower, string(kept))
+			_, err = tx.Exec(ctx, query, follower, string(list))
 		}
 	}
 	return err
 }
 
-// failed notes that a lane has failed, and when it is tried again.
-func (tx *Tx) failed(ctx context.Context, follower, lane string, why error, delay time.Duration) error {
-	now := tx.Now()
-	_, err := tx.Exec(ctx, upsertFailure, follower, lane, reasonOf(why), now.UnixNano(), now.Add(delay).UnixNano())
-	return err
+// timeOrNull is a time as Unix nanoseconds, NULL for the zero time.
+func timeOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixNano()
 }
 
-// reasonOf is an error's text with what to do about it.
+// reasonOf returns an error's text with its hint.
 func reasonOf(err error) string {
 	if err == nil {
 		return "no reason was given"
@@ -120,7 +158,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// FailedChange is a change that waits outside a follower's stream for another try.
+// FailedChange is a change that a follower has set aside for another try.
 type FailedChange struct {
 	Follower string
 	Lane     string // "" for a follower without lanes
@@ -128,11 +166,12 @@ type FailedChange struct {
 	Error    string
 	Attempts int
 	Since    time.Time // when it was set aside
-	NextTry  time.Time
+	NextTry  time.Time // zero if it waits for a person
 }
 
 // SetAside sets a change aside that a follower could not handle, or notes another failed
-// try. It is tried again after a minute, then after twice the time, an hour at most.
+// try. It is tried again after a minute, then after twice the time, an hour at most,
+// unless the refusal is final.
 func (tx *Tx) SetAside(ctx context.Context, follower, lane string, r Refusal) error {
 	attempts, now := 0, tx.Now()
 	err := tx.Get(ctx, []any{&attempts}, selectAttempt, follower, r.Seq)
@@ -140,23 +179,25 @@ func (tx *Tx) SetAside(ctx context.Context, follower, lane string, r Refusal) er
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	next := now.Add(min(firstRetry<<min(attempts, 10), lastRetry)).UnixNano()
+	var next any
+	if !r.Final {
+		next = now.Add(asideBackoff.Delay(attempts + 1)).UnixNano()
+	}
 	if again {
-		_, err = tx.Exec(ctx, updateAside, reasonOf(r.Err), attempts+1, next, follower, r.Seq)
+		_, err = tx.Exec(ctx, updateAside, reasonOf(r.Err), r.Detail, attempts+1, next, follower, r.Seq)
 		return err
 	}
-	_, err = tx.Exec(ctx, insertAside, follower, r.Seq, lane, reasonOf(r.Err), 1, now.UnixNano(), next)
+	_, err = tx.Exec(ctx, insertAside, follower, r.Seq, lane, reasonOf(r.Err), r.Detail, 1, now.UnixNano(), next)
 	return err
 }
 
-// Settle forgets that a change was set aside. Repeating it is safe.
+// Settle forgets that a change was set aside. It is idempotent.
 func (tx *Tx) Settle(ctx context.Context, follower string, seq int64) error {
 	_, err := tx.Exec(ctx, deleteAside, follower, seq)
 	return err
 }
 
-// AsideIn lists what a lane of a follower has set aside, by seq; none if there is
-// nothing.
+// AsideIn lists the changes that were set aside in a lane, by seq; nil for none.
 func (tx *Tx) AsideIn(ctx context.Context, follower, lane string) ([]FailedChange, error) {
 	return tx.asides(ctx, selectAsideIn, follower, lane)
 }
@@ -166,15 +207,16 @@ func (tx *Tx) asides(ctx context.Context, query string, args ...any) (out []Fail
 		var a FailedChange
 		var since, next int64
 		err := r.Scan(&a.Follower, &a.Seq, &a.Lane, &a.Error, &a.Attempts, &since, &next)
-		a.Since, a.NextTry = time.Unix(0, since), time.Unix(0, next)
+		if a.Since = time.Unix(0, since); next != 0 {
+			a.NextTry = time.Unix(0, next)
+		}
 		out = append(out, a)
 		return err
 	}, query, args...)
 	return out, err
 }
 
-// FailedChanges lists the changes that followers could not handle, in the order of
-// follower and seq; empty if nothing is set aside.
+// FailedChanges lists all changes that are set aside, by follower and seq; empty for none.
 func (s *Store) FailedChanges(ctx context.Context) (out []FailedChange, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out, err = tx.asides(ctx, selectAside)
@@ -183,7 +225,7 @@ func (s *Store) FailedChanges(ctx context.Context) (out []FailedChange, err erro
 	return out, err
 }
 
-// due lists up to 500 changes that a follower set aside and whose time has come.
+// due lists up to 500 changes that a follower has set aside and that are due.
 func (s *Store) due(ctx context.Context, follower string) (out []FailedChange, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out, err = tx.asides(ctx, selectAsideDue, follower, tx.Now().UnixNano())
@@ -192,7 +234,7 @@ func (s *Store) due(ctx context.Context, follower string) (out []FailedChange, e
 	return out, err
 }
 
-// changeAt reads one change; ok is false if it is not in the log.
+// changeAt reads the change with a seq; ok is false if it is not in the log.
 func (s *Store) changeAt(ctx context.Context, seq int64) (c Change, ok bool, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		ok = false
@@ -201,10 +243,10 @@ func (s *Store) changeAt(ctx context.Context, seq int64) (c Change, ok bool, err
 	return c, ok, err
 }
 
-// Retry makes everything due at once that a follower has set aside or fails at, of all
-// followers for "". It returns how many changes and how many failing lanes these are. A
-// running server tries them within a minute. Repeating it is safe. Errors: NotFound for a
-// follower that has never run.
+// Retry makes the changes and failing lanes of a follower due immediately, or those of all
+// followers for "", except what waits for a person. It returns their numbers. A running
+// server tries them within a minute. It is idempotent. Errors: NotFound for a follower that
+// has never run.
 func (s *Store) Retry(ctx context.Context, follower string) (changes, lanes int64, err error) {
 	err = s.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
 		known := true
@@ -231,8 +273,8 @@ func (s *Store) Retry(ctx context.Context, follower string) (changes, lanes int6
 	return changes, lanes, err
 }
 
-// Lag says how many changes a follower without lanes has yet to read; all of them if
-// it has never run. It counts positions, so gaps count too.
+// Lag returns how many changes a follower without lanes has not read; all of them if it has
+// never run. It counts positions, so gaps count, too.
 func (s *Store) Lag(ctx context.Context, follower string) (lag int64, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		head, err := tx.Head(ctx)
@@ -246,13 +288,13 @@ func (s *Store) Lag(ctx context.Context, follower string) (lag int64, err error)
 	return lag, err
 }
 
-// Progress is how a follower, or a lane of one, does.
+// Progress is the state of a follower, or of one of its lanes.
 type Progress struct {
 	Follower string
 	Lane     string
 	Live     bool  // of this process alone
 	Position int64 // seq of the last change that was handled; 0 of a live one
-	Behind   int64 // positions up to the log's end; 0 of a lane, which its follower must tell
+	Behind   int64 // positions up to the log's end; 0 of a lane, whose follower knows it
 	Oldest   int64 // Unix nanoseconds of the first change behind Position, 0 for none; likewise
 	Updated  int64 // Unix nanoseconds of the last step, 0 if that is not known
 
@@ -262,8 +304,8 @@ type Progress struct {
 	NextTry  int64  // Unix nanoseconds, 0 if it does not fail
 }
 
-// Followers reports how all followers do that have ever run on the store, and the live
-// ones of this process, by name and lane; empty if no follower has run.
+// Followers returns the state of all followers that have ever run on the store, and of the
+// live ones of this process, by name and lane; empty if no follower has run.
 func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out = nil
@@ -294,14 +336,15 @@ func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
 	return out, err
 }
 
-// IsFollowed reports whether a process holds the lease of a follower now. It makes no
-// file.
-func (s *Store) IsFollowed(name string) bool {
-	if !exists(s.lease(name).Path()) {
-		return false
+// IsFollowed reports whether a process runs a follower now: it holds the follower's lease,
+// or its lanes are leased and a process that may hold such leases lives. It makes no file.
+func (s *Store) IsFollowed(ctx context.Context, name string) bool {
+	if exists(s.lease(name).Path()) {
+		if held, err := s.WithLease(name, func() error { return nil }); err == nil && !held {
+			return true
+		}
 	}
-	held, err := s.WithLease(name, func() error { return nil })
-	return err == nil && !held
+	return s.hasLeases(ctx, name)
 }
 
 // liveRuns are the live followers of this process.
@@ -310,7 +353,7 @@ type liveRuns struct {
 	runs map[*following]Progress
 }
 
-// run notes that one runs, until the function that it returns is called.
+// run adds a live follower, until the returned function is called.
 func (l *liveRuns) run(f *following) (end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -325,7 +368,7 @@ func (l *liveRuns) run(f *following) (end func()) {
 	}
 }
 
-// failed notes that one has failed, or with a nil error that it does not any more.
+// failed notes a failure of a live follower, or with a nil error its end.
 func (l *liveRuns) failed(f *following, why error, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -344,7 +387,7 @@ func (l *liveRuns) failed(f *following, why error, now time.Time) {
 	l.runs[f] = p
 }
 
-// report is one line for each name, of the run that has failed most often.
+// report returns one row for each name, that of the run that has failed most often.
 func (l *liveRuns) report() []Progress {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -31,6 +31,10 @@
 // many streams, such as the projects of the archive, has a lane for each, with its own
 // cursor, failures and back-off. Live followers store nothing.
 //
+// One process runs a follower, with a lock that the kernel releases when the process dies.
+// Lanes can also be leased one by one (Leases), so that several processes share the work.
+// Such a lease expires even if its holder only sleeps, and an epoch rejects late results.
+//
 // # Why: forgetting
 //
 // A purge rewrites the file, because secure_delete leaves copies on divided pages. A note

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -14,69 +13,72 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Follower reads the change log and does something with it: archive, replicator,
-// embedder, live views (design §1). There is one account of all of them: see
-// Store.Followers.
+// Follower reads the change log and processes it: archive, replication, embedder, live
+// views (design §1). All of them share one account: see Store.Followers.
 type Follower struct {
-	// Name under which its position, its failures and the changes that it set aside are
-	// stored. One process at a time runs it, by a lease of that name.
+	// Name is the key of its position, its failures and the changes that it set aside. One
+	// process at a time runs the follower, by a lease of that name.
 	Name string
 
-	// Live followers are run by every process for itself, from the newest change on.
-	// Nothing about them is stored: their failures are reported by their process alone.
+	// Live followers run in every process separately, from the newest change on. Nothing
+	// about them is stored: only their process reports their failures.
 	Live bool
 
-	// FromStart lets a live follower begin at the log's first change, for one that
-	// waited for the store itself to come into being.
+	// FromStart lets a live follower begin at the log's first change, for a process that
+	// waited until the store was created.
 	FromStart bool
 
-	// Begin, if set, is called before the first batch of a run, for what a follower has
-	// to do besides the changes; a follower that has never run begins at the newest
-	// change then. Its outcome counts as one of Batch.
+	// Begin, if set, is called before the first batch of a run, for work other than the
+	// changes. A follower that has never run then begins at the newest change. Its results
+	// count like those of Batch.
 	Begin func(ctx context.Context) (refused []Refusal, err error)
 
-	// Batch handles changes, oldest first. It may be called again with changes
-	// that it has handled already: after a kill, or after an error, which is
-	// retried with back-off and moves nothing. A single change that cannot be
-	// handled is refused instead; it is set aside and those behind it go on. Its
-	// later tries are batches of one, in which an error counts as a refusal. When
-	// the follower is to stop, a batch has 10 s to finish before its ctx ends.
+	// Batch handles changes, oldest first. It must be idempotent: after a crash or an error it
+	// is called again with the same changes. An error is retried with back-off, and the
+	// position stays. To pass over a single change, Batch returns a refusal instead: the
+	// change is set aside, and later changes are handled. Its later tries are batches of one,
+	// in which an error counts as a refusal. When the follower stops, a batch has 10 s to
+	// finish before its ctx ends.
 	Batch func(ctx context.Context, changes []Change) (refused []Refusal, err error)
 
-	// Lanes, instead of Begin and Batch, are for a follower of several streams with a
-	// cursor each.
+	// Lanes, instead of Begin and Batch, are for a follower of several streams, each with its
+	// own cursor.
 	Lanes *Lanes
 
-	Limit int           // most changes in a batch; default 500
-	Poll  time.Duration // how soon writes of other processes are seen; default 1 s
+	Limit int           // maximum number of changes in a batch; default 500
+	Poll  time.Duration // interval in which writes of other processes are noticed; default 1 s
 }
 
-// Refusal is one change that a follower could not handle.
+// Refusal is a change that a follower could not handle.
 type Refusal struct {
-	Seq int64
-	Err error
+	Seq    int64
+	Err    error
+	Final  bool   // it is not tried again before a person has acted
+	Detail string // JSON that the follower needs besides, "" for none
 }
 
-// Back-off of a failing batch, and of a change that was set aside.
-const (
-	firstDelay = 100 * time.Millisecond
-	lastDelay  = 20 * time.Second
-	firstRetry = time.Minute
-	lastRetry  = time.Hour
+// How long a follower waits after a failure, and how long a change is set aside.
+var (
+	followerBackoff = Backoff{First: 100 * time.Millisecond, Max: 20 * time.Second, Jitter: .5}
+	asideBackoff    = Backoff{First: time.Minute, Max: time.Hour}
 )
+
+// FollowerDelay returns how long a follower, or a stream of one, waits after its nth
+// failure in a row: 100 ms, doubled each time up to 20 s, ± 50 % (memories §10.3).
+func FollowerDelay(n int) time.Duration { return followerBackoff.Delay(n) }
 
 // stopGrace is how long a batch may go on once its follower is to stop (contract
 // memories §8).
 const stopGrace = 10 * time.Second
 
-// Follow runs a follower until ctx ends, then lets its batch finish and returns nil. It
-// waits for the lease as long as another process holds it; the kernel frees the lease of
-// a process that dies. What was set aside is tried again at the start. Errors of the store and of Batch are
-// retried for ever, with back-off; Followers shows them. The store must stay open
-// until Follow has returned.
+// Follow runs a follower until ctx ends, then lets its batch finish and returns nil. It waits
+// for the lease while another process holds it; the kernel frees the lease of a process that
+// dies. At its start it tries the changes again that were set aside. Errors of the store and
+// of Batch are retried with back-off until they end; Followers reports them. The store must
+// stay open until Follow has returned.
 //
-// Errors: Invalid for a name that cannot be part of a file's name, and those of
-// making the lease's file.
+// Errors: Invalid for a name that cannot be part of a file name, and those of creating the
+// lease's file.
 func (s *Store) Follow(ctx context.Context, f Follower) (err error) {
 	if f.Name == "" || strings.ContainsAny(f.Name, `/\:`) {
 		return fault.Newf(fault.Invalid, "invalid", "%q cannot be a follower's name", f.Name)
@@ -117,9 +119,9 @@ func (s *Store) lease(name string) *flock.Flock {
 	return newLock(s.path + "-follower-" + name)
 }
 
-// WithLease calls do while it holds a follower's lease, so that no other process runs
-// the follower meanwhile. It does nothing and returns false if another one holds the
-// lease. Errors: those of the lease's file and of do.
+// WithLease calls do while it holds a follower's lease, so that no other process runs the
+// follower. If another process holds the lease, it returns false without calling do. Errors:
+// those of the lease's file and of do.
 func (s *Store) WithLease(name string, do func() error) (held bool, err error) {
 	lease := s.lease(name)
 	if held, err = lease.TryLock(); !held {
@@ -129,7 +131,7 @@ func (s *Store) WithLease(name string, do func() error) (held bool, err error) {
 	return true, do()
 }
 
-// ignoreEnd drops an error that says no more than that ctx has ended.
+// ignoreEnd drops an error if ctx has ended.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -143,32 +145,30 @@ type following struct {
 	store    *Store
 	wake     chan struct{}
 	position int64
-	begun    bool // position has been read, and Begin has done its part
-	failing  bool // the last try failed, or that of the run before
+	begun    bool // position has been read, and Begin has succeeded
+	failing  bool // the last try failed, in this run or the one before
 
-	idle func(ctx context.Context) error // what a part of another follower does when it has caught up
+	idle func(ctx context.Context) error // called instead of retry when all changes were read; nil for a follower of its own
 }
 
 func (f *following) loop(ctx context.Context) {
-	delay := time.Duration(0)
-	for ctx.Err() == nil {
+	for failures := 0; ctx.Err() == nil; {
 		more, err := f.step(ctx)
-		switch {
-		case err != nil:
-			delay = backOff(delay)
+		if err != nil {
+			failures++
+			delay := FollowerDelay(failures)
 			f.failed(ctx, err, delay)
-			f.wait(ctx, delay, nil)
-		case more:
-			delay = 0
-		default:
-			delay = 0
-			f.wait(ctx, f.Poll, f.wake)
+			Pause(ctx, delay, nil)
+			continue
+		}
+		if failures = 0; !more {
+			Pause(ctx, f.Poll, f.wake)
 		}
 	}
 }
 
-// freshen makes what was set aside due: a new process may be able to handle it. It is
-// no harm if it fails, since everything is due some time.
+// freshen makes the changes due that were set aside, because a new process may be able to
+// handle them. Its failure is harmless: they become due by themselves.
 func (f *following) freshen(ctx context.Context) {
 	_ = f.store.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
 		_, err := tx.Exec(ctx, makeAsideDue, f.Name)
@@ -176,23 +176,8 @@ func (f *following) freshen(ctx context.Context) {
 	})
 }
 
-func backOff(last time.Duration) time.Duration {
-	next := min(max(2*last, firstDelay), lastDelay)
-	return next/2 + rand.N(next)/2
-}
-
-func (f *following) wait(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	case <-wake:
-	}
-}
-
-// failed keeps account of a failure, unless it is the end of ctx. It is no harm that a
-// store which cannot be written to does not show it.
+// failed notes a failure in the account, unless ctx has ended. A store that cannot be written
+// to does not show it.
 func (f *following) failed(ctx context.Context, err error, delay time.Duration) {
 	if ctx.Err() != nil {
 		return
@@ -205,8 +190,8 @@ func (f *following) failed(ctx context.Context, err error, delay time.Duration) 
 	_ = f.store.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error { return tx.failed(ctx, f.Name, "", err, delay) })
 }
 
-// step handles one batch and, having caught up, the changes whose time for
-// another try has come. more says that there is further work at once.
+// step handles one batch and, when all changes were read, the changes set aside that are
+// due. more reports that there is further work immediately.
 func (f *following) step(ctx context.Context) (more bool, err error) {
 	if !f.begun {
 		if err := f.begin(ctx); err != nil {
@@ -235,15 +220,15 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 	return false, f.retry(ctx)
 }
 
-// pass is at a crash point of followers whose position is stored.
+// pass is a crash point of followers whose position is stored.
 func (f *following) pass(point string) {
 	if !f.Live {
 		crashpoint.Pass(point)
 	}
 }
 
-// begin finds where to begin, at the stored position, or at the head if live, and has
-// Begin do its part.
+// begin reads the position to start from, the stored one or the head if live, and calls
+// Begin.
 func (f *following) begin(ctx context.Context) error {
 	err := f.store.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		c, ran, err := tx.Cursor(ctx, f.Name, "")
@@ -274,8 +259,8 @@ func (f *following) handle(ctx context.Context, changes []Change) (refused []Ref
 	return f.guarded(ctx, func(ctx context.Context) ([]Refusal, error) { return f.Batch(ctx, changes) })
 }
 
-// guarded calls do with a context that outlives the end of ctx by stopGrace. A panic is
-// an error like any other.
+// guarded calls do with a context that ends stopGrace after ctx. It returns a panic as an
+// error.
 func (f *following) guarded(ctx context.Context, do func(ctx context.Context) ([]Refusal, error)) (refused []Refusal, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -302,7 +287,7 @@ func (f *following) read(ctx context.Context) (batch []Change, err error) {
 	return batch, err
 }
 
-// advance stores the new position together with what was refused on the way.
+// advance stores the new position together with the refused changes.
 func (f *following) advance(ctx context.Context, position int64, refused []Refusal) error {
 	if !f.Live {
 		err := f.store.Write(context.WithoutCancel(ctx), Normal, func(ctx context.Context, tx *Tx) error {
@@ -325,9 +310,9 @@ func (f *following) advance(ctx context.Context, position int64, refused []Refus
 	return nil
 }
 
-// retry offers the changes that were set aside and whose time has come, one by
-// one and in order, so that one that fails again does not hold up the others.
-// A change that has left the log is dropped.
+// retry tries the changes again that were set aside and are due, in order and one by one, so
+// that one that fails again does not delay the others. It forgets a change that is no longer
+// in the log.
 func (f *following) retry(ctx context.Context) error {
 	if f.idle != nil {
 		return f.idle(ctx)
@@ -348,7 +333,7 @@ func (f *following) again(ctx context.Context, seq int64) error {
 	if err == nil && ok {
 		refused, err = f.handle(ctx, []Change{c})
 		if err != nil && ctx.Err() == nil {
-			refused, err = []Refusal{{seq, err}}, nil
+			refused, err = []Refusal{{Seq: seq, Err: err}}, nil
 		}
 	}
 	if err != nil {
@@ -356,7 +341,8 @@ func (f *following) again(ctx context.Context, seq int64) error {
 	}
 	return f.store.Write(context.WithoutCancel(ctx), Normal, func(ctx context.Context, tx *Tx) error {
 		if len(refused) > 0 {
-			return tx.SetAside(ctx, f.Name, "", Refusal{seq, refused[0].Err})
+			refused[0].Seq = seq
+			return tx.SetAside(ctx, f.Name, "", refused[0])
 		}
 		return tx.Settle(ctx, f.Name, seq)
 	})

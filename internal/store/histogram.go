@@ -2,6 +2,7 @@ package store
 
 import (
 	"math/bits"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -9,20 +10,32 @@ import (
 // slots are the slots of a Histogram: four to each doubling, from 1 µs to 67 s.
 const slots = 100
 
-// Histogram counts durations, each to a quarter of its power of two. Its zero value
-// is ready for use, it never allocates, and any number of goroutines may use it.
+// Histogram counts durations by ranges. Its zero value is ready for use, it never
+// allocates, and any number of goroutines may use it.
 type Histogram struct {
+	// Bounds are the upper ends of the ranges, ascending and at most 99; longer durations
+	// have a range of their own. Without any, each range is a quarter of a power of two.
+	Bounds []time.Duration
+
 	counts [slots]atomic.Int64
 	sum    atomic.Int64 // nanoseconds
 }
 
-// Add counts a duration; a negative one counts as 0, one over 67 s as that long.
+// Add counts a duration; a negative one counts as 0. Without bounds one over 67 s counts
+// as that long.
 func (h *Histogram) Add(d time.Duration) {
 	d = max(d, 0)
-	h.counts[slotOf(d)].Add(1)
+	slot := 0
+	if h.Bounds == nil {
+		slot = slotOf(d)
+	} else {
+		slot, _ = slices.BinarySearch(h.Bounds, d)
+	}
+	h.counts[slot].Add(1)
 	h.sum.Add(int64(d))
 }
 
+// slotOf returns the slot of a duration in a histogram without bounds.
 func slotOf(d time.Duration) int {
 	us := uint64(d.Microseconds())
 	if us < 4 {
@@ -32,7 +45,7 @@ func slotOf(d time.Duration) int {
 	return min((n-2)*4+int(us>>(n-3)&3), slots-1)
 }
 
-// endOf is the duration below which those of a slot are.
+// endOf returns the upper end of a slot, exclusive, in a histogram without bounds.
 func endOf(slot int) time.Duration {
 	if slot < 4 {
 		return time.Duration(slot+1) * time.Microsecond
@@ -40,8 +53,9 @@ func endOf(slot int) time.Duration {
 	return time.Duration((5+slot%4)<<(slot/4-1)) * time.Microsecond
 }
 
-// Read is what was counted until now. What is added meanwhile may be in it or not.
+// Read returns the counts so far. Durations that are added concurrently may be missing.
 func (h *Histogram) Read() (d Distribution) {
+	d.bounds = h.Bounds
 	for i := range h.counts {
 		d.counts[i] = h.counts[i].Load()
 		d.Count += d.counts[i]
@@ -50,14 +64,26 @@ func (h *Histogram) Read() (d Distribution) {
 	return d
 }
 
-// Distribution is what a Histogram has counted.
+// Distribution is a snapshot of a Histogram.
 type Distribution struct {
 	Count  int64
 	Sum    time.Duration
+	bounds []time.Duration
 	counts [slots]int64
 }
 
-// Since is what was counted after an earlier Read of the same Histogram.
+// end returns the upper end of a range. The range beyond all bounds ends where it begins.
+func (d *Distribution) end(slot int) time.Duration {
+	switch {
+	case d.bounds == nil:
+		return endOf(slot)
+	case slot < len(d.bounds):
+		return d.bounds[slot]
+	}
+	return d.bounds[len(d.bounds)-1]
+}
+
+// Since returns the difference to an earlier Read of the same Histogram.
 func (d Distribution) Since(earlier Distribution) Distribution {
 	for i := range d.counts {
 		d.counts[i] -= earlier.counts[i]
@@ -66,8 +92,8 @@ func (d Distribution) Since(earlier Distribution) Distribution {
 	return d
 }
 
-// Quantile is the duration that a share of all do not exceed, such as 0.95; it is
-// exact to a quarter. 0 when nothing was counted.
+// Quantile returns the duration that a share of all, such as 0.95, does not exceed. It is
+// exact to the width of a range, and 0 if nothing was counted.
 func (d *Distribution) Quantile(share float64) time.Duration {
 	rank, below := share*float64(d.Count), 0.0
 	for i, n := range d.counts {
@@ -77,23 +103,22 @@ func (d *Distribution) Quantile(share float64) time.Duration {
 		}
 		var begin time.Duration
 		if i > 0 {
-			begin = endOf(i - 1)
+			begin = d.end(i - 1)
 		}
-		return begin + time.Duration((rank-below)/float64(n)*float64(endOf(i)-begin))
+		return begin + time.Duration((rank-below)/float64(n)*float64(d.end(i)-begin))
 	}
 	return 0
 }
 
-// Buckets are the ends of ranges, each twice the one before it from 4 µs on, and
-// how many durations were below each. The last one has everything but what was over
-// 67 s.
-func (d *Distribution) Doublings() (ends []time.Duration, below []int64) {
+// Buckets returns upper ends and how many durations were at most as long as each: the
+// bounds, or without any those that double from 4 µs on, up to 67 s.
+func (d *Distribution) Buckets() (ends []time.Duration, upto []int64) {
 	n := int64(0)
 	for i, c := range d.counts[:slots-1] {
 		n += c
-		if i%4 == 3 {
-			ends, below = append(ends, endOf(i)), append(below, n)
+		if d.bounds == nil && i%4 == 3 || i < len(d.bounds) {
+			ends, upto = append(ends, d.end(i)), append(upto, n)
 		}
 	}
-	return ends, below
+	return ends, upto
 }

@@ -8,81 +8,79 @@ import (
 	"time"
 )
 
-// Lanes are streams of work that a follower does side by side, such as the projects of
-// the archive. Each has a cursor and failures of its own, so that one that fails holds
-// up no other. The log only reports which lane has something to do: a turn reads what is
-// behind the cursor (Tx.Cursor) and stores a new one with what it has done (Tx.Advance).
+// Lanes are streams that a follower processes concurrently, such as the projects of the
+// archive. Each lane has its own cursor and failures, so a failing lane does not delay
+// others. The log only reports which lanes have work. A turn reads the changes after the
+// cursor (Tx.Cursor) and stores the new cursor together with its results (Tx.Advance).
 type Lanes struct {
-	// Of names the lanes that a change concerns; none is allowed.
+	// Of returns the lanes that a change concerns, possibly none.
 	Of func(c Change) []string
 
-	// Behind names the lanes that have something to do. It is asked when the follower
-	// begins and when it stops, and whenever a turn says so.
+	// Behind returns the lanes that have work. It is called when the follower starts and
+	// stops, and after a turn that reports Others.
 	Behind func(ctx context.Context) ([]string, error)
 
-	// Turn does all that a lane has to do. After an error it is called again, with
-	// back-off, up to a minute. woken receives when there is more to do, for a turn that
-	// waits for something; it is nil for the last turn of a process that follows no more.
+	// Turn does all work of a lane. After an error it is called again, with back-off up to a
+	// minute. woken receives a value when there is more work, for a turn that waits; it is
+	// nil for the last turn of a process that stops before it became the follower.
 	Turn func(ctx context.Context, lane string, woken <-chan struct{}) (Turned, error)
 
-	// Retry tries changes again that were set aside in a lane. It settles each itself
+	// Retry tries changes again that were set aside in a lane. It stores each result itself
 	// (Tx.Settle, Tx.SetAside).
 	Retry func(ctx context.Context, lane string, seqs []int64) error
 
-	// Quiet is called when a lane has had nothing to do for QuietAfter, and at its end.
+	// Quiet is called when a lane has had no work for QuietAfter, and when the run stops.
 	Quiet      func(ctx context.Context, lane string)
 	QuietAfter time.Duration
 
-	// Rest says how long a lane rests after a turn, when so many lanes are at work. What
-	// is written meanwhile is the next turn's.
+	// Rest returns how long a lane pauses after a turn while busy lanes are at work. Changes
+	// that are written in that time belong to the next turn.
 	Rest func(turn time.Duration, busy int64) time.Duration
 
-	// Begin runs beside the lanes once the process is the follower, until ctx ends.
+	// Begin runs concurrently with the lanes once the process is the follower, until ctx
+	// ends.
 	Begin func(ctx context.Context)
 
-	// Failed is told of each failed turn, and of what else cannot be done now (lane "").
+	// Failed is called after each failed turn, and with lane "" after other failures.
 	Failed func(lane string, err error, next time.Duration)
 
-	// Drain is how long the lanes may work on at a stop.
+	// Drain is how long the lanes may continue after a stop.
 	Drain time.Duration
 }
 
-// Turned is what a turn tells of itself.
+// Turned is the result of a turn.
 type Turned struct {
-	Full   bool // there was so much to do that the lane must not rest
-	Others bool // other lanes may have something to do, too
+	Full   bool // there is so much work that the lane must not pause
+	Others bool // other lanes may have work, too
 }
 
-// Back-off of a failing lane.
-const (
-	firstLaneDelay = time.Second
-	lastLaneDelay  = time.Minute
-)
+// laneBackoff is how long a lane waits after a turn that failed.
+var laneBackoff = Backoff{First: time.Second, Max: time.Minute}
 
 // laning is one run of a follower with lanes.
 type laning struct {
 	*following
 	draining chan struct{} // closed when the run stops
 	tenders  sync.WaitGroup
-	busy     atomic.Int64 // lanes that have a turn or rest after one
-	asked    time.Time    // when the account was last asked for what is due
+	busy     atomic.Int64 // lanes that have a turn or pause after one
+	asked    time.Time    // when the account was last read for what is due
 
 	mu    sync.Mutex
 	lanes map[string]*lane
-	ended bool // no other lane is begun any more
+	ended bool // no further lane is started
 }
 
-// lane is one lane that is tended.
+// lane is one lane with a goroutine.
 type lane struct {
 	name    string
-	wake    chan struct{} // there is something to do
-	again   chan struct{} // what it fails at is due
-	due     chan struct{} // what was set aside is due
+	wake    chan struct{} // signals work
+	again   chan struct{} // signals that a failing turn is due
+	due     chan struct{} // signals that changes set aside are due
 	looked  bool          // failing has been read
-	failing bool          // the last turn failed, or that of the process before
+	failing bool          // the last turn failed, in this process or the one before
 }
 
-// runLanes runs the lanes until ctx ends, and then lets them finish for a limited time.
+// runLanes runs the lanes until ctx ends, and then gives them limited time to finish.
 func (f *following) runLanes(ctx context.Context) {
 	r := &laning{following: f, draining: make(chan struct{}), lanes: map[string]*lane{}}
 	working, halt := context.WithCancel(context.WithoutCancel(ctx))
@@ -108,8 +106,8 @@ func (f *following) runLanes(ctx context.Context) {
 	r.tenders.Wait()
 }
 
-// drainUnelected does the last work of a process that stops before it became the
-// follower. If another process is the follower, that one does it.
+// drainUnelected does the last work of a process that stops before it became the follower.
+// If another process is the follower, that one does the work.
 func (f *following) drainUnelected(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.Lanes.Drain)
 	defer cancel()
@@ -155,9 +153,8 @@ func (r *laning) collect(ctx context.Context, changes []Change) {
 	}
 }
 
-// wakeDue wakes the lanes whose changes that were set aside are due, and those that
-// somebody wants tried again now. It asks for them once in each Poll, not after each
-// write.
+// wakeDue wakes the lanes with changes set aside that are due, and the failing lanes that a
+// user wants tried again now. It reads the account once in each Poll, not after each write.
 func (r *laning) wakeDue(ctx, working context.Context) error {
 	if time.Since(r.asked) < r.Poll {
 		return nil
@@ -178,7 +175,7 @@ func (r *laning) wakeDue(ctx, working context.Context) error {
 	})
 }
 
-// signal wakes a lane, which has a goroutine of its own from the first time on.
+// signal wakes a lane. The first signal starts the lane's goroutine.
 func (r *laning) signal(ctx context.Context, name string, which func(*lane) chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,7 +194,7 @@ func (r *laning) signal(ctx context.Context, name string, which func(*lane) chan
 	}
 }
 
-// attend works on a lane whenever it is woken.
+// attend processes a lane whenever it is woken.
 func (r *laning) attend(ctx context.Context, l *lane) {
 	idle := time.NewTimer(r.Lanes.QuietAfter)
 	defer idle.Stop()
@@ -224,7 +221,7 @@ func (r *laning) attend(ctx context.Context, l *lane) {
 	}
 }
 
-// finish is the last turn of a lane.
+// finish does the last turn of a lane.
 func (r *laning) finish(ctx context.Context, l *lane) {
 	select {
 	case <-l.wake:
@@ -236,13 +233,13 @@ func (r *laning) finish(ctx context.Context, l *lane) {
 	r.Lanes.Quiet(ctx, l.name)
 }
 
-// turn does what a lane has to do, with pauses between the tries, and lets it rest;
-// false if the run stops.
+// turn does the work of a lane, with pauses between the tries and after it. It returns false
+// if the run stops.
 func (r *laning) turn(ctx context.Context, l *lane) bool {
 	r.busy.Add(1)
 	defer r.busy.Add(-1)
-	for delay := firstLaneDelay; ; delay = min(2*delay, lastLaneDelay) {
-		began := time.Now()
+	for failures := 1; ; failures++ {
+		began, delay := time.Now(), laneBackoff.Delay(failures)
 		did, err := r.try(ctx, l, delay)
 		if err == nil {
 			if did.Others {
@@ -259,7 +256,7 @@ func (r *laning) turn(ctx context.Context, l *lane) bool {
 	}
 }
 
-// pause waits for a time or a signal; false if the run stops.
+// pause waits for a time or a signal. It returns false if the run stops.
 func (r *laning) pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -274,7 +271,7 @@ func (r *laning) pause(ctx context.Context, d time.Duration, wake <-chan struct{
 	return true
 }
 
-// try is one turn of a lane, of which account is kept.
+// try does one turn of a lane and notes its result in the account.
 func (r *laning) try(ctx context.Context, l *lane, delay time.Duration) (did Turned, err error) {
 	if !l.looked {
 		err = r.store.Read(ctx, func(ctx context.Context, tx *Tx) error {
@@ -294,18 +291,17 @@ func (r *laning) try(ctx context.Context, l *lane, delay time.Duration) (did Tur
 	if err != nil {
 		r.Lanes.Failed(l.name, err, delay)
 	}
-	// It is no harm that a store which cannot be written to does not show it.
+	// A store that cannot be written to does not show it.
 	_ = r.store.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
 		if err != nil {
 			return tx.failed(ctx, r.Name, l.name, err, delay)
 		}
-		_, err := tx.Exec(ctx, clearFailure, r.Name, l.name)
-		return err
+		return tx.Recover(ctx, r.Name, l.name)
 	})
 	return did, err
 }
 
-// guardedTurn is Turn, whose panic is an error like any other.
+// guardedTurn calls Turn and returns a panic as an error.
 func (r *laning) guardedTurn(ctx context.Context, l *lane) (did Turned, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -315,7 +311,7 @@ func (r *laning) guardedTurn(ctx context.Context, l *lane) (did Turned, err erro
 	return r.Lanes.Turn(ctx, l.name, l.wake)
 }
 
-// retryLane tries what was set aside in a lane and is due.
+// retryLane tries the changes again that were set aside in a lane and are due.
 func (r *laning) retryLane(ctx context.Context, l *lane) {
 	due, err := r.store.due(ctx, r.Name)
 	var seqs []int64

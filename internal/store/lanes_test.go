@@ -301,7 +301,7 @@ func TestOneProcessRunsTheLanesAndAnotherTakesOver(t *testing.T) {
 		l.add(t, "a", "1")
 		stopOne := following(t, l.Store, l.follower())
 		time.Sleep(time.Second)
-		if !l.IsFollowed("f") || l.IsFollowed("g") {
+		if !l.IsFollowed(t.Context(), "f") || l.IsFollowed(t.Context(), "g") {
 			t.Error("f is followed, and g is not")
 		}
 		stopTwo := following(t, l.Store, l.follower())

@@ -43,6 +43,7 @@ func migrationFiles() []string {
 		"migrations/0017_edit_lines.sql",
 		"migrations/0018_followers.sql",
 		"migrations/0019_moments.sql",
+		"migrations/0020_replication_account.sql",
 	}
 }
 

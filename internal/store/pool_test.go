@@ -38,12 +38,35 @@ func TestQuantilesAreExactToAQuarter(t *testing.T) {
 	if d.Count != int64(len(all)) || d.Sum != sum {
 		t.Errorf("%d, %v; want %d, %v", d.Count, d.Sum, len(all), sum)
 	}
-	ends, below := d.Doublings()
+	ends, below := d.Buckets()
 	for i, end := range ends {
 		n, _ := slices.BinarySearch(all, end)
 		if below[i] != int64(n) || i > 0 && end != 2*ends[i-1] {
 			t.Errorf("below %v are %d, not %d", end, below[i], n)
 		}
+	}
+}
+
+// TestHistogramsWithBoundsCountExactly what is at most as long as each bound.
+func TestHistogramsWithBoundsCountExactly(t *testing.T) {
+	t.Parallel()
+	h := store.Histogram{Bounds: []time.Duration{time.Millisecond, 250 * time.Millisecond, 10 * time.Minute}}
+	for _, d := range []time.Duration{-1, 0, time.Millisecond, time.Millisecond + 1, time.Second, 10 * time.Minute, time.Hour} {
+		h.Add(d)
+	}
+	d := h.Read()
+	ends, upto := d.Buckets()
+	if !slices.Equal(ends, h.Bounds) || !slices.Equal(upto, []int64{3, 4, 6}) || d.Count != 7 {
+		t.Errorf("%v %v of %d", ends, upto, d.Count)
+	}
+	if q := d.Quantile(1); q != 10*time.Minute {
+		t.Errorf("the longest is %v", q)
+	}
+	h.Add(0)
+	later := h.Read()
+	later = later.Since(d)
+	if _, upto := later.Buckets(); later.Count != 1 || !slices.Equal(upto, []int64{1, 1, 1}) {
+		t.Errorf("since then %v", upto)
 	}
 }
 
@@ -54,7 +77,7 @@ func TestHistogramsTakeEveryDuration(t *testing.T) {
 		h.Add(d)
 	}
 	d := h.Read()
-	ends, below := d.Doublings()
+	ends, below := d.Buckets()
 	if ends[0] != 4*time.Microsecond || below[0] != 4 || below[len(below)-1] != 5 || d.Count != 7 || d.Quantile(1) < time.Minute {
 		t.Errorf("%v %v, %v", ends, below, d.Quantile(1))
 	}

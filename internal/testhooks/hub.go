@@ -14,7 +14,7 @@ import (
 
 	"cairn/internal/crashpoint"
 	"cairn/internal/hub"
-	"cairn/internal/memory"
+	"cairn/internal/memory/rules"
 )
 
 // Hub is the control of one `cairn hub`.
@@ -76,7 +76,7 @@ func (c *Hub) verbs() http.Handler {
 			if err != nil {
 				return nil, err
 			}
-			id, ok := memory.ParseID(q.Get("memory"))
+			id, ok := rules.ParseID(q.Get("memory"))
 			if !ok {
 				return nil, invalid("memory", "memory is no UUID")
 			}
@@ -104,7 +104,7 @@ func (c *Hub) reset(ctx context.Context, a struct {
 		return nil, err
 	}
 	for _, user := range a.Users {
-		if _, ok := memory.ParseID(user); !ok {
+		if _, ok := rules.ParseID(user); !ok {
 			return nil, invalid("users", fmt.Sprintf("%.80q is no UUID", user))
 		}
 	}
@@ -142,7 +142,7 @@ func (c *Hub) backend(ctx context.Context, a backendArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, isID := memory.ParseID(a.Memory)
+	id, isID := rules.ParseID(a.Memory)
 	isStatus := func(n int) bool { return n >= 200 && n <= 599 }
 	sound := map[string]bool{hub.ModeUp: true, hub.ModeDown: true, hub.ModeSlow: a.DelayMS >= 0, hub.ModeFailMemory: isID && isStatus(a.Status)}[a.Mode]
 	if a.Mode == hub.ModeScript {

@@ -17,6 +17,14 @@ func ago(now, at int64) string {
 	}
 }
 
+// back is ago in a sentence: "just now", "12 s ago".
+func back(now, at int64) string {
+	if said := ago(now, at); said != "now" {
+		return said + " ago"
+	}
+	return "just now"
+}
+
 // long is a length of time in its largest unit, rounded down.
 func long(seconds int64) string {
 	switch {

@@ -3,7 +3,9 @@ package web
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
+	"html/template"
 	"io"
 	"io/fs"
 	"net/http"
@@ -16,61 +18,119 @@ import (
 	"unicode/utf8"
 
 	"cairn/internal/fault"
+	"cairn/internal/mail"
 	"cairn/internal/observation"
+	"cairn/internal/pathpattern"
 	"cairn/internal/project"
+	"cairn/internal/record"
 	"cairn/internal/regular"
 	"cairn/internal/why"
 )
 
 const (
 	maxFileBytes = 4 << 20 // of a file that is shown
-	shownLines   = 500     // around the chosen line
+	shownLines   = 200     // of a file on one page, at most
+	linesBefore  = 60      // above the chosen line
+	maxLineRunes = 400     // of a line that is shown
+	fileWeight   = 110_000 // bytes that the lines of a page may take, roughly
+	lineWeight   = 200     // of the markup of a line
+	blockWeight  = 700     // of the markup of a block
+
+	viewHistory = "history"
 )
 
-// filePage is a file of a working tree, and where one of its lines comes from.
+// filePage is a file of a working tree with the reason of each line, or its history.
 type filePage struct {
-	Project string      `json:"project"`
-	Path    string      `json:"path"`
-	Root    string      `json:"root,omitempty"` // of the working tree
-	Lines   []codeLine  `json:"lines"`
-	Of      int         `json:"lines_in_all"`
-	Line    int         `json:"line,omitempty"` // that was chosen, 0 for none
-	Why     *why.Answer `json:"why,omitempty"`
-	Problem string      `json:"problem,omitempty"` // why there is no text
+	Project string `json:"project"`
+	Path    string `json:"path"`
+	View    string `json:"view,omitempty"` // history, or "" for the text
+	Root    string `json:"root,omitempty"` // of the working tree
+	Problem string `json:"problem,omitempty"`
+
+	Blocks  []block       `json:"blocks"`
+	First   int           `json:"first_line"`
+	Last    int           `json:"last_line"`
+	Of      int           `json:"lines_in_all"`
+	Line    int           `json:"line,omitempty"` // that was chosen, 0 for none
+	Why     *why.Answer   `json:"why,omitempty"`  // of the chosen line
+	Missing []why.Missing `json:"missing,omitempty"`
+	Cited   []why.Citing  `json:"cited"` // by records, anywhere in the file
+
+	History []fileChange             `json:"history,omitempty"`
+	Held    []mail.ListedReservation `json:"reservations"`
+	Touched []toucher                `json:"touched"` // the last sessions that had the file in hand
+
+	Prompts     int    `json:"prompts"` // behind the lines that are shown
+	Unknown     int    `json:"lines_without_session"`
+	Uncommitted int    `json:"lines_not_committed"`
+	Earlier     string `json:"-"` // addresses of the neighbouring pages, "" for none
+	Later       string `json:"-"`
+}
+
+// block are neighbouring lines with one origin.
+type block struct {
+	why.Origin
+	Agent    string     `json:"agent,omitempty"`
+	At       int64      `json:"at,omitempty"` // of the edit, else of the commit; 0 if neither is known
+	Age      int        `json:"age"`          // 1 for the newest to 5; 0 if it is not known
+	Repeated bool       `json:"repeated,omitempty"`
+	Lines    []codeLine `json:"lines"`
 }
 
 type codeLine struct {
-	N      int    `json:"n"`
-	Text   string `json:"text"`
-	Chosen bool   `json:"chosen,omitempty"`
-	Path   string `json:"-"`
+	N      int      `json:"n"`
+	Text   string   `json:"text"`
+	Chosen bool     `json:"chosen,omitempty"`
+	Path   string   `json:"-"`
+	Cited  []citing `json:"cited,omitempty"` // by records that begin to cite here
+}
+
+// citing is a record beside a line that it cites.
+type citing struct {
+	ID     string       `json:"id"`
+	State  record.State `json:"state"`
+	Drifts bool         `json:"drifts,omitempty"`
+}
+
+// fileChange is a change of the file with the agent behind it.
+type fileChange struct {
+	why.FileChange
+	Agent string `json:"agent,omitempty"`
+}
+
+// toucher is a session that had the file in hand.
+type toucher struct {
+	Session string `json:"session_id"`
+	Agent   string `json:"agent,omitempty"`
+	Did     string `json:"did"` // as in the timeline
+	At      int64  `json:"at"`
 }
 
 func filePath(projectID, path string) string {
 	return "/files/" + url.PathEscape(projectID) + "?path=" + url.QueryEscape(path)
 }
 
+// Lined is the address of the page at a line.
+func (p *filePage) Lined(n int) string {
+	return filePath(p.Project, p.Path) + "&line=" + strconv.Itoa(n) + "#line-" + strconv.Itoa(n)
+}
+
 // sourceFile shows a file that agents have touched; others are not shown, whatever the address says.
 func (s *Site) sourceFile(r *http.Request, v Visitor, at place) (Response, error) {
 	ctx, q := r.Context(), r.URL.Query()
-	p := &filePage{Project: at.key, Path: q.Get("path"), Lines: []codeLine{}}
-	if given := q.Get("line"); given != "" {
-		n, err := strconv.Atoi(given)
-		if err != nil || n < 1 {
-			return Response{}, fault.Newf(fault.Invalid, "invalid_argument", "line is %.20q, but must be the number of a line", given)
-		}
-		p.Line = n
-	}
-	j, err := s.cairn.Observations(ctx)
-	if err != nil {
+	p := &filePage{Project: at.key, Path: q.Get("path"), View: q.Get("view"), Blocks: []block{}, Cited: []why.Citing{}, Held: []mail.ListedReservation{}, Touched: []toucher{}}
+	var err error
+	if p.Line, err = lineNumber(q, "line"); err != nil {
 		return Response{}, err
 	}
-	rows, err := j.Rows(ctx, observation.RowsArgs{Project: p.Project, Path: cmp.Or(p.Path, "."), Limit: 1})
-	if err != nil {
+	if p.First, err = lineNumber(q, "from"); err != nil {
 		return Response{}, err
 	}
-	if len(rows) == 0 {
-		return Response{}, fault.Newf(fault.NotFound, "not_found", "no agent has touched %.200q in %s", p.Path, p.Project).WithHint("the timeline lists what they touched")
+	if p.View != "" && p.View != viewHistory {
+		return Response{}, fault.Newf(fault.Invalid, "invalid_argument", "view is %.20q, but must be history or left out", p.View)
+	}
+	if err := s.whoIsIn(ctx, p); err != nil {
+		return Response{}, err
 	}
 	all, err := s.cairn.Projects(ctx)
 	if err != nil {
@@ -81,19 +141,299 @@ func (s *Site) sourceFile(r *http.Request, v Visitor, at place) (Response, error
 		p.Problem = err.Error()
 		return s.show(r, v, "file", p.Path, p)
 	}
-	p.cut(text)
-	answer, err := s.cairn.Why(ctx, why.Args{File: filepath.Join(p.Root, filepath.FromSlash(p.Path)), Line: min(p.Line, p.Of)})
-	if err != nil {
-		p.Problem = "where it comes from is not known: " + fault.As(err).Message
+	p.Of = len(text)
+	p.Line = min(p.Line, p.Of)
+	if p.View == viewHistory {
+		err = s.fileHistory(ctx, p)
 	} else {
-		p.Why = &answer
+		err = s.explain(ctx, p, text)
+	}
+	if err != nil {
+		return Response{}, err
 	}
 	return s.show(r, v, "file", p.Path, p)
 }
 
-// read reads the file from the first checkout of the project that has it. Links do not lead
-// out of the checkout.
-func (p *filePage) read(all []project.Summary) ([]byte, error) {
+// lineNumber reads the number of a line from an address, 0 if it has none.
+func lineNumber(q url.Values, name string) (int, error) {
+	given := q.Get(name)
+	if given == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(given)
+	if err != nil || n < 1 {
+		return 0, fault.Newf(fault.Invalid, "invalid_argument", "%s is %.20q, but must be the number of a line", name, given)
+	}
+	return n, nil
+}
+
+// whoIsIn finds the sessions that touched the file last, and the reservations that cover it.
+// Errors: NotFound if no agent has touched the file.
+func (s *Site) whoIsIn(ctx context.Context, p *filePage) error {
+	j, err := s.cairn.Observations(ctx)
+	if err != nil {
+		return err
+	}
+	const rowsRead, sessionsShown = 20, 3
+	rows, err := j.Rows(ctx, observation.RowsArgs{Project: p.Project, Path: cmp.Or(p.Path, "."), Limit: rowsRead})
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return fault.Newf(fault.NotFound, "not_found", "no agent has touched %.200q in %s", p.Path, p.Project).WithHint("the timeline lists what they touched")
+	}
+	var ids []string
+	for _, row := range rows {
+		if !slices.Contains(ids, row.SessionID) && len(ids) < sessionsShown {
+			ids = append(ids, row.SessionID)
+			p.Touched = append(p.Touched, toucher{Session: row.SessionID, Did: kindOf(row.ObsType), At: row.Timestamp})
+		}
+	}
+	names, err := s.agents(ctx, ids)
+	for i := range p.Touched {
+		p.Touched[i].Agent = strings.Join(names[p.Touched[i].Session], ", ")
+	}
+	if err != nil {
+		return err
+	}
+	return s.holders(ctx, p)
+}
+
+// holders finds the reservations that cover the file.
+func (s *Site) holders(ctx context.Context, p *filePage) error {
+	file, err := pathpattern.Parse(p.Path, pathpattern.Options{})
+	if err != nil {
+		return nil // a file outside of the working tree is held by no agent
+	}
+	projects, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.ProjectShort, error) {
+		return o.Projects(ctx)
+	})
+	i := slices.IndexFunc(projects, func(q mail.ProjectShort) bool { return q.ProductID == p.Project })
+	if err != nil || i < 0 {
+		return err
+	}
+	list, _, err := s.listed(ctx, projects[i], &asOf{})
+	for _, one := range list {
+		pattern, err := pathpattern.Parse(one.PathPattern, pathpattern.Options{})
+		if err == nil && pathpattern.Overlap(pattern, file) {
+			p.Held = append(p.Held, one)
+		}
+	}
+	return err
+}
+
+// fileHistory lists what happened to the file.
+func (s *Site) fileHistory(ctx context.Context, p *filePage) error {
+	list, missing, err := s.cairn.FileHistory(ctx, p.absolute())
+	if err != nil {
+		return err
+	}
+	p.Missing = missing
+	var ids []string
+	for _, c := range list {
+		p.History = append(p.History, fileChange{FileChange: c})
+		if c.Session != nil {
+			ids = append(ids, c.Session.SessionID)
+		}
+	}
+	names, err := s.agents(ctx, ids)
+	for i, c := range p.History {
+		if c.Session != nil {
+			p.History[i].Agent = strings.Join(names[c.Session.SessionID], ", ")
+		}
+	}
+	return err
+}
+
+func (p *filePage) absolute() string { return filepath.Join(p.Root, filepath.FromSlash(p.Path)) }
+
+// explain shows a part of the text with the reason of each line, and what is known of the
+// chosen line.
+func (s *Site) explain(ctx context.Context, p *filePage, text []string) error {
+	if p.First = min(p.First, p.Of); p.First == 0 {
+		p.First = p.begin(text)
+	}
+	w, err := s.cairn.WhyLines(ctx, why.LinesArgs{File: p.absolute(), Text: text, First: p.First, Count: shownLines})
+	if err != nil {
+		return err
+	}
+	p.Cited, p.Missing = w.Cited, w.Missing
+	names, err := s.agents(ctx, sessionsBehind(w.Origins))
+	if err != nil {
+		return err
+	}
+	p.group(text, w, names, s.now().Unix())
+	p.fit()
+	p.count(text)
+	if p.Line == 0 {
+		return nil
+	}
+	answer, err := s.cairn.Why(ctx, why.Args{File: p.absolute(), Line: p.Line})
+	if err != nil {
+		p.Missing = append(p.Missing, why.Missing{Link: "line", Why: fault.As(err).Message})
+		return nil
+	}
+	p.Why = &answer
+	return nil
+}
+
+// begin is the first line of a page that holds the chosen line.
+func (p *filePage) begin(text []string) int {
+	if p.Line <= shownLines-linesBefore {
+		return 1
+	}
+	first, weight := p.Line, 0
+	for first > max(p.Line-linesBefore, 1) && weight < fileWeight/4 {
+		first--
+		weight += len(template.HTMLEscapeString(shownLine(text[first-1])))
+	}
+	return first
+}
+
+// sessionsBehind are the ids of the sessions of origins.
+func sessionsBehind(list []why.Origin) (ids []string) {
+	for _, o := range list {
+		if o.Session != nil && !slices.Contains(ids, o.Session.SessionID) {
+			ids = append(ids, o.Session.SessionID)
+		}
+	}
+	return ids
+}
+
+// group makes blocks of neighbouring lines with one origin. A blank line belongs to the block
+// above it.
+func (p *filePage) group(text []string, w why.Lines, names map[string][]string, now int64) {
+	last, seen := -2, map[int]bool{}
+	for i := range min(shownLines, p.Of-p.First+1) {
+		of := -1 // of no origin
+		if i < len(w.Of) {
+			of = w.Of[i]
+		}
+		n := len(p.Blocks)
+		if n == 0 || of != last && strings.TrimSpace(text[p.First-1+i]) != "" && !p.Blocks[n-1].isBlank() {
+			p.Blocks = append(p.Blocks, block{})
+			n++
+		}
+		b := &p.Blocks[n-1]
+		if of >= 0 && b.Age == 0 && b.Confidence == "" {
+			*b = newBlock(w.Origins[of], names, now, b.Lines)
+			b.Repeated, seen[of] = seen[of], true
+		}
+		if strings.TrimSpace(text[p.First-1+i]) != "" {
+			last = of
+		}
+		b.Lines = append(b.Lines, p.code(text, p.First+i))
+	}
+}
+
+// isBlank reports whether a block has no line with text yet.
+func (b *block) isBlank() bool {
+	return !slices.ContainsFunc(b.Lines, func(l codeLine) bool { return strings.TrimSpace(l.Text) != "" })
+}
+
+func newBlock(o why.Origin, names map[string][]string, now int64, lines []codeLine) block {
+	b := block{Origin: o, Lines: lines}
+	if c := o.Commit; c != nil {
+		b.At = nanoTime(int64(c.Authored))
+	}
+	if o.Session != nil {
+		b.Agent = strings.Join(names[o.Session.SessionID], ", ")
+		if o.Session.Edit != nil {
+			b.At = nanoTime(int64(o.Session.Edit.Timestamp))
+		}
+	}
+	const day = 24 * 3600
+	for i, limit := range []int64{day, 7 * day, 30 * day, 180 * day} {
+		if b.At > 0 && b.Age == 0 && now-b.At < limit {
+			b.Age = i + 1
+		}
+	}
+	if b.At > 0 && b.Age == 0 {
+		b.Age = 5
+	}
+	return b
+}
+
+// code is a line as it is shown.
+func (p *filePage) code(text []string, n int) codeLine {
+	l := codeLine{N: n, Text: shownLine(text[n-1]), Chosen: n == p.Line, Path: p.Lined(n)}
+	for _, c := range p.Cited {
+		if max(c.First, 1) == n {
+			l.Cited = append(l.Cited, citing{c.ID, c.State, c.Drifts})
+		}
+	}
+	return l
+}
+
+// shownLine is as much of a line as is shown.
+func shownLine(text string) string {
+	text = strings.TrimSuffix(text, "\r")
+	if runes := []rune(text); len(runes) > maxLineRunes {
+		return string(runes[:maxLineRunes-1]) + "…"
+	}
+	return text
+}
+
+// fit cuts the blocks to what a page may weigh, and says which lines come before and after.
+func (p *filePage) fit() {
+	weight := 0
+	p.Last = p.First - 1
+	for i := range p.Blocks {
+		b := &p.Blocks[i]
+		weight += blockWeight
+		for k, l := range b.Lines {
+			weight += lineWeight + 2*len(p.Path) + len(template.HTMLEscapeString(l.Text)) + 150*len(l.Cited)
+			if weight > fileWeight && p.Last >= p.First {
+				if b.Lines = b.Lines[:k]; k == 0 {
+					i--
+				}
+				p.Blocks = p.Blocks[:i+1]
+				p.link()
+				return
+			}
+			p.Last = l.N
+		}
+	}
+	p.link()
+}
+
+// link names the neighbouring pages.
+func (p *filePage) link() {
+	address := filePath(p.Project, p.Path) + "&from="
+	if p.First > 1 {
+		p.Earlier = address + strconv.Itoa(max(p.First-shownLines, 1))
+	}
+	if p.Last < p.Of {
+		p.Later = address + strconv.Itoa(p.Last+1)
+	}
+}
+
+// count says how many lines are of whom.
+func (p *filePage) count(text []string) {
+	prompts := map[int64]bool{}
+	for _, b := range p.Blocks {
+		lines := 0
+		for _, l := range b.Lines {
+			if strings.TrimSpace(text[l.N-1]) != "" {
+				lines++
+			}
+		}
+		if b.Uncommitted {
+			p.Uncommitted += lines
+		}
+		switch {
+		case b.Session == nil:
+			p.Unknown += lines
+		case b.Session.Prompt != nil:
+			prompts[b.Session.Prompt.ID] = true
+		}
+	}
+	p.Prompts = len(prompts)
+}
+
+// read reads the lines of the file from the first checkout of the project that has it. Links
+// do not lead out of the checkout.
+func (p *filePage) read(all []project.Summary) ([]string, error) {
 	i := slices.IndexFunc(all, func(q project.Summary) bool { return q.ID == p.Project })
 	if i < 0 || filepath.IsAbs(p.Path) {
 		return nil, errors.New("the file lies outside of the project's working trees")
@@ -104,7 +444,7 @@ func (p *filePage) read(all []project.Summary) ([]byte, error) {
 			continue
 		}
 		p.Root = c.Root
-		return text, err
+		return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), err
 	}
 	return nil, errors.New("the file is not in the working tree any more")
 }
@@ -134,17 +474,6 @@ func readBelow(dir, path string) (text []byte, err error) {
 		err = errors.New("the file is not text")
 	}
 	return text, err
-}
-
-// cut keeps the lines around the chosen one, or the first ones.
-func (p *filePage) cut(text []byte) {
-	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	p.Of = len(lines)
-	from := min(max(p.Line-shownLines/2, 0), max(p.Of-shownLines, 0))
-	for i, line := range lines[from:min(from+shownLines, p.Of)] {
-		n := from + i + 1
-		p.Lines = append(p.Lines, codeLine{n, strings.TrimSuffix(line, "\r"), n == p.Line, filePath(p.Project, p.Path) + "&line=" + strconv.Itoa(n) + "#line-" + strconv.Itoa(n)})
-	}
 }
 
 // About says in words how sure the first session of an answer is.

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cairn/internal/linediff"
 	"cairn/internal/record"
 )
 
@@ -23,12 +25,13 @@ type recordsPage struct {
 	Tree     []node                  `json:"records"`
 	More     int                     `json:"more_records,omitempty"` // that the tree leaves out
 	One      *record.Record          `json:"record,omitempty"`
-	History  []record.HistoryItem    `json:"history,omitempty"`  // newest first
-	Compared *record.VersionDiff     `json:"compared,omitempty"` // two versions that were chosen, nil for none
-	Form     *recordForm             `json:"form,omitempty"`     // nil where nothing is being changed
-	Authors  map[string]string       `json:"authors,omitempty"`  // agents by the sessions of the history, as far as known
-	Tick     int64                   `json:"tick"`               // of the project, now
-	Shown    int64                   `json:"-"`                  // the tick that the slider stands at
+	History  []record.HistoryItem    `json:"history,omitempty"`   // newest first
+	Compared *record.VersionDiff     `json:"compared,omitempty"`  // two versions that were chosen, nil for none
+	Form     *recordForm             `json:"form,omitempty"`      // nil where nothing is being changed
+	Others   []record.Other          `json:"conflicts,omitempty"` // versions from elsewhere that no update has followed yet, the newest first
+	Authors  map[string]string       `json:"authors,omitempty"`   // agents by the sessions of the history, as far as known
+	Tick     int64                   `json:"tick"`                // of the project, now
+	Shown    int64                   `json:"-"`                   // the tick that the slider stands at
 }
 
 const (
@@ -109,6 +112,9 @@ func (s *Site) recordsWith(r *http.Request, v Visitor, at place, sent *recordFor
 		if p.Authors, err = s.authors(ctx, p.History); err != nil {
 			return Response{}, err
 		}
+		if p.At == "" {
+			p.Others = openConflicts(p.History)
+		}
 		if from, to := q.Get("from"), q.Get("to"); from != "" && to != "" {
 			d, err := s.cairn.Records().Diff(ctx, record.DiffArgs{Caller: c, ID: at.id, From: "v" + from, To: "v" + to})
 			if err != nil {
@@ -123,8 +129,39 @@ func (s *Site) recordsWith(r *http.Request, v Visitor, at place, sent *recordFor
 		sent.States = record.NextStates(p.One.State)
 	}
 	a, err := s.show(r, v, "records", title, p)
-	a.Forms = p.Form != nil
+	a.Forms = p.Form != nil || len(p.Others) > 0
 	return a, err
+}
+
+// openConflicts are the versions that are kept beside the newest one, as long as no update has
+// followed.
+func openConflicts(history []record.HistoryItem) (list []record.Other) {
+	for _, h := range history {
+		switch {
+		case h.Other != nil:
+			list = append(list, *h.Other)
+		case h.ChangeType != record.StateTransition:
+			return list
+		}
+	}
+	return list
+}
+
+// Taken is the form that stores a text in place of the two versions of a conflict.
+func (p *recordsPage) Taken(button, title, summary, body, token string) takenText {
+	return takenText{Button: button, Title: title, Summary: summary, Body: body, FormToken: token, Project: p.Project, ID: p.One.ID, Version: p.One.Version, Tick: newestTick(p.History)}
+}
+
+// takenText is what the template of that form needs.
+type takenText struct {
+	Button, Title, Summary, Body, FormToken, Project, ID string
+	Version                                              int
+	Tick                                                 int64
+}
+
+// Unified is the difference between the stored text and that of a version from elsewhere.
+func (p *recordsPage) Unified(other record.Other) string {
+	return linediff.Unified(fmt.Sprintf("%s v%d", p.One.ID, p.One.Version), "from elsewhere", p.One.Body, other.Body)
 }
 
 // readTree reads the records for the tree: all of a small project, else the roots, what leads

@@ -33,11 +33,12 @@ type reservations struct {
 
 // heldProject is what is held in one project.
 type heldProject struct {
-	Project string    `json:"project"`
-	Slug    string    `json:"slug"`
-	Holds   []holding `json:"reservations"`
-	Edits   []edited  `json:"edited"` // of the last hour and not held by anybody, the last first
-	Axis    *axis     `json:"-"`
+	Project string                   `json:"project"`
+	Slug    string                   `json:"slug"`
+	Holds   []holding                `json:"reservations"`
+	Edits   []edited                 `json:"edited"` // of the last hour and not held by anybody, the last first
+	Ended   []mail.ListedReservation `json:"ended"`  // in the last hour, the last first; of the present only
+	Axis    *axis                    `json:"-"`
 
 	MoreHolds int `json:"more_reservations,omitempty"` // that are not shown
 	MoreEdits int `json:"more_edited,omitempty"`
@@ -51,12 +52,12 @@ type holding struct {
 	Bar     drawn    `json:"-"`
 }
 
-// edited is a file that agents wrote or edited.
+// edited is a file that agents wrote or edited on a branch.
 type edited struct {
 	Path     string   `json:"path"`
 	At       int64    `json:"at"`                // of the last edit
 	Agents   []string `json:"agents,omitempty"`  // names of those that edited it, as far as they have one
-	Branch   string   `json:"branch,omitempty"`  // of the session of the last edit
+	Branch   string   `json:"branch,omitempty"`  // of its sessions; edits on other branches are on their own
 	Session  string   `json:"session_id"`        // of the last edit
 	Foreign  bool     `json:"foreign,omitempty"` // a session other than the holder's edited it
 	ByHolder bool     `json:"by_holder,omitempty"`
@@ -90,7 +91,7 @@ func (s *Site) held(ctx context.Context, p *reservations) error {
 			continue
 		}
 		var h heldProject
-		if h, err = s.heldIn(ctx, q, &p.asOf); err == nil && len(h.Holds)+len(h.Edits) > 0 {
+		if h, err = s.heldIn(ctx, q, &p.asOf); err == nil && len(h.Holds)+len(h.Edits)+len(h.Ended) > 0 {
 			p.add(h)
 		}
 	}
@@ -117,12 +118,20 @@ func (p *reservations) add(h heldProject) {
 
 // heldIn is what is held in a project, ordered by path.
 func (s *Site) heldIn(ctx context.Context, q mail.ProjectShort, when *asOf) (h heldProject, err error) {
-	h = heldProject{Project: q.ProductID, Slug: q.Slug, Holds: []holding{}, Edits: []edited{}}
+	h = heldProject{Project: q.ProductID, Slug: q.Slug, Holds: []holding{}, Edits: []edited{}, Ended: []mail.ListedReservation{}}
 	list, now, err := s.listed(ctx, q, when)
 	if err != nil || now.IsZero() {
 		return h, err
 	}
 	h.layOut(list, now)
+	if when.At == "" {
+		h.Ended, err = ask(ctx, s, func(ctx context.Context, o *mail.Service, c mail.Caller) ([]mail.ListedReservation, error) {
+			return o.EndedReservations(ctx, c, q.Slug, now.Add(-time.Hour))
+		})
+		if err != nil {
+			return h, err
+		}
+	}
 	patterns := make([]pathpattern.Pattern, len(list))
 	for i, one := range list {
 		if patterns[i], err = pathpattern.Parse(one.PathPattern, pathpattern.Options{}); err != nil {
@@ -187,12 +196,12 @@ func (s *Site) editedSince(ctx context.Context, projectID string, now time.Time,
 		return nil, err
 	}
 	names, err := s.agents(ctx, sessionsOf(list))
-	at := map[string]int{}
+	at := map[[2]string]int{}
 	for _, e := range list {
-		i, known := at[e.Path]
+		i, known := at[[2]string{e.Path, e.Branch}]
 		if !known {
 			i = len(files)
-			at[e.Path] = i
+			at[[2]string{e.Path, e.Branch}] = i
 			files = append(files, edited{Path: e.Path, At: e.At, Branch: e.Branch, Session: e.SessionID})
 		}
 		f := &files[i]
@@ -255,6 +264,18 @@ func (h *heldProject) put(f edited, patterns []pathpattern.Pattern) {
 }
 
 func (p *reservations) live() bool { return p.At == "" }
+
+// endOf says when a reservation ended and how.
+func endOf(now int64, one mail.ListedReservation) string {
+	at, how := one.Expires, "expired"
+	switch {
+	case one.Released != 0 && one.Ended:
+		at, how = one.Released, "released with its session"
+	case one.Released != 0:
+		at, how = one.Released, "released"
+	}
+	return how + " " + back(now, at.UTC().Unix())
+}
 
 // editTicks is what the template of a file's edits needs.
 type editTicks struct {

@@ -44,6 +44,7 @@ func routes() []route {
 		{pattern: "/records/{}", answer: (*Site).records, post: true, again: (*Site).staleRecord},
 		{pattern: "/records/{}/{}", answer: (*Site).records, post: true, again: (*Site).staleRecord},
 		{pattern: "/sessions/{}", answer: (*Site).session},
+		{pattern: "/rows/{}", answer: (*Site).row},
 		{pattern: "/files", answer: (*Site).editedFiles},
 		{pattern: "/files/{}", answer: (*Site).sourceFile},
 		{pattern: "/reservations", answer: (*Site).reservations},

@@ -3,8 +3,10 @@ package web
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"cairn/internal/fault"
 	"cairn/internal/project"
@@ -22,11 +24,13 @@ type searchPage struct {
 	Agent    string        `json:"agent,omitempty"`
 	Type     string        `json:"type,omitempty"`
 	Branch   string        `json:"branch,omitempty"`
-	Parts    []facet       `json:"parts"`    // how many items of each part were found
-	Places   []facet       `json:"projects"` // how many groups of each project
-	Agents   []facet       `json:"agents"`   // how many groups of each agent
-	Types    []facet       `json:"types"`    // how many items of each type of event
-	Branches []facet       `json:"branches"` // how many groups of each branch
+	When     string        `json:"when,omitempty"` // 24h, 7d, 30d or older
+	Parts    []facet       `json:"parts"`          // how many items of each part were found
+	Places   []facet       `json:"projects"`       // how many groups of each project
+	Agents   []facet       `json:"agents"`         // how many groups of each agent
+	Types    []facet       `json:"types"`          // how many items of each type of event
+	Branches []facet       `json:"branches"`       // how many groups of each branch
+	Times    []facet       `json:"times"`          // how many groups of each age
 	Shown    []resultGroup `json:"-"`
 	Problem  string        `json:"problem,omitempty"` // why the query cannot be understood
 	Hint     string        `json:"hint,omitempty"`
@@ -57,7 +61,7 @@ type found struct {
 
 func (s *Site) search(r *http.Request, v Visitor, _ place) (Response, error) {
 	q := r.URL.Query()
-	p := &searchPage{Project: q.Get("project"), Part: q.Get("part"), Agent: q.Get("agent"), Type: q.Get("type"), Branch: q.Get("branch"),
+	p := &searchPage{Project: q.Get("project"), Part: q.Get("part"), Agent: q.Get("agent"), Type: q.Get("type"), Branch: q.Get("branch"), When: q.Get("when"), Times: []facet{},
 		Parts: []facet{}, Places: []facet{}, Agents: []facet{}, Types: []facet{}, Branches: []facet{}}
 	p.Query = strings.TrimSpace(q.Get("q"))
 	if p.Query == "" {
@@ -72,13 +76,14 @@ func (s *Site) search(r *http.Request, v Visitor, _ place) (Response, error) {
 		return Response{}, err
 	}
 	p.Answer = answer
-	p.count(r)
+	now := s.now()
+	p.count(r, now)
 	all, err := s.cairn.Projects(r.Context())
 	if err != nil {
 		return Response{}, err
 	}
 	for _, g := range answer.Results {
-		if p.Agent != "" && g.Agent != p.Agent || p.Branch != "" && g.Branch != p.Branch {
+		if p.Agent != "" && g.Agent != p.Agent || p.Branch != "" && g.Branch != p.Branch || p.When != "" && ageOf(g.When, now) != p.When {
 			continue
 		}
 		if shown := p.group(g, all); len(shown.Rows) > 0 || p.Part+p.Type == "" {
@@ -88,8 +93,46 @@ func (s *Site) search(r *http.Request, v Visitor, _ place) (Response, error) {
 	return s.show(r, v, "search", "Search: "+p.Query, p)
 }
 
+// ages are the values of the parameter when, with the time that each covers.
+func ages() []periodOf { return append(periods(), periodOf{Value: "older", Label: "older"}) }
+
+// ageOf is the age of a group, "" if its time is not known. A group has one age: the shortest
+// that covers it.
+func ageOf(at *time.Time, now time.Time) string {
+	if at == nil {
+		return ""
+	}
+	for _, p := range periods() {
+		if now.Sub(*at) < time.Duration(p.seconds)*time.Second {
+			return p.Value
+		}
+	}
+	return "older"
+}
+
+// ageOrder is where an age is in ages.
+func ageOrder(age string) int {
+	return slices.IndexFunc(ages(), func(a periodOf) bool { return a.Value == age })
+}
+
+// ageName is the name of an age in a list to choose from.
+func ageName(age string) string {
+	for i, a := range ages() {
+		switch {
+		case a.Value != age:
+		case i == 0:
+			return "last " + a.Label
+		case i < len(periods()):
+			return ages()[i-1].Label + " to " + a.Label
+		default:
+			return "older than " + ages()[i-1].Label
+		}
+	}
+	return age
+}
+
 // count makes the facets, in the order in which the answer has them.
-func (p *searchPage) count(r *http.Request) {
+func (p *searchPage) count(r *http.Request, now time.Time) {
 	add := func(list *[]facet, param, name, chosen string) {
 		for i := range *list {
 			if (*list)[i].Name == name {
@@ -107,6 +150,9 @@ func (p *searchPage) count(r *http.Request) {
 		if g.Project != "" {
 			add(&p.Places, "project", g.Project, p.Project)
 		}
+		if age := ageOf(g.When, now); age != "" {
+			add(&p.Times, "when", age, p.When)
+		}
 		if g.Agent != "" {
 			add(&p.Agents, "agent", g.Agent, p.Agent)
 		}
@@ -120,6 +166,7 @@ func (p *searchPage) count(r *http.Request) {
 			}
 		}
 	}
+	slices.SortStableFunc(p.Times, func(a, b facet) int { return cmp.Compare(ageOrder(a.Name), ageOrder(b.Name)) })
 }
 
 // group is a group of the answer with the items of the chosen part and type.

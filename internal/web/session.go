@@ -40,6 +40,8 @@ type sessionPage struct {
 	Bar     bar                 `json:"-"`
 	Columns []column            `json:"-"`
 	Fixes   map[int64]bool      `json:"-"` // the actions by which a failed command passed
+
+	commits []observation.TraceRow // the actions that made commits, of all turns
 }
 
 // turn is a prompt with what was done because of it, and the answers.
@@ -77,7 +79,7 @@ func (s *Site) session(r *http.Request, v Visitor, at place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := &sessionPage{Turns: turnsOf(trace)}
+	p := &sessionPage{Turns: turnsOf(trace), commits: commitRows(joinTurns(trace))}
 	if err := s.relative(ctx, trace.Project, p.Turns); err != nil {
 		return Response{}, err
 	}
@@ -112,6 +114,31 @@ func (s *Site) session(r *http.Request, v Visitor, at place) (Response, error) {
 		return Response{}, err
 	}
 	return s.show(r, v, "session", cmp.Or(p.Asked, "Session "+trace.SessionID), p)
+}
+
+// commitRows are the actions that made commits.
+func commitRows(turns []turn) (list []observation.TraceRow) {
+	for _, t := range turns {
+		for _, row := range t.Actions {
+			if row.ObsType == "git_commit" {
+				list = append(list, row)
+			}
+		}
+	}
+	return list
+}
+
+// CommitRow is the action that made a commit, by the beginning of its message, which the
+// command holds; 0 if that is not known.
+func (p *sessionPage) CommitRow(c observation.Commit) int64 {
+	const compared = 40 // runes, since a row's preview is cut
+	message := cutWords(c.Message, compared)
+	for _, row := range p.commits {
+		if message != "" && strings.Contains(row.ContentPreview, strings.TrimSuffix(message, "…")) {
+			return row.ID
+		}
+	}
+	return 0
 }
 
 // relative shortens the paths of files in a working tree of the project.
@@ -175,8 +202,18 @@ func (p *sessionPage) cut(r *http.Request, id string) error {
 	return nil
 }
 
-// turnsOf joins the prompts of a trace with the answers that follow them.
+// turnsOf joins the prompts of a trace with the answers that follow them, and cuts their actions
+// to what a page shows.
 func turnsOf(t observation.Trace) []turn {
+	turns := joinTurns(t)
+	for i := range turns {
+		turns[i].finish()
+	}
+	return turns
+}
+
+// joinTurns is turnsOf with all actions.
+func joinTurns(t observation.Trace) []turn {
 	turns := []turn{}
 	for _, p := range t.Prompts {
 		text := ""
@@ -200,7 +237,6 @@ func turnsOf(t observation.Trace) []turn {
 	turns = slices.DeleteFunc(turns, func(t turn) bool { return t.Prompt == "" && len(t.Actions)+len(t.Answers) == 0 })
 	for i := range turns {
 		turns[i].N = i + 1
-		turns[i].finish()
 	}
 	return turns
 }

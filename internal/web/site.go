@@ -22,6 +22,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mail"
 	"cairn/internal/markdown"
+	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
 )
@@ -38,9 +39,11 @@ type Site struct {
 	style   func() ([]byte, error)
 	script  func() ([]byte, error)
 
+	toolsets  func() ([]ToolsetCost, error)                       // asked once
 	doctor    func(ctx context.Context) (doctor.Diagnosis, error) // nil where it cannot run
 	diagnosed atomic.Pointer[diagnosis]                           // of its last run
 	measured  atomic.Pointer[measured]                            // the last count of the store
+	counted   atomic.Pointer[waiting]                             // the last count for the bar
 }
 
 // Config says what pages are made of.
@@ -48,12 +51,27 @@ type Config struct {
 	Cairn   *cairn.Cairn
 	Version string                                              // of the program
 	Doctor  func(ctx context.Context) (doctor.Diagnosis, error) // runs doctor; nil where that is not possible
+
+	Toolsets func() ([]ToolsetCost, error) // what tools cost an agent's context; nil if that is not known
+}
+
+// ToolsetCost is what the definitions of a toolset cost a model's context in each request of a
+// program that sends all of them.
+type ToolsetCost struct {
+	Name       string `json:"name"`
+	Tools      int    `json:"tools"`
+	Tokens     int    `json:"tokens"`
+	LeanTools  int    `json:"lean_tools"` // in the lean profile
+	LeanTokens int    `json:"lean_tokens"`
 }
 
 // New makes the pages over a store.
 func New(c Config) *Site {
+	if c.Toolsets == nil {
+		c.Toolsets = func() ([]ToolsetCost, error) { return nil, nil }
+	}
 	return &Site{
-		cairn: c.Cairn, mail: c.Cairn.Mail(), version: c.Version, doctor: c.Doctor,
+		cairn: c.Cairn, mail: c.Cairn.Mail(), version: c.Version, doctor: c.Doctor, toolsets: sync.OnceValues(c.Toolsets),
 		style:  sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/style.css") }),
 		script: sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/app.js") }),
 		layout: sync.OnceValues(parse),
@@ -65,7 +83,8 @@ func (s *Site) now() time.Time { return s.cairn.Now() }
 // measured is what the store holds, and when it was counted.
 type measured struct {
 	cairn.StoreMetrics
-	At int64 `json:"at"`
+	Types []observation.TypeStats `json:"types"`
+	At    int64                   `json:"at"`
 }
 
 // measureEvery is how many seconds a count is shown before the store is counted again, which
@@ -80,7 +99,14 @@ func (s *Site) measures(ctx context.Context) (measured, error) {
 	}
 	m := measured{At: now}
 	var err error
-	if m.StoreMetrics, err = s.cairn.Measures(ctx); err == nil {
+	if m.StoreMetrics, err = s.cairn.StoreMetrics(ctx); err != nil {
+		return m, err
+	}
+	j, err := s.cairn.Observations(ctx)
+	if err != nil {
+		return m, err
+	}
+	if m.Types, err = j.TypesHeld(ctx, m.Counts.ByType); err == nil {
 		s.measured.Store(&m)
 	}
 	return m, err
@@ -111,6 +137,9 @@ func (s *Site) Answer(r *http.Request, v Visitor) (Response, error) {
 	at, ok := find(r.URL.EscapedPath())
 	if !ok {
 		return Response{}, fault.New(fault.NotFound, "not_found", "there is no such page").WithHint("begin with Today")
+	}
+	if r.Method == http.MethodPost {
+		defer s.counted.Store(nil)
 	}
 	return at.answer(s, r, v, at)
 }
@@ -156,13 +185,15 @@ type frame struct {
 	JSON     string // the address of the same page as JSON, "" for none
 	Query    string // what is in the field for searching
 	Live     bool   // the page changes by itself
+
+	Waiting map[string]int // by the path of a section, how much waits there for the person
 }
 
 // Sections are the pages that the bar of every page lists.
 func Sections() []Section {
 	return []Section{
 		{"Today", "/", "h", []string{"today"}},
-		{"Timeline", "/timeline", "t", []string{"timeline", "session"}},
+		{"Timeline", "/timeline", "t", []string{"timeline", "session", "row"}},
 		{"Files", "/files", "f", []string{"files", "file"}},
 		{"Records", "/records", "r", []string{"records"}},
 		{"Mail", "/mail", "m", []string{"projects", "mailbox", "inbox", "letter", "thread", "overseer"}},
@@ -191,7 +222,7 @@ func (s *Site) show(r *http.Request, v Visitor, name, title string, content any)
 	}
 	return s.render(name, frame{
 		Title: title, Visitor: v, Content: content, JSON: with(r.URL, "format", "json"), Query: r.URL.Query().Get("q"),
-		Live: isLive(content),
+		Live: isLive(content), Waiting: s.countWaiting(r),
 	})
 }
 
@@ -242,6 +273,7 @@ func parse() (*template.Template, error) {
 		"iso":        func(t mail.Time) string { return t.UTC().Format(time.RFC3339) },
 		"size":       size,
 		"ago":        ago,
+		"back":       back,
 		"moment":     moment,
 		"period":     period,
 		"zone":       func() string { return zone(time.Now()) },
@@ -257,6 +289,7 @@ func parse() (*template.Template, error) {
 		"kind":       kindOf,
 		"count":      count,
 		"record":     recordPath,
+		"row":        rowPath,
 		"session":    sessionPath,
 		"add":        func(a, b int) int { return a + b },
 		"path":       middle,
@@ -269,6 +302,7 @@ func parse() (*template.Template, error) {
 		"lower":      strings.ToLower,
 		"did":        didOf,
 		"typeName":   typeName,
+		"ageName":    ageName,
 		"partName":   partName,
 		"facets":     facetsOf,
 		"nano":       nanoTime,
@@ -280,6 +314,7 @@ func parse() (*template.Template, error) {
 		"addsec":     func(a, b int64) int64 { return a + b },
 		"sum":        func(a, b float64) float64 { return a + b },
 		"ticks":      ticksOf,
+		"endOf":      endOf,
 		"mailunix":   func(t mail.Time) int64 { return t.UTC().Unix() },
 	}).ParseFS(files, "pages/*.html")
 }

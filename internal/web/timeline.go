@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/mail"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 )
@@ -24,11 +25,16 @@ type timeline struct {
 	Type   string   `json:"type,omitempty"`
 	Path   string   `json:"path,omitempty"`
 	Branch string   `json:"branch,omitempty"`
+	Agent  string   `json:"agent,omitempty"`
+	Day    string   `json:"day,omitempty"` // such as 2026-03-01, in the server's time zone
 	Days   []day    `json:"days"`
 	Types  []string `json:"-"`
 	Older  string   `json:"older,omitempty"` // address of the next page, "" for none
 	Newest bool     `json:"-"`               // this is the first page
 	Rows   int      `json:"rows"`
+
+	DayBefore string `json:"-"` // addresses of the neighbouring days, "" if no day is chosen
+	DayAfter  string `json:"-"`
 }
 
 // day are the rows of one day.
@@ -43,7 +49,7 @@ func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	p := &timeline{choice: c, Type: q.Get("type"), Path: q.Get("file"), Branch: q.Get("branch"), Types: observation.Types(), Days: []day{}}
+	p := &timeline{choice: c, Type: q.Get("type"), Path: q.Get("file"), Branch: q.Get("branch"), Agent: q.Get("agent"), Day: q.Get("day"), Types: observation.Types(), Days: []day{}}
 	if p.Path != "" && p.Project == "" {
 		return Response{}, fault.New(fault.Invalid, "invalid_argument", "a file needs a project").WithHint("choose the project, too")
 	}
@@ -52,13 +58,23 @@ func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
 		return Response{}, err
 	}
 	p.Newest = before == observation.Place{}
+	a := observation.RowsArgs{Project: p.Project, ObsType: p.Type, Path: p.Path, Branch: p.Branch, Before: before, Limit: rowsPerPage + 1}
+	if err := p.chooseDay(r.URL, &a, now); err != nil {
+		return Response{}, err
+	}
+	if p.Agent != "" {
+		a.Sessions, err = ask(r.Context(), s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]string, error) {
+			return o.SessionsOfAgent(ctx, p.Agent)
+		})
+		if err != nil {
+			return Response{}, err
+		}
+	}
 	j, err := s.cairn.Observations(r.Context())
 	if err != nil {
 		return Response{}, err
 	}
-	rows, err := j.Rows(r.Context(), observation.RowsArgs{
-		Project: p.Project, ObsType: p.Type, Path: p.Path, Branch: p.Branch, Before: before, Limit: rowsPerPage + 1,
-	})
+	rows, err := j.Rows(r.Context(), a)
 	if err != nil {
 		return Response{}, err
 	}
@@ -80,6 +96,27 @@ func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
 	}
 	p.Rows = len(rows)
 	return s.show(r, v, "timeline", "Timeline", p)
+}
+
+// chooseDay limits the rows to the chosen day, and names the days around it.
+func (p *timeline) chooseDay(u *url.URL, a *observation.RowsArgs, now int64) error {
+	if p.Day == "" {
+		return nil
+	}
+	day, err := time.ParseInLocation(time.DateOnly, p.Day, time.Local)
+	if err != nil {
+		return fault.Newf(fault.Invalid, "invalid_argument", "day is %.40q, but must be a date such as 2026-03-01", p.Day)
+	}
+	next := day.AddDate(0, 0, 1)
+	a.Since = day.Unix()
+	if p.Newest {
+		a.Before = observation.Place{At: next.Unix()}
+	}
+	p.DayBefore = with(u, "day", day.AddDate(0, 0, -1).Format(time.DateOnly))
+	if next.Unix() <= now {
+		p.DayAfter = with(u, "day", next.Format(time.DateOnly))
+	}
+	return nil
 }
 
 // readPlace reads where a page begins: SECONDS-ID, or nothing for the newest.

@@ -2,6 +2,8 @@ package web
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -16,10 +18,36 @@ type worth struct {
 	Ledger   observation.Ledger      `json:"ledger"`
 	Sections []worthOf               `json:"-"`
 	ByDay    []observation.LedgerDay `json:"by_day"`
-	Bars     []dayBar                `json:"-"`
-	Most     int                     `json:"-"` // tokens of the day with most
+	ByWeek   []observation.LedgerDay `json:"by_week"` // of the last twelve weeks, named by their Mondays
+	DayBars  chart                   `json:"-"`
+	WeekBars chart                   `json:"-"`
 	Store    measured                `json:"store"`
 	Kinds    []kindRows              `json:"-"`
+	Tools    []toolsetRow            `json:"toolsets"`
+	Secrets  []secretRow             `json:"redactions"`
+	Redacted int                     `json:"redacted_rows"`
+}
+
+// chart is a bar for each day or week.
+type chart struct {
+	Name string
+	Unit string // Day or Week
+	Bars []dayBar
+	Most int // tokens of the highest bar
+	Rows []observation.LedgerDay
+	Used int // percent of all tokens
+}
+
+// toolsetRow is what a toolset costs, as a bar.
+type toolsetRow struct {
+	ToolsetCost
+	Width float64 `json:"-"` // in percent of the largest
+}
+
+// secretRow is how many secrets of a form were removed, as a bar.
+type secretRow struct {
+	observation.Redaction
+	Width float64 `json:"-"`
 }
 
 // worthOf is a section as bars: what was told and, of it, what was used.
@@ -32,7 +60,7 @@ type worthOf struct {
 type dayBar struct {
 	observation.LedgerDay
 	X, Width, Y, Height, UsedY, UsedHeight float64
-	Label                                  string // "" where there is no room for it
+	Label, Share                           string // below and above the bar, "" where there is no room
 	Last                                   bool
 }
 
@@ -44,11 +72,13 @@ func (b dayBar) Middle() float64 {
 	return b.X + b.Width/2
 }
 
-// kindRows is how many rows of a kind there are.
+// kindRows is how many rows of a kind there are, and how long they are kept.
 type kindRows struct {
-	Kind  string
-	N     int64
-	Width float64 // in percent of the most frequent kind
+	Kind     string
+	N, Bytes int64
+	Kept     string
+	Expiring int64
+	Width    float64 // in percent of the most frequent kind
 }
 
 const (
@@ -73,13 +103,72 @@ func (s *Site) worth(r *http.Request, v Visitor, _ place) (Response, error) {
 	if p.ByDay, err = j.LedgerDays(r.Context(), c.Project, p.Days); err != nil {
 		return Response{}, err
 	}
+	if p.ByWeek, err = s.ledgerWeeks(r.Context(), j, c.Project, now); err != nil {
+		return Response{}, err
+	}
 	if p.Store, err = s.measures(r.Context()); err != nil {
 		return Response{}, err
 	}
+	if err := p.countSecrets(r.Context(), j); err != nil {
+		return Response{}, err
+	}
+	costs, err := s.toolsets()
+	if err != nil {
+		return Response{}, err
+	}
+	p.drawTools(costs)
 	p.drawSections()
-	p.drawDays()
+	p.DayBars, p.WeekBars = drawTokens("Tokens by day", "Day", p.ByDay), drawTokens("Tokens by week", "Week", p.ByWeek)
 	p.countKinds()
 	return s.show(r, v, "worth", "Worth", p)
+}
+
+// weeksShown is for how long the ledger is kept, nearly: 90 days.
+const weeksShown = 12
+
+// ledgerWeeks sums up the last weeks, the oldest first. A week begins on Monday.
+func (s *Site) ledgerWeeks(ctx context.Context, j *observation.Service, project string, now int64) ([]observation.LedgerDay, error) {
+	since := (int(time.Unix(now, 0).Weekday()) + 6) % 7 // days since Monday
+	days, err := j.LedgerDays(ctx, project, 7*(weeksShown-1)+since+1)
+	weeks := []observation.LedgerDay{}
+	for i, d := range days {
+		if i%7 == 0 {
+			weeks = append(weeks, observation.LedgerDay{Day: d.Day})
+		}
+		w := &weeks[len(weeks)-1]
+		w.Tokens, w.Used = w.Tokens+d.Tokens, w.Used+d.Used
+	}
+	return weeks, err
+}
+
+// countSecrets counts what was removed from rows in the period.
+func (p *worth) countSecrets(ctx context.Context, j *observation.Service) error {
+	list, rows, err := j.Redactions(ctx, p.Project, p.Since)
+	p.Redacted, p.Secrets = rows, []secretRow{}
+	for _, one := range list {
+		p.Secrets = append(p.Secrets, secretRow{one, 100 * float64(one.Marks) / float64(list[0].Marks)})
+	}
+	return err
+}
+
+func (p *worth) drawTools(costs []ToolsetCost) {
+	most := 1
+	for _, c := range costs {
+		most = max(most, c.Tokens)
+	}
+	p.Tools = []toolsetRow{}
+	for _, c := range costs {
+		p.Tools = append(p.Tools, toolsetRow{c, 100 * float64(c.Tokens) / float64(most)})
+	}
+	slices.SortStableFunc(p.Tools, func(a, b toolsetRow) int { return cmp.Compare(b.Tokens, a.Tokens) })
+}
+
+// ToolTokens is what all toolsets cost, complete and in the lean profile.
+func (p *worth) ToolTokens() (all ToolsetCost) {
+	for _, t := range p.Tools {
+		all.Tools, all.Tokens, all.LeanTools, all.LeanTokens = all.Tools+t.Tools, all.Tokens+t.Tokens, all.LeanTools+t.LeanTools, all.LeanTokens+t.LeanTokens
+	}
+	return all
 }
 
 func (p *worth) drawSections() {
@@ -94,44 +183,67 @@ func (p *worth) drawSections() {
 	slices.SortStableFunc(p.Sections, func(a, b worthOf) int { return cmp.Compare(b.Tokens, a.Tokens) })
 }
 
-// drawDays draws a bar for each day if there are several; labels keep their distance.
-func (p *worth) drawDays() {
-	for _, d := range p.ByDay {
-		p.Most = max(p.Most, d.Tokens)
+// drawTokens draws a bar for each day or week if there are several and one has tokens; labels
+// keep their distance.
+func drawTokens(name, unit string, days []observation.LedgerDay) chart {
+	c := chart{Name: name, Unit: unit, Rows: days, Used: usedShare(days)}
+	for _, d := range days {
+		c.Most = max(c.Most, d.Tokens)
 	}
-	if len(p.ByDay) < 2 || p.Most == 0 {
-		return
+	if len(days) < 2 || c.Most == 0 {
+		return c
 	}
-	each := 100 / float64(len(p.ByDay))
-	every := (len(p.ByDay) + 6) / 7
-	for i, d := range p.ByDay {
-		height := chartHeight * float64(d.Tokens) / float64(p.Most)
-		used := chartHeight * float64(d.Used) / float64(p.Most)
-		b := dayBar{LedgerDay: d, X: each * (float64(i) + 0.15), Width: each * 0.7, Y: chartTop + chartHeight - height, Height: height, UsedY: chartTop + chartHeight - used, UsedHeight: used, Last: i == len(p.ByDay)-1}
-		if day, err := time.Parse(time.DateOnly, d.Day); err == nil && (len(p.ByDay)-1-i)%every == 0 {
+	each := 100 / float64(len(days))
+	every := (len(days) + 6) / 7
+	for i, d := range days {
+		height := chartHeight * float64(d.Tokens) / float64(c.Most)
+		used := chartHeight * float64(d.Used) / float64(c.Most)
+		b := dayBar{LedgerDay: d, X: each * (float64(i) + 0.15), Width: each * 0.7, Y: chartTop + chartHeight - height, Height: height, UsedY: chartTop + chartHeight - used, UsedHeight: used, Last: i == len(days)-1}
+		if day, err := time.Parse(time.DateOnly, d.Day); err == nil && (len(days)-1-i)%every == 0 {
 			b.Label = day.Format("2 Jan")
 		}
-		p.Bars = append(p.Bars, b)
+		if d.Tokens > 0 && len(days) <= weeksShown {
+			b.Share = fmt.Sprintf("%d %%", 100*d.Used/d.Tokens)
+		}
+		c.Bars = append(c.Bars, b)
 	}
+	return c
 }
 
+// ShareY is where the share is written: above the bar.
+func (b dayBar) ShareY() float64 { return b.Y - 4 }
+
 func (p *worth) countKinds() {
-	kinds := map[string]int64{}
+	at := map[string]int{}
 	most := int64(1)
-	for kind, n := range p.Store.Counts.ByType {
-		kinds[kindOf(kind)] += n
-		most = max(most, kinds[kindOf(kind)])
+	for _, t := range p.Store.Types {
+		kept := "permanently"
+		if t.Days > 0 {
+			kept = count(t.Days, "day")
+		}
+		key := typeName(t.Type) + kept
+		i, known := at[key]
+		if !known {
+			i = len(p.Kinds)
+			at[key] = i
+			p.Kinds = append(p.Kinds, kindRows{Kind: typeName(t.Type), Kept: kept})
+		}
+		k := &p.Kinds[i]
+		k.N, k.Bytes, k.Expiring = k.N+t.Rows, k.Bytes+t.Bytes, k.Expiring+t.Expiring
+		most = max(most, k.N)
 	}
-	for kind, n := range kinds {
-		p.Kinds = append(p.Kinds, kindRows{kind, n, 100 * float64(n) / float64(most)})
+	for i := range p.Kinds {
+		p.Kinds[i].Width = 100 * float64(p.Kinds[i].N) / float64(most)
 	}
-	slices.SortFunc(p.Kinds, func(a, b kindRows) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Kind, b.Kind)) })
+	slices.SortStableFunc(p.Kinds, func(a, b kindRows) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Kind, b.Kind)) })
 }
 
 // UsedShare is the share of the tokens told on all days that was used, in percent.
-func (p *worth) UsedShare() int {
+func (p *worth) UsedShare() int { return usedShare(p.ByDay) }
+
+func usedShare(days []observation.LedgerDay) int {
 	told, used := 0, 0
-	for _, d := range p.ByDay {
+	for _, d := range days {
 		told, used = told+d.Tokens, used+d.Used
 	}
 	if told == 0 {

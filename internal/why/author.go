@@ -16,8 +16,7 @@ import (
 // the one that made its commit, if git names a commit. If the text of edits is not known,
 // the times of edits and commits have to do.
 func (q *question) author(ctx context.Context, repo gitread.Repository, git bool) error {
-	w := q.answer
-	maker, made, err := q.maker(ctx)
+	maker, made, err := q.findMaker(ctx)
 	if err != nil {
 		return err
 	}
@@ -26,6 +25,13 @@ func (q *question) author(ctx context.Context, repo gitread.Repository, git bool
 	if err != nil {
 		return err
 	}
+	return q.credit(ctx, found, times, maker, made)
+}
+
+// credit names the sessions behind a line: found is the edit that wrote it, maker the row that
+// made its commit, if made.
+func (q *question) credit(ctx context.Context, found observation.Author, times lineTimes, maker observation.Origin, made bool) error {
+	w := q.answer
 	switch found.State {
 	case observation.AuthorFound:
 		q.wrote(found, maker, made)
@@ -67,16 +73,26 @@ func (q *question) wrote(found observation.Author, maker observation.Origin, mad
 	}
 }
 
-// maker returns the row that made the line's commit: by the hash that git printed, else by
-// the commit's time and subject. made is false if no session is known to have made it.
-func (q *question) maker(ctx context.Context) (maker observation.Origin, made bool, err error) {
+// findMaker is maker for the line's commit alone.
+func (q *question) findMaker(ctx context.Context) (observation.Origin, bool, error) {
 	c := q.answer.Commit
 	if c == nil {
-		return maker, false, nil
+		return observation.Origin{}, false, nil
 	}
 	known, err := q.Journal.CommitOrigins(ctx, q.file.place.Cwd, []string{c.Hash})
 	if err != nil {
-		return maker, false, err
+		return observation.Origin{}, false, err
+	}
+	return q.maker(ctx, known)
+}
+
+// maker returns the row that made the line's commit: one of those known by the hash that git
+// printed, else by the commit's time and subject. made is false if no session is known to have
+// made it, and without a commit.
+func (q *question) maker(ctx context.Context, known map[string]observation.Origin) (maker observation.Origin, made bool, err error) {
+	c := q.answer.Commit
+	if c == nil {
+		return maker, false, nil
 	}
 	if maker, made = known[c.Hash]; !made {
 		maker, made, err = q.Journal.CommitMaker(ctx, q.file.place.Cwd, observation.CommitTime{

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"cairn"
 	"cairn/internal/why"
 )
 
@@ -352,5 +353,58 @@ func TestOfAHundredLinesTheAuthorIsKnown(t *testing.T) {
 	t.Logf("%d right (%d of a person), %d unknown, %d wrong, of %d lines in %d files by %d sessions", right, person, unknown, wrong, len(all), len(v.files), v.agents)
 	if right < 95 || wrong > 1 {
 		t.Errorf("%d right, %d wrong", right, wrong)
+	}
+	v.linesAgree(c)
+}
+
+// linesAgree compares Lines, which answers for all lines of a page in one pass, with Ask and with
+// what is known. Lines does not look in other files, so it may know less.
+func (v *village) linesAgree(c *cairn.Cairn) {
+	v.t.Helper()
+	wrong, lost, all := 0, 0, 0
+	for name, known := range v.files {
+		text := []string{}
+		for _, l := range known {
+			text = append(text, l.text)
+		}
+		const page = 40
+		for first := 1; first <= len(text); first += page {
+			w, err := c.WhyLines(v.t.Context(), why.LinesArgs{File: v.path(name), Text: text, First: first, Count: page})
+			if err != nil || len(w.Of) != min(page, len(text)-first+1) {
+				v.t.Fatalf("%s from %d: %+v, %v", name, first, w, err)
+			}
+			for i, of := range w.Of {
+				if of < 0 {
+					if text[first-1+i] != "" {
+						v.t.Errorf("%s:%d has no origin", name, first+i)
+					}
+					continue
+				}
+				all++
+				got, one := w.Origins[of], ask(v.t, c, name, first+i)
+				by, author := "", ""
+				if got.Session != nil && (got.Confidence == why.ByCommit || got.Confidence == why.ByText) {
+					by = got.Session.SessionID
+				}
+				if len(one.Sessions) > 0 && (one.Confidence == why.ByCommit || one.Confidence == why.ByText) {
+					author = one.Sessions[0].SessionID
+				}
+				if (got.Commit == nil) != (one.Commit == nil) || got.Commit != nil && got.Commit.Hash != one.Commit.Hash {
+					v.t.Errorf("%s:%d is of commit %+v, alone of %+v", name, first+i, got.Commit, one.Commit)
+				}
+				switch truth := known[first-1+i].by; {
+				case by == truth:
+				case by == "":
+					lost++
+				case by != author:
+					wrong++
+					v.t.Logf("%s:%d is of %q, not of %q as alone, nor of %q (%s)", name, first+i, truth, author, by, got.Confidence)
+				}
+			}
+		}
+	}
+	v.t.Logf("pages: %d lines, %d without their author, %d with another than alone", all, lost, wrong)
+	if wrong > all/100 || lost > all/8 {
+		v.t.Errorf("of %d lines %d have no author and %d another than alone", all, lost, wrong)
 	}
 }

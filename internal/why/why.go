@@ -262,7 +262,7 @@ func (q *question) blame(ctx context.Context, repo gitread.Repository) error {
 	if err == nil {
 		found, err = q.commitOf(ctx, repo, b)
 	}
-	if fault.HasCode(err, gitread.CodeFailed) && strings.Contains(fault.As(err).Message, "no such path") {
+	if isUncommitted(err) {
 		q.missing("commit", "the file is not committed yet")
 		return nil
 	}
@@ -276,6 +276,15 @@ func (q *question) blame(ctx context.Context, repo gitread.Repository) error {
 		q.missing("commit", "the clone is shallow: the line may be older than the oldest commit it has, which is shown")
 	}
 	return nil
+}
+
+// isUncommitted reports whether git refused because the file is not committed, or nothing is.
+func isUncommitted(err error) bool {
+	if !fault.HasCode(err, gitread.CodeFailed) {
+		return false
+	}
+	said := fault.As(err).Message
+	return strings.Contains(said, "no such path") || strings.Contains(said, "no such ref: HEAD")
 }
 
 // commitOf returns the commit of a line. It also keeps the file's commit before that one;

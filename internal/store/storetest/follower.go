@@ -2,9 +2,9 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +17,11 @@ type Subject struct {
 	// existing folder that is empty at first. Created again over the same dir, it
 	// continues there, also in another process. end, if not nil, is called when it stops.
 	New func(t testing.TB, s *store.Store, dir string) (f store.Follower, end func() error)
+
+	// Start, instead of New, is for a follower with its own loop over the store's leases:
+	// the replication. run runs it until ctx ends. Each piece of its work goes through
+	// around, whose error is the result of that piece.
+	Start func(t testing.TB, s *store.Store, dir string, around func(work func() error) error) (run func(ctx context.Context) error)
 
 	// Prepare, if not nil, writes the data that the rows need, before anything follows
 	// the store.
@@ -39,6 +44,10 @@ type Subject struct {
 	// called.
 	Refused func(t testing.TB, s *store.Store)
 	Repair  func(t testing.TB, dir string)
+
+	// Retry, if not nil, retries a refused row on behalf of a person. A follower with
+	// Retry does not retry such a row itself.
+	Retry func(t testing.TB, s *store.Store)
 }
 
 // RunFollower runs the suite. It starts the calling test again in child processes, so the
@@ -144,37 +153,56 @@ func around(f store.Follower, hook func(ctx context.Context, changes []store.Cha
 type run struct {
 	stop  context.CancelFunc
 	ended chan error
-	works *atomic.Int64 // number of started batches and runs
 }
 
 // start runs the subject with small batches and frequent polls until it is stopped, at
 // the latest at the end of the test. hook may be nil.
 func (b *sandbox) start(t *testing.T, hook func(ctx context.Context, changes []store.Change) error, change ...func(*store.Follower)) *run {
 	t.Helper()
-	r := &run{ended: make(chan error, 1), works: &atomic.Int64{}}
+	r := &run{ended: make(chan error, 1)}
+	if hook == nil {
+		hook = func(context.Context, []store.Change) error { return nil }
+	}
+	work := b.follow(t, hook, change)
+	var ctx context.Context
+	ctx, r.stop = context.WithCancel(t.Context())
+	go func() { r.ended <- work(ctx) }()
+	t.Cleanup(func() { r.finish(t) })
+	return r
+}
+
+// follow returns what runs the subject.
+func (b *sandbox) follow(t *testing.T, hook func(ctx context.Context, changes []store.Change) error, change []func(*store.Follower)) func(ctx context.Context) error {
+	t.Helper()
+	if b.subject.Start != nil {
+		return b.subject.Start(t, b.s, b.dir, func(work func() error) (err error) {
+			defer catch(&err)
+			if err = hook(context.Background(), nil); err == nil {
+				err = work()
+			}
+			return err
+		})
+	}
 	f, end := b.subject.New(t, b.s, b.dir)
 	f.Limit, f.Poll = 3, 5*time.Millisecond
 	for _, c := range change {
 		c(&f)
 	}
-	f = around(f, func(ctx context.Context, changes []store.Change) error {
-		r.works.Add(1)
-		if hook == nil {
-			return nil
-		}
-		return hook(ctx, changes)
-	})
-	var ctx context.Context
-	ctx, r.stop = context.WithCancel(t.Context())
-	go func() {
+	f = around(f, hook)
+	return func(ctx context.Context) error {
 		err := b.s.Follow(ctx, f)
 		if end != nil && err == nil {
 			err = end()
 		}
-		r.ended <- err
-	}()
-	t.Cleanup(func() { r.finish(t) })
-	return r
+		return err
+	}
+}
+
+// catch makes a panic an error.
+func catch(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic: %v", p)
+	}
 }
 
 // finish stops the follower and waits for it. It is idempotent.

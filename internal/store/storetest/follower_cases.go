@@ -188,8 +188,41 @@ func (b *sandbox) expectFailure(t testing.TB, what string) {
 	}
 }
 
+// repairsByPerson tests a row that the follower itself refuses and does not retry before
+// a person asks for it.
+func (r *rig) repairsByPerson(t *testing.T) {
+	b := r.sandbox(t)
+	b.write(t, 2)
+	b.subject.Refused(t, b.s)
+	b.write(t, 2)
+	b.catchUp(t)
+	all := b.aside(t)
+	if len(all) != 1 || all[0].Error == "" || all[0].Attempts != 1 || !all[0].NextTry.IsZero() || all[0].Since.After(b.clock.Now()) {
+		t.Fatalf("set aside are %+v, want the refused change with its error", all)
+	}
+	b.subject.Repair(t, b.dir)
+	b.repaired = true
+	if changes, lanes, err := b.s.Retry(t.Context(), all[0].Follower); changes != 0 || lanes != 0 || err != nil {
+		t.Errorf("made due without a person: %d changes, %d lanes, %v", changes, lanes, err)
+	}
+	b.catchUp(t)
+	if again := b.aside(t); len(again) != 1 || again[0] != all[0] {
+		t.Errorf("after another start set aside are %+v, want %+v", again, all)
+	}
+	run := b.start(t, nil)
+	b.subject.Retry(t, b.s)
+	until(t, "it is handled once repaired", func() bool { return len(b.aside(t)) == 0 })
+	b.done(t)
+	run.finish(t)
+	b.sameAsUndisturbed(t)
+}
+
 // repairs tests a row that the follower itself refuses.
 func (r *rig) repairs(t *testing.T) {
+	if r.subject.Retry != nil {
+		r.repairsByPerson(t)
+		return
+	}
 	b := r.sandbox(t)
 	b.write(t, 2)
 	b.subject.Refused(t, b.s)

@@ -45,19 +45,36 @@ func runFollowerChild(t *testing.T, subject Subject, role string) {
 		writeRows(t, s, subject, arg)
 		return
 	}
-	f, _ := subject.New(t, s, os.Getenv(dirVar))
-	f.Limit, f.Poll = 3, 5*time.Millisecond
-	if role == roleDieAfterWork {
-		f = dying(f)
-	}
+	work := childFollower(t, s, subject, os.Getenv(dirVar), role == roleDieAfterWork)
 	Tell("start")
-	if err := s.Follow(ctx, f); err != nil {
+	if err := work(ctx); err != nil {
 		t.Fatalf("follow: %v", err)
 	}
 }
 
-// dying makes a follower die when its first batch or run is done, before the caller
-// knows.
+// childFollower returns what runs the subject in a child.
+func childFollower(t *testing.T, s *store.Store, subject Subject, dir string, dies bool) func(ctx context.Context) error {
+	if subject.Start != nil {
+		return subject.Start(t, s, dir, func(work func() error) error {
+			if !dies {
+				return work()
+			}
+			Tell("begin")
+			err := work()
+			dieUnless(err)
+			return err
+		})
+	}
+	f, _ := subject.New(t, s, dir)
+	f.Limit, f.Poll = 3, 5*time.Millisecond
+	if dies {
+		f = dying(f)
+	}
+	return func(ctx context.Context) error { return s.Follow(ctx, f) }
+}
+
+// dying makes a follower die when its first batch or turn is done, before that is known
+// to whoever called it.
 func dying(f store.Follower) store.Follower {
 	if f.Lanes != nil {
 		turn := f.Lanes.Turn

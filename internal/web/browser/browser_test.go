@@ -47,8 +47,8 @@ func serve(t *testing.T) *site {
 	t.Helper()
 	dir := t.TempDir()
 	binary, repo := filepath.Join(dir, "cairn"), filepath.Join(dir, "repo")
-	if err := os.MkdirAll(filepath.Join(repo, ".git"), 0o700); err != nil {
-		t.Fatal(err)
+	if out, err := exec.Command("git", "init", "-q", repo).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	build := exec.Command("go", "build", "-tags", "sqlite_fts5,sqlite_math_functions", "-o", binary, "./cmd/cairn")
 	build.Dir = filepath.Join("..", "..", "..")

@@ -60,6 +60,14 @@ func (s *site) hostile() (records int) {
 		}
 		s.send(body.Name+" "+cut(line, 150), text)
 	}
+	var text strings.Builder
+	for _, body := range hostiletest.Bodies() {
+		text.WriteString(body.Text + "\n")
+	}
+	if err := os.WriteFile(filepath.Join(s.repo, "evil.txt"), []byte(text.String()), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.event("PostToolUse", map[string]any{"tool_name": "Write", "tool_use_id": "evil", "tool_input": map[string]any{"file_path": s.repo + "/evil.txt", "content": text.String()}, "tool_response": map[string]any{"type": "create"}})
 	s.tries("memory", "update-context", hostiletest.Bodies()[0].Text)
 	return records
 }
@@ -93,7 +101,7 @@ func TestHostileTextIsInertOnEveryPageWithoutThePolicy(t *testing.T) {
 	q := url.QueryEscape(evil)
 	addresses := []string{
 		"/", "/?period=7d", "/timeline", "/timeline?type=command_error", "/timeline?project=repo&branch=" + q, "/timeline?project=repo&file=" + q,
-		"/sessions/s1", "/files", "/files?project=repo", "/files/repo?path=" + q, "/search?q=zebra", "/search?q=" + q, "/records/repo", "/records/repo/R001", "/records/repo/R001?do=edit",
+		"/sessions/s1", "/rows/1", "/rows/2", "/rows/3", "/rows/" + q, "/files", "/files?project=repo", "/files/repo?path=" + q, "/files/repo?path=evil.txt", "/files/repo?path=evil.txt&line=3", "/files/repo?path=evil.txt&view=history", "/files/repo?path=evil.txt&line=" + q, "/files/repo?path=evil.txt&view=" + q, "/search?q=zebra", "/search?q=" + q, "/records/repo", "/records/repo/R001", "/records/repo/R001?do=edit",
 		"/records/repo/R001?do=answer", "/records/repo/R001?do=state", "/records/repo?do=new&parent=" + q, "/records/repo?at=" + q, "/records/repo?at=tick%3A1",
 		"/reservations", "/reservations?at=" + q, "/reservations?project=" + q, "/projects/" + url.PathEscape(s.repo) + "/reservations/1/release", s.mail[len(s.url):],
 		"/projects/" + url.PathEscape(s.repo) + "/inbox/BlueLake", "/projects/" + url.PathEscape(s.repo) + "/inbox/BlueLake?unread=" + q, "/projects/" + url.PathEscape(s.repo) + "/inbox/" + url.PathEscape(evil),

@@ -104,7 +104,7 @@ func TestEveryPageIsReachedAndReadByKeys(t *testing.T) {
 	b.run(t, chromedp.KeyEvent("j"), chromedp.KeyEvent("j"), chromedp.KeyEvent("k"), chromedp.KeyEvent("k"), chromedp.KeyEvent(kb.Enter))
 	b.eventually(t, "Enter opens the row", `location.pathname === '/sessions/s1' && document.readyState === 'complete'`)
 	b.run(t, chromedp.KeyEvent("n"))
-	b.eventually(t, "n goes to the failure", `document.activeElement.matches('.failed') && document.activeElement.innerText.includes('day 30 must still be open')`)
+	b.eventually(t, "n goes to the failure", `document.activeElement.matches('.failed a') && document.activeElement.closest('.failed').innerText.includes('day 30 must still be open')`)
 	b.run(t, chromedp.KeyEvent("o"))
 	b.eventually(t, "o folds", `!document.querySelector('#conversation details').open`)
 	b.run(t, chromedp.KeyEvent("/"), chromedp.KeyEvent("gt?"))

@@ -90,14 +90,25 @@ func (s *site) works() {
 	s.t.Helper()
 	cairn, event := s.cairn, s.event
 	event("UserPromptSubmit", map[string]any{"prompt": "make the refund test pass and say why it failed"})
-	event("PostToolUse", map[string]any{"tool_name": "Edit", "tool_use_id": "t1", "tool_input": map[string]any{"file_path": s.repo + "/internal/refund/window.go"}})
+	window := s.repo + "/internal/refund/window.go"
+	if err := os.MkdirAll(filepath.Dir(window), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	const before, after = "package refund\n", "package refund\n\n// Days is how long a payment can be refunded, the day of payment left out.\nconst Days = 30\n"
+	if err := os.WriteFile(window, []byte(after), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	event("PostToolUse", map[string]any{"tool_name": "Edit", "tool_use_id": "t1", "tool_input": map[string]any{"file_path": window, "old_string": before, "new_string": after}})
 	event("PostToolUseFailure", map[string]any{"tool_name": "Bash", "tool_use_id": "t2", "tool_input": map[string]any{"command": "go test ./internal/refund"}, "error": "Exit code 1\n--- FAIL: TestWindow\nday 30 must still be open"})
 	event("Stop", map[string]any{"last_assistant_message": "It still **fails**.\n\n- one\n- two\n\n`code`"})
 	event("SessionEnd", map[string]any{"reason": "exit"})
-	cairn("", "records", "create", "--session", "r1", "--type", "question", "--title", "Who pays the fee?", "--summary", "of a partial refund", "--body", "Nobody *knows*.")
+	cairn("", "records", "create", "--session", "r1", "--type", "question", "--title", "Who pays the fee?", "--summary", "of a partial refund", "--body", "Nobody *knows*. See internal/refund/window.go#L3-L4.")
 	cairn("", "memory", "add-entry", "Refunds are counted in **UTC**.", "--tag", "topic=refunds")
 	cairn("", "reserve", "internal/refund/**", "--as", "BlueLake", "--reason", "the window")
 }
+
+// windowPath is the page of the file that the session has edited.
+const windowPath = "/files/repo?path=internal%2Frefund%2Fwindow.go"
 
 // overflow is how many pixels a page is wider than the window.
 const overflow = `document.documentElement.scrollWidth - document.documentElement.clientWidth`
@@ -111,8 +122,8 @@ func TestEveryPageOfWorkIsWholeAccessibleAndFitsItsWindow(t *testing.T) {
 	project := "/projects/" + strings.ReplaceAll(s.repo, "/", "%2F")
 	pages := []string{
 		"/files?period=7d", "/reservations?at=1+minute+ago", project + "/reservations/1/release", project + "/inbox/BlueLake", project + "/inbox/BlueLake?at=1+second+ago", s.memory(), s.memory() + "?at=1+second+ago",
-		project + "/overseer", "/", "/?period=7d", "/timeline", "/timeline?project=repo&type=file_edit", "/sessions/s1", "/search", "/search?q=refund+window", "/search?q=nothing+at+all+zzz",
-		"/records", "/records/repo/R001", "/records/repo/R001?do=edit", "/records/repo/R001?do=answer", "/records/repo/R001?do=state", "/records/repo?do=new", "/records/repo?at=tick%3A1", "/reservations", "/status", "/worth?period=30d", "/memories", "/files/repo?path=internal%2Frefund%2Fwindow.go", "/keys", "/mail", project + "/mail", "/logout", "/sessions/none",
+		project + "/overseer", "/", "/?period=7d", "/timeline", "/timeline?project=repo&type=file_edit", "/sessions/s1", "/rows/3", "/search", "/search?q=refund+window", "/search?q=nothing+at+all+zzz",
+		"/records", "/records/repo/R001", "/records/repo/R001?do=edit", "/records/repo/R001?do=answer", "/records/repo/R001?do=state", "/records/repo?do=new", "/records/repo?at=tick%3A1", "/reservations", "/status", "/worth?period=30d", "/memories", windowPath, windowPath + "&line=3", windowPath + "&view=history", "/keys", "/mail", project + "/mail", "/logout", "/sessions/none",
 	}
 	for _, view := range []struct {
 		name  string
@@ -180,8 +191,10 @@ func TestSixQuestionsAreAnsweredInAFewClicks(t *testing.T) {
 		"what did the agents do?":       {nil, "make the refund test pass"},
 		"what needs me?":                {nil, "go test ./internal/refund still fails"},
 		"why did it fail?":              {[]chromedp.Action{chromedp.Click(`//a[text()="See failure"]`, chromedp.BySearch), at(`//h2[text()="Files "]`)}, "day 30 must still be open"},
+		"why is this line so?":          {[]chromedp.Action{nav("Files"), at(`//h1[text()="Files"]`), chromedp.Click(`//a[contains(., "window.go")]`, chromedp.BySearch), at(`//code[contains(., "const Days")]`)}, "make the refund test pass"},
+		"and what else is behind it?":   {[]chromedp.Action{nav("Files"), at(`//h1[text()="Files"]`), chromedp.Click(`//a[contains(., "window.go")]`, chromedp.BySearch), chromedp.Click(`a[aria-label="why line 4"]`, chromedp.ByQuery), at(`//h2[text()="Why line 4"]`)}, "wrote the text of this line"},
 		"who is in refund/window.go?":   {[]chromedp.Action{nav("Reservations"), at(`//h1[text()="Reservations"]`)}, "BlueLake"},
-		"what is undecided?":            {[]chromedp.Action{chromedp.Click(`//a[text()="Answer"]`, chromedp.BySearch), at(`//h2[text()="Versions "]`)}, "Nobody knows."},
+		"what is undecided?":            {[]chromedp.Action{chromedp.Click(`//a[text()="Answer"]`, chromedp.BySearch), at(`//h2[text()="Versions "]`)}, "Nobody knows"},
 		"where was that about refunds?": {[]chromedp.Action{chromedp.SendKeys(`input[name=q]`, "refund window\r", chromedp.ByQuery), at(`//mark`)}, "window.go"},
 	} {
 		if got := text(c.clicks...); !strings.Contains(got, c.want) {

@@ -1,17 +1,16 @@
-package memory
+package ranking
 
 import "strings"
 
-// base is the word that another one is a form of, where Porter's rules do not see it:
-// irregular verbs and plurals, and words of daily life that say the same. Any other
-// word is its own.
+// base returns the base form of a word where Porter's rules do not find it: for irregular
+// verbs and plurals, and for common synonyms. Other words are returned unchanged.
 func base(word string) string {
-	for low, high := 0, len(forms); low < high; { // both at the beginning of a line
+	for low, high := 0, len(forms); low < high; { // both are starts of lines
 		line := low + (high-low)/2
 		for line > low && forms[line-1] != '\n' {
 			line--
 		}
-		n := 0 // bytes that word and form share
+		n := 0 // length of the common prefix
 		for n < len(word) && forms[line+n] == word[n] && word[n] != ' ' {
 			n++
 		}
@@ -29,9 +28,9 @@ func base(word string) string {
 	return word
 }
 
-// forms has a line for each form: the form, a space, what it is a form of. The lines are
-// in the order of the forms' bytes, so that the text is searched as it is and no table
-// is built when the program starts.
+// forms has one line per form: the form, a space, its base. The lines are sorted by the bytes
+// of the forms, so that base searches the text itself and no table is built when the program
+// starts.
 const forms = `arisen arise
 arose arise
 ate eat

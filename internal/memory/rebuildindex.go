@@ -14,7 +14,7 @@ const (
 	selectContextsToIndex = `SELECT seq, memory_id, markdown FROM memory_contexts WHERE seq > ? ORDER BY seq LIMIT 100`
 )
 
-// clearings empty the index with all that is derived for it.
+// clearings returns the statements that empty the index and its derived data.
 func clearings() []string {
 	return []string{
 		`INSERT INTO memory_words (memory_words) VALUES ('delete-all')`,
@@ -33,7 +33,7 @@ func (s *callTx) clearIndex(ctx context.Context) error {
 	return nil
 }
 
-// fillIndex indexes all that is to be found, into an empty index.
+// fillIndex fills an empty index.
 func (s *callTx) fillIndex(ctx context.Context) error {
 	last, at := "", Time(math.MinInt64)
 	for {
@@ -74,15 +74,14 @@ func (s *callTx) fillContexts(ctx context.Context) error {
 }
 
 const (
-	// The first step has all the index's parts merged, the others go on with that.
+	// The first step starts a merge of all segments, the others continue it.
 	mergeAll     = `INSERT INTO memory_words (memory_words, rank) VALUES ('merge', -500)`
 	mergeMore    = `INSERT INTO memory_words (memory_words, rank) VALUES ('merge', 500)`
 	countChanges = `SELECT total_changes()`
 )
 
-// OptimizeIndex merges the parts of the index that writing leaves behind (memories
-// §13.3), for a quiet hour. It works in short transactions; stopped between them, it
-// has done no harm. Repeating it is safe.
+// OptimizeIndex merges the segments of the index (memories §13.3), at a time without much load. It
+// works in short transactions, may be stopped between them, and is idempotent.
 func (b *Service) OptimizeIndex(ctx context.Context) error {
 	if b.store == nil {
 		return nil
@@ -97,7 +96,7 @@ func (b *Service) OptimizeIndex(ctx context.Context) error {
 				return err
 			}
 			err := tx.Get(ctx, []any{&after}, countChanges)
-			more = after-before > 1 // one is the statement's own
+			more = after-before > 1 // the statement itself counts as one
 			return err
 		})
 		if err != nil {

@@ -1,4 +1,4 @@
-package memory
+package rules
 
 import (
 	"crypto/rand"
@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// uuid is a UUID's 16 bytes.
+// uuid holds the 16 bytes of a UUID.
 type uuid [16]byte
 
-// String is the UUID in lower case.
+// String returns the UUID in lower case.
 func (u uuid) String() string {
 	var b [36]byte
 	hex.Encode(b[:8], u[:4])
@@ -23,28 +23,28 @@ func (u uuid) String() string {
 	return string(b[:])
 }
 
-// NewID makes a UUIDv4.
+// NewID returns a new UUIDv4.
 func NewID() string {
 	var u uuid
 	_, _ = rand.Read(u[:]) // never fails (crypto/rand)
 	return u.marked(4).String()
 }
 
-// marked sets version and variant.
+// marked returns the UUID with its version and variant set.
 func (u uuid) marked(version byte) uuid {
 	u[6] = u[6]&0x0f | version<<4
 	u[8] = u[8]&0x3f | 0x80
 	return u
 }
 
-// derivedID is the UUIDv5 of a name in the space of another UUID.
-func derivedID(space, name string) string {
+// DerivedID returns the UUIDv5 of a name in the namespace of another UUID.
+func DerivedID(space, name string) string {
 	u, _ := parseUUID(space)
 	sum := sha1.Sum(append(u[:], name...))
 	return uuid(sum[:16]).marked(5).String()
 }
 
-// parseUUID reads RFC 4122 text: 36 characters in any case, no braces, no urn.
+// parseUUID parses RFC 4122 text: 36 characters in any case, no braces, no urn.
 func parseUUID(text string) (u uuid, ok bool) {
 	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
 		return u, false
@@ -57,7 +57,8 @@ func parseUUID(text string) (u uuid, ok bool) {
 	return u, err == nil
 }
 
-// ParseID reads a UUID in any case and returns it in lower case.
+// ParseID parses a UUID in any case and returns it in lower case. ok is false for any other
+// text.
 func ParseID(text string) (id string, ok bool) {
 	u, ok := parseUUID(text)
 	if !ok {
@@ -66,8 +67,8 @@ func ParseID(text string) (id string, ok bool) {
 	return u.String(), true
 }
 
-// sessionID is the UUID of a session_id: a UUID, or a product session (S- and a
-// ULID), which has the same 128 bits (memories §7).
+// sessionID returns the UUID of a session_id: of a UUID itself, and of a product session (S-
+// and a ULID) the UUID with the same 128 bits (memories §7).
 func sessionID(text string) (string, bool) {
 	if rest, ok := strings.CutPrefix(text, "S-"); ok {
 		u, ok := parseULID(rest)
@@ -76,7 +77,7 @@ func sessionID(text string) (string, bool) {
 	return ParseID(text)
 }
 
-// parseULID reads the 26 signs of a ULID, in any case, into its 128 bits.
+// parseULID parses the 26 characters of a ULID, in any case, into its 128 bits.
 func parseULID(text string) (u uuid, ok bool) {
 	const signs = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	if len(text) != 26 || text[0] > '7' {

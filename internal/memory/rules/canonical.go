@@ -1,4 +1,4 @@
-package memory
+package rules
 
 import (
 	"bytes"
@@ -13,8 +13,9 @@ import (
 	"unicode/utf16"
 )
 
-// bodyHash is SHA-256 of what was asked for, as RFC 8785 JSON (memories §9).
-func bodyHash(fields any) ([]byte, error) {
+// BodyHash returns the SHA-256 of a request's fields as RFC 8785 JSON (memories §9). It fails
+// for a number that cannot be represented.
+func BodyHash(fields any) ([]byte, error) {
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return nil, err
@@ -24,9 +25,9 @@ func bodyHash(fields any) ([]byte, error) {
 	return sum[:], err
 }
 
-// canonicalJSON is RFC 8785: no blanks, members in the order of their UTF-16 names,
-// numbers as ECMAScript writes them, escapes only where JSON needs them. Of members
-// of one name the last counts.
+// canonicalJSON returns a JSON text in the form of RFC 8785: no blanks, members sorted by
+// their UTF-16 names, numbers as ECMAScript writes them, and only the escapes that JSON
+// requires. The last of several members with one name counts.
 func canonicalJSON(text []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -35,7 +36,7 @@ func canonicalJSON(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is something behind the JSON value")
+		return nil, errors.New("unexpected data after the JSON value")
 	}
 	return appendJSON(nil, v)
 }
@@ -104,7 +105,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendNumber writes a number as ECMAScript does.
+// appendNumber appends a number as ECMAScript writes it.
 func appendNumber(b []byte, n json.Number) ([]byte, error) {
 	f, err := strconv.ParseFloat(string(n), 64)
 	if err != nil {

@@ -1,4 +1,4 @@
-package memory
+package ranking
 
 import (
 	"slices"
@@ -8,23 +8,22 @@ import (
 	"cairn/internal/words"
 )
 
-// maxQueryTerms is how many words of a query count (memories §11).
+// maxQueryTerms is the maximum number of terms of a question (memories §11).
 const maxQueryTerms = 64
 
-// terms are the different words of a text as they stand in the index, in order: small
-// letters, the forms of an irregular word as one, then stemmed. Of an identifier that
-// humps or digits divide both its parts and the whole are there.
-func terms(text string) []string {
+// Terms returns the distinct terms of a text, sorted. A term is a word in lower case, reduced
+// to its base form and stemmed. An identifier yields its parts and the whole.
+func Terms(text string) []string {
 	var all []string
-	eachWord(text, func(word string) { all = append(all, termOf(word)) })
+	eachWord(text, func(word string) { all = append(all, TermOf(word)) })
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// termOf is a word in small letters as it stands in the index.
-func termOf(word string) string { return words.Stem(base(word)) }
+// TermOf returns the term of a word in lower case.
+func TermOf(word string) string { return words.Stem(base(word)) }
 
-// eachWord calls do for the words of a text in small letters.
+// eachWord calls do for each word of a text, in lower case.
 func eachWord(text string, do func(word string)) {
 	words.Each(text, func(whole string, parts []string) {
 		do(strings.ToLower(whole))
@@ -36,65 +35,65 @@ func eachWord(text string, do func(word string)) {
 	})
 }
 
-// question is a query taken apart.
-type question struct {
-	terms []string // as in the index, at most maxQueryTerms
-	words []string // its words but the stop words
-	time  bool     // it asks for a time
+// Question is a parsed query.
+type Question struct {
+	Terms []string // at most maxQueryTerms
+	Words []string // without stop words
+	Time  bool     // the query asks for a time
 }
 
-// ask takes a query apart. A query of stop words alone keeps them; one without any
+// Ask parses a query. A query that consists of stop words keeps them. A query without a
 // letter or digit has no terms.
-func ask(query string) (q question) {
+func Ask(query string) (q Question) {
 	var every []string
 	eachWord(query, func(word string) {
 		every = append(every, word)
 		if !isStopWord(word) {
-			q.words = append(q.words, word)
+			q.Words = append(q.Words, word)
 		}
 	})
-	if len(q.words) == 0 {
-		q.words = every
+	if len(q.Words) == 0 {
+		q.Words = every
 	}
 	seen := map[string]bool{}
-	for _, word := range q.words {
-		if t := termOf(word); !seen[t] && len(q.terms) < maxQueryTerms {
+	for _, word := range q.Words {
+		if t := TermOf(word); !seen[t] && len(q.Terms) < maxQueryTerms {
 			seen[t] = true
-			q.terms = append(q.terms, t)
+			q.Terms = append(q.Terms, t)
 		}
 	}
 	small := strings.ToLower(strings.TrimSpace(query))
-	q.time = strings.HasPrefix(small, "when") || strings.Contains(small, "how long") || strings.Contains(small, " year") ||
+	q.Time = strings.HasPrefix(small, "when") || strings.Contains(small, "how long") || strings.Contains(small, " year") ||
 		strings.Contains(small, "date")
 	return q
 }
 
-// names reports whether a word of the question is in a speaker's name.
-func (q *question) names(speaker string) (found bool) {
+// names reports whether a speaker's name contains a word of the question.
+func (q *Question) names(speaker string) (found bool) {
 	if speaker != "" {
-		eachWord(speaker, func(word string) { found = found || slices.Contains(q.words, word) })
+		eachWord(speaker, func(word string) { found = found || slices.Contains(q.Words, word) })
 	}
 	return found
 }
 
-// stampedLine is what the index holds of an entry besides its summary: when it was
-// captured, who spoke, and what (memories §11).
-func stampedLine(at Time, speaker, raw string) string {
-	line := "(" + time.Unix(0, int64(at)).UTC().Format("3:04 pm on 2 January, 2006") + ") "
+// StampedLine returns the text of an entry as it is indexed: with the time of its capture and
+// its speaker, "" for none (memories §11).
+func StampedLine(at time.Time, speaker, raw string) string {
+	line := "(" + at.UTC().Format("3:04 pm on 2 January, 2006") + ") "
 	if speaker != "" {
 		return line + speaker + " said, \"" + raw + "\""
 	}
 	return line + "\"" + raw + "\""
 }
 
-// asks reports whether the last sentence of a text is a question, which seldom holds
-// what somebody looks for.
+// asks reports whether the last sentence of a text is a question. Questions seldom contain
+// the answer.
 func asks(text string) bool {
 	at := strings.LastIndexAny(text, ".!?")
 	return at >= 0 && text[at] == '?'
 }
 
-// tellsTime reports whether a text has a word of time: a day, a month, a year, ago …
+// tellsTime reports whether a text names a time: a day, a month, a year, "ago" …
 func tellsTime(text string) bool {
 	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
 		if isTimeWord(word) {
@@ -115,8 +114,8 @@ func isTimeWord(word string) bool {
 	return len(word) == 4 && (word[:2] == "19" || word[:2] == "20") && strings.Trim(word, "0123456789") == ""
 }
 
-// isStopWord reports whether a word says nothing about what is looked for: those of
-// every English sentence, of questions, and what an apostrophe leaves behind.
+// isStopWord reports whether a word carries no meaning in a query: function words, question
+// words, and the fragments that an apostrophe leaves.
 func isStopWord(word string) bool {
 	switch word {
 	case "a", "about", "above", "after", "again", "all", "also", "am", "an", "and", "any", "are", "aren", "as", "at", "be", "because",

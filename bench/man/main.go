@@ -1,0 +1,71 @@
+// Man writes the man pages of cairn: one page for each command, from the same descriptions
+// as --help.
+//
+//	man DIR
+//
+// The generator of cobra needs two Markdown packages with tables that are built when a
+// program starts. So it is in this module and not in cairn.
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"cairn/internal/cli"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "man: requires one folder for the pages")
+		os.Exit(2)
+	}
+	if err := writePages(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "man:", err)
+		os.Exit(1)
+	}
+}
+
+// writePages writes the page of every command to a folder, which is created if it is missing.
+func writePages(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root := cli.Root(&cli.Process{Getenv: func(string) string { return "" }})
+	root.DisableAutoGenTag = true // no line with the date of the generation
+	asMarkdown(root)
+	return doc.GenManTree(root, &doc.GenManHeader{Title: "CAIRN", Section: "1", Source: "cairn", Manual: "cairn"}, dir)
+}
+
+// asMarkdown turns the texts of a command and its subcommands, which are plain, into the
+// Markdown that the generator reads.
+func asMarkdown(c *cobra.Command) {
+	c.Long, c.Short = markdownOf(c.Long), markdownOf(c.Short)
+	for _, sub := range c.Commands() {
+		asMarkdown(sub)
+	}
+}
+
+// columns matches a line of a table or a list: it is indented, or has columns.
+var columns = regexp.MustCompile(`(?m)^ +\S|^\S+(?: \S+)*? {2,}\S`)
+
+// special are the characters that Markdown would not print.
+var special = strings.NewReplacer(`*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`)
+
+// markdownOf returns a plain text as Markdown. Paragraphs with a table or a list keep their
+// lines; all others are filled.
+func markdownOf(text string) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if columns.MatchString(p) {
+			paragraphs[i] = "    " + strings.ReplaceAll(p, "\n", "\n    ")
+		} else {
+			paragraphs[i] = special.Replace(p)
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
+}

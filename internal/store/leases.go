@@ -1,0 +1,303 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cairn/internal/fault"
+)
+
+// CodeLeaseLost (Conflict) is the code of a transaction whose process has lost the lease
+// of a lane to another one.
+const CodeLeaseLost = "lease_lost"
+
+// Lease is the right to work on one lane of a follower. Each time that it passes to
+// another process its epoch rises, and with it the old holder's work is refused.
+type Lease struct {
+	Lane  int
+	Epoch int64
+}
+
+// Leases are the lanes of one follower that this process may work on, for a follower that
+// several processes run side by side. A lease lasts for a limited time, by the real clock.
+// Its holder also keeps a file locked while it lives: if the kernel has freed that lock,
+// the lease can be taken immediately. Any number of goroutines may use one.
+type Leases struct {
+	store    *Store
+	follower string
+	life     time.Duration
+	failed   func(error)
+	holder   string // name of this process
+	path     string // its file
+	unlock   func() error
+
+	mu     sync.Mutex
+	held   map[int]Lease
+	losses atomic.Int64
+}
+
+const (
+	selectLease   = `SELECT holder, epoch, until_ns FROM follower_leases WHERE follower = ? AND lane = ?`
+	existsLease   = `SELECT EXISTS (SELECT 1 FROM follower_leases WHERE follower = ?)`
+	selectHolders = `SELECT DISTINCT holder FROM follower_leases WHERE follower = ? AND until_ns > ?`
+	upsertLease   = `INSERT INTO follower_leases (follower, lane, holder, epoch, until_ns) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (follower, lane) DO UPDATE SET holder = excluded.holder, epoch = excluded.epoch, until_ns = excluded.until_ns`
+	renewLease   = `UPDATE follower_leases SET until_ns = ?5 WHERE follower = ?1 AND lane = ?2 AND epoch = ?3 AND holder = ?4`
+	releaseLease = `UPDATE follower_leases SET until_ns = 0 WHERE follower = ?1 AND lane = ?2 AND epoch = ?3 AND holder = ?4`
+)
+
+// NewLeases returns the leases of a follower, which holds none yet. A lease lasts for
+// life, 0 for 60 s. Keep renews the leases and Close returns them. failed is called with
+// errors that Keep and Close cannot return; it may be nil.
+func (s *Store) NewLeases(follower string, life time.Duration, failed func(error)) (*Leases, error) {
+	if life <= 0 {
+		life = time.Minute
+	}
+	if failed == nil {
+		failed = func(error) {}
+	}
+	l := &Leases{store: s, follower: follower, life: life, failed: failed, holder: NewID(), held: map[int]Lease{}}
+	l.path = s.holderFile(l.holder)
+	var err error
+	l.unlock, err = LockFile(context.Background(), l.path)
+	return l, err
+}
+
+// holderFile is the file that a holder of leases keeps locked.
+func (s *Store) holderFile(holder string) string { return s.path + "-replicator-" + holder }
+
+// Close returns the leases, so that another process need not wait for their end.
+func (l *Leases) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+	defer cancel()
+	if err := l.change(ctx, l.Held(), releaseLease, nil); err != nil {
+		l.failed(err)
+	}
+	_ = os.Remove(l.path) // while it is locked; a file that stays is removed by RemoveStaleLocks
+	_ = l.unlock()
+}
+
+// Held lists the leases of this process, in no order.
+func (l *Leases) Held() []Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]Lease, 0, len(l.held))
+	for _, one := range l.held {
+		out = append(out, one)
+	}
+	return out
+}
+
+// Of returns the lease of a lane; ok is false if this process does not hold it.
+func (l *Leases) Of(lane int) (lease Lease, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lease, ok = l.held[lane]
+	return lease, ok
+}
+
+// Losses is how many leases other processes have taken.
+func (l *Leases) Losses() int64 { return l.losses.Load() }
+
+// Take takes the given lanes, except those that a live process holds. It is idempotent.
+func (l *Leases) Take(ctx context.Context, lanes ...int) error {
+	wanted := map[int]bool{}
+	l.mu.Lock()
+	for _, lane := range lanes {
+		if _, ours := l.held[lane]; !ours {
+			wanted[lane] = true
+		}
+	}
+	l.mu.Unlock()
+	if len(wanted) == 0 {
+		return nil
+	}
+	now := time.Now()
+	var holders []string
+	err := l.store.Read(ctx, func(ctx context.Context, tx *Tx) (err error) {
+		holders, err = tx.Texts(ctx, selectHolders, l.follower, now.UnixNano())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	gone := map[string]bool{}
+	for _, holder := range holders {
+		gone[holder] = holder != l.holder && l.store.isGone(holder)
+	}
+	var taken []Lease
+	err = l.store.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
+		taken = nil
+		for lane := range wanted {
+			one, ok, err := l.takeOne(ctx, tx, lane, now, gone)
+			if err != nil {
+				return err
+			}
+			if ok {
+				taken = append(taken, one)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, one := range taken {
+		l.held[one.Lane] = one
+	}
+	return nil
+}
+
+// takeOne takes a lane; ok is false if a holder that is not gone has it.
+func (l *Leases) takeOne(ctx context.Context, tx *Tx, lane int, now time.Time, gone map[string]bool) (one Lease, ok bool, err error) {
+	var by string
+	var until int64
+	one.Lane = lane
+	if err := tx.Get(ctx, []any{&by, &one.Epoch, &until}, selectLease, l.follower, lane); ignoreNoRows(err) != nil {
+		return one, false, err
+	}
+	lasts := until > now.UnixNano() && !gone[by]
+	if lasts && by != l.holder {
+		return one, false, nil
+	}
+	if !lasts {
+		one.Epoch++
+	}
+	_, err = tx.Exec(ctx, upsertLease, l.follower, lane, l.holder, one.Epoch, now.Add(l.life).UnixNano())
+	return one, err == nil, err
+}
+
+// Keep renews the leases three times in their life, until ctx ends.
+func (l *Leases) Keep(ctx context.Context) {
+	for Pause(ctx, l.life/3, nil) {
+		mine := l.Held()
+		if len(mine) == 0 {
+			continue
+		}
+		lost := map[Lease]bool{}
+		err := l.change(ctx, mine, renewLease, lost, time.Now().Add(l.life).UnixNano())
+		if err != nil {
+			l.failed(err)
+			continue
+		}
+		for one := range lost {
+			l.Forget(one)
+		}
+	}
+}
+
+// change runs a statement about each of some leases. It adds to missed those that are not
+// this process's any more.
+func (l *Leases) change(ctx context.Context, leases []Lease, query string, missed map[Lease]bool, more ...any) error {
+	return l.store.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
+		clear(missed)
+		for _, one := range leases {
+			done, err := tx.Exec(ctx, query, append([]any{l.follower, one.Lane, one.Epoch, l.holder}, more...)...)
+			if err != nil {
+				return err
+			}
+			if n, err := done.RowsAffected(); err != nil {
+				return err
+			} else if n == 0 && missed != nil {
+				missed[one] = true
+			}
+		}
+		return nil
+	})
+}
+
+// Forget drops leases of which one was lost to another process. Those that are still this
+// process's are taken again with the next Take.
+func (l *Leases) Forget(leases ...Lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, one := range leases {
+		if l.held[one.Lane] == one {
+			delete(l.held, one.Lane)
+			l.losses.Add(1)
+		}
+	}
+}
+
+// CheckLeases returns CodeLeaseLost (Conflict) if another process has taken one of some
+// leases, so that a late holder cannot store anything.
+func (tx *Tx) CheckLeases(ctx context.Context, follower string, leases []Lease) error {
+	for _, one := range leases {
+		var by string
+		var epoch, until int64
+		err := tx.Get(ctx, []any{&by, &epoch, &until}, selectLease, follower, one.Lane)
+		if ignoreNoRows(err) != nil {
+			return err
+		}
+		if err != nil || epoch != one.Epoch {
+			lost := fault.New(fault.Conflict, CodeLeaseLost, "the lease of a lane was lost").WithHint("another process sends this lane now")
+			lost.Details = map[string]any{"lane": one.Lane}
+			return lost
+		}
+	}
+	return nil
+}
+
+func ignoreNoRows(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// isGone reports whether a holder of leases has ended: its file is missing or unlocked.
+// An unlocked file is removed.
+func (s *Store) isGone(holder string) bool {
+	if holder == "" || strings.ContainsAny(holder, `/\.`) {
+		return false
+	}
+	path := s.holderFile(holder)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	unlock, err := LockFile(ctx, path)
+	if err != nil {
+		return false
+	}
+	_ = os.Remove(path)
+	_ = unlock()
+	return true
+}
+
+// hasLeases reports whether the lanes of a follower were ever leased and a holder of
+// leases lives.
+func (s *Store) hasLeases(ctx context.Context, follower string) bool {
+	leased := false
+	err := s.Read(ctx, func(ctx context.Context, tx *Tx) error { return tx.Get(ctx, []any{&leased}, existsLease, follower) })
+	return err == nil && leased && s.liveHolders() > 0
+}
+
+// RemoveStaleLocks removes the files of holders of leases that have ended, as a server
+// does at its start. Files that cannot be removed stay.
+func (s *Store) RemoveStaleLocks() { s.liveHolders() }
+
+// liveHolders counts the holders of leases that live, and removes the files of others.
+func (s *Store) liveHolders() (n int) {
+	files, err := os.ReadDir(filepath.Dir(s.path))
+	if err != nil {
+		return 0
+	}
+	prefix := filepath.Base(s.holderFile(""))
+	for _, f := range files {
+		if holder, ok := strings.CutPrefix(f.Name(), prefix); ok && !s.isGone(holder) {
+			n++
+		}
+	}
+	return n
+}
