@@ -115,7 +115,7 @@ func splitExports(paths []string) (exports, others []string) {
 
 func (c *Cairn) exportImporter(s *store.Store, a ImportArgs) copies.Importer {
 	return copies.Importer{
-		Store: s, Journal: c.observationsOver(s), Memories: memory.New(s, c.settings.work.memoryConfig(c.observationConfig.Filter)), Filter: c.observationConfig.Filter, Archive: mailArchive(),
+		Store: s, Observations: c.observationsOver(s), Memories: memory.New(s, c.settings.work.memoryConfig(c.observationConfig.Filter)), Filter: c.observationConfig.Filter, Archive: mailArchive(),
 		IncludePurged: a.IncludePurged, Merge: a.Merge, Progress: a.LineProgress,
 	}
 }

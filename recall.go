@@ -21,7 +21,7 @@ func (c *Cairn) Recall(ctx context.Context, a recall.Args) (recall.Answer, error
 		return recall.Answer{}, err
 	}
 	a.Near = near
-	r := recall.Service{Journal: c.observationsOver(s), Place: c.location}
+	r := recall.Service{Observations: c.observationsOver(s), Place: c.location}
 	if s != nil {
 		// Separate memories, which fetch nothing from a hub.
 		r.Memories = memory.New(s, c.settings.work.memoryConfig(c.observationConfig.Filter))

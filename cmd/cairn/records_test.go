@@ -508,7 +508,7 @@ func TestReadingRecordsWithoutAStoreFindsNothingAndMakesNone(t *testing.T) {
 	} {
 		c.says(tool, nil, want)
 	}
-	c.says("search_records", fields{"query": "refund"}, `{"results":[],"total":0,"hint":"No record holds any of these words or a similar one. `+
+	c.says("search_records", fields{"query": "refund"}, `{"results":[],"total":0,"hint":"No record contains any of these words or a similar one. `+
 		`Try other words, or recall, which searches what agents did, mail and memories, too."}`)
 	for _, tool := range []string{"get_record_ref", "get_record_history"} {
 		c.fails(tool, fields{"id": "R1"}, "RECORD_NOT_FOUND")

@@ -102,7 +102,7 @@ func TestTheArchiveIsAFollower(t *testing.T) {
 			return string(out)
 		},
 		Refused: func(t testing.TB, s *store.Store) { plainRow(t, s, "odd") },
-		Mend: func(t testing.TB, dir string) {
+		Repair: func(t testing.TB, dir string) {
 			if err := os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -215,10 +215,10 @@ func holds(folder *os.Root, name string, content []byte) (bool, error) {
 	return err == nil && bytes.Equal(old, content), nil
 }
 
-// checkPath rejects paths that are not possible on every system: paths that leave the
-// folder, names that begin with a dot (such as .git), and names that are too long. It
-// also rejects names that Windows or macOS cannot store or treat as devices or as other
-// names. Names are separated by slashes.
+// checkPath rejects paths that some system does not support. It rejects paths that leave
+// the folder, names that begin with a dot (such as .git), and long names. It also rejects
+// names that Windows or macOS cannot store or treat as devices or as other names. Names
+// are separated by slashes.
 func checkPath(p string) error {
 	if len(p) > maxPath {
 		return badPath(p[:64]+"…", "is too long")

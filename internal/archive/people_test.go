@@ -183,7 +183,7 @@ func TestTwoRepositoriesAndAPersonCommitAtTheSameTimeAndNothingIsLost(t *testing
 			}
 		})
 	}
-	wg.Go(func() { // commits by hand, with an index of its own so that it takes nothing back
+	wg.Go(func() { // commits by hand, with its own index, so that it reverts nothing
 		for i := range each {
 			for done := false; !done; {
 				out, err := a.try("commit-tree", "-p", "main", "-m", "theirs "+strconv.Itoa(i), "main^{tree}")

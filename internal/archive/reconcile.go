@@ -28,7 +28,7 @@ type Counted struct {
 // orphaned, duplicated, uncommitted or set aside.
 type Checked struct {
 	Consistent  bool
-	Missing     []Finding          // no file
+	Missing     []Finding          // missing files
 	Mismatched  []Finding          // files with other content
 	Orphans     []Finding          // files without an entity
 	Duplicates  []Finding          // files that claim to be the same entity as another

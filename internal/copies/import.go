@@ -52,11 +52,11 @@ func IsExport(path string) bool {
 
 // Importer imports exports into a store.
 type Importer struct {
-	Store    *store.Store
-	Journal  *observation.Service
-	Memories *memory.Service
-	Filter   *redact.Filter // the current redaction rules
-	Archive  mail.Archive
+	Store        *store.Store
+	Observations *observation.Service
+	Memories     *memory.Service
+	Filter       *redact.Filter // the current redaction rules
+	Archive      mail.Archive
 
 	IncludePurged bool // also import what was purged here
 	Merge         bool // add records of another history after the existing ones
@@ -93,7 +93,7 @@ func (i Importer) Import(ctx context.Context, path string) (Imported, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return r.report, err
 	}
-	if r.rows, err = transfer.NewImporter(ctx, i.Journal, r.id, r.highest, i.IncludePurged); err != nil {
+	if r.rows, err = transfer.NewImporter(ctx, i.Observations, r.id, r.highest, i.IncludePurged); err != nil {
 		return r.report, err
 	}
 	err = r.take(ctx, file)

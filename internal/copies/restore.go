@@ -226,7 +226,7 @@ func (x *restorer) build(ctx context.Context, fresh string) error {
 		return err
 	}
 	err = s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.GoOnAnew(ctx, x.above, x.stamp); err != nil {
+		if err := tx.StartAfterRestore(ctx, x.above, x.stamp); err != nil {
 			return err
 		}
 		return documents.RaiseNumbers(ctx, tx, x.ids)

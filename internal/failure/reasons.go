@@ -163,8 +163,8 @@ func (o *output) goTestStart(failed int) int {
 	return 0
 }
 
-// goLog returns the line in the range that contains what a Go test expected, else the
-// last line that it logged, or -1 if it logged none.
+// goLog returns the line in the range with the value that a Go test expected, else the
+// last logged line. It returns -1 if the test logged nothing.
 func (o *output) goLog(from, to int) int {
 	found := -1
 	for i := from; i < to; i++ {

@@ -43,8 +43,8 @@ func bodyOf(text []byte, mark string) (body string, intact, ours bool) {
 // executed.
 func chainText(hook, orig string, sourced bool) string {
 	var b strings.Builder
-	b.WriteString(`# Runs every program in hooks.d/` + hook + ` in order, then the hook that stood here before.
-# Written by "cairn guard install"; "cairn guard uninstall" puts that one back.
+	b.WriteString(`# Runs every program in hooks.d/` + hook + ` in order, then the original hook.
+# Written by "cairn guard install"; "cairn guard uninstall" restores the original.
 `)
 	if orig != "" {
 		b.WriteString(origComment + orig + "\n")
@@ -122,7 +122,7 @@ func (g Guard) guardText() string {
 		ask += ` -- "$1"`
 	}
 	return signed(guardMark, `# Asks cairn whether other agents have reserved what is about to change.
-# Written by "cairn guard install"; "cairn guard uninstall" takes it away.
+# Written by "cairn guard install"; "cairn guard uninstall" removes it.
 `+programIs+quoted(g.Program)+`
 [ -f "$cairn" ] && [ -x "$cairn" ] || cairn=$(command -v cairn) || {
 	echo 'cairn: guard: the program cairn is not there; nothing was checked' >&2

@@ -54,11 +54,11 @@ func (r Repository) Blame(ctx context.Context, path string, line int) (Blame, er
 	return list[0], nil
 }
 
-// BlameLines is Blame of the lines from first to last, in one question. It also returns
-// the commits of these lines by their hashes; their Message is the subject alone.
+// BlameLines is Blame for the lines from first to last, in one call. It also returns the
+// commits of these lines by hash; their Message is only the subject.
 func (r Repository) BlameLines(ctx context.Context, path string, first, last int) ([]Blame, map[string]Commit, error) {
-	// A configured file of commits to ignore would name another writer, and one that is
-	// missing fails. Only this option removes it: an empty name does not.
+	// A configured file of commits to ignore would change the result, and a missing one
+	// would fail. Only this option removes the setting; an empty name does not.
 	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "--no-ignore-revs-file", "-w",
 		"-L", strconv.Itoa(first)+","+strconv.Itoa(last), "--", path)
 	if err != nil {
@@ -72,15 +72,15 @@ func (r Repository) BlameLines(ctx context.Context, path string, first, last int
 }
 
 func strangeBlame() error {
-	return fault.New(fault.Internal, CodeFailed, "git printed a blame that cannot be read")
+	return fault.New(fault.Internal, CodeFailed, "cannot parse the output of git blame")
 }
 
-// readBlame reads the porcelain form of a blame. Each line of the file has a head with the
-// commit and the line's number there, then one fact a line, then its text behind a tab. The
-// facts of a commit are printed with its first line only.
+// readBlame parses the porcelain output of a blame. Each line of the file begins with the
+// commit and the line number there. One property per line follows, then the text after a
+// tab. The properties of a commit are printed only with its first line.
 func readBlame(out []byte) (list []Blame, commits map[string]Commit, err error) {
 	commits = map[string]Commit{}
-	known := map[string]Blame{} // what the facts say, by hash
+	known := map[string]Blame{} // properties by hash
 	for rest := string(out); rest != ""; {
 		var head string
 		head, rest, _ = strings.Cut(rest, "\n")
@@ -113,7 +113,7 @@ func readBlame(out []byte) (list []Blame, commits map[string]Commit, err error) 
 	return list, commits, nil
 }
 
-// read takes the file's name in the commit, and whether history ends there, from a fact.
+// read reads a property: the file's name in the commit, or that history ends there.
 func (b *Blame) read(fact string) {
 	if name, ok := strings.CutPrefix(fact, "filename "); ok {
 		b.Path = unquote(name)
@@ -121,7 +121,7 @@ func (b *Blame) read(fact string) {
 	b.Boundary = b.Boundary || fact == "boundary"
 }
 
-// readFact takes author, times and subject from a fact. A time that is not a number is left out.
+// readFact reads a property: author, times or subject. It ignores a time that is not a number.
 func (c *Commit) readFact(fact string) {
 	name, value, _ := strings.Cut(fact, " ")
 	switch name {

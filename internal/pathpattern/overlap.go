@@ -113,10 +113,10 @@ func tokensMeet(a, b []token, meet func(a, b []token) bool) bool {
 	return false
 }
 
-// intersects reports whether a word belongs to both sequences, in which a star stands for
-// any number of letters and any other element for one of its own letters, of which it has
-// at least one. meet reports whether two sequences of equal length without stars have a
-// letter in common at every place. It is called at most once for each pair of places.
+// intersects reports whether some word matches both sequences. A star matches any number
+// of letters. Any other element matches one of its own letters, of which it has at least
+// one. meet reports whether two sequences of equal length without stars have a letter in
+// common at every place. It is called at most once for each pair of places.
 //
 // With stars on both sides, only the parts before the first star and after the last one
 // can differ. Between them, each side's stars match any text of the other side.

@@ -115,9 +115,9 @@ func (p Pattern) Warning() string {
 func (p Pattern) LiteralPrefix() string { return p.prefix }
 
 // Prefixes returns the chain of ancestors of the pattern's literal prefix, from "" to the
-// prefix itself. The prefixes of all patterns that may overlap it are these and those
-// that begin with the prefix and a slash (all, if the prefix is ""): in SQL, lit_prefix
-// IN (…) OR lit_prefix > prefix||'/' AND lit_prefix < prefix||'0'.
+// prefix itself. A pattern that may overlap it has one of these prefixes, or one that
+// begins with the prefix and a slash; any, if the prefix is "". In SQL: lit_prefix IN (…)
+// OR lit_prefix > prefix||'/' AND lit_prefix < prefix||'0'.
 func (p Pattern) Prefixes() []string { return chain(p.prefix) }
 
 func parseExact(t, scheme string) (Pattern, error) {

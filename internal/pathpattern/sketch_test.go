@@ -2,9 +2,9 @@ package pathpattern
 
 import "strings"
 
-// sketch is a pattern as a list of segments of elements, each a character, ?, * or a
-// class written out: the reference below uses it, so it needs no parser. A segment {"*",
-// "*"} is deep.
+// sketch is a pattern as a list of segments. Each segment is a list of elements: a
+// character, ?, * or a class. The reference below uses it, so it needs no parser. A
+// segment {"*", "*"} is deep.
 type sketch [][]string
 
 // sketchOf returns the sketch of a text. It uses only slashes and the letters in allowed;

@@ -73,8 +73,9 @@ func List(ctx context.Context, tx *store.Tx) ([]Summary, error) {
 // alias; an alias that exists is pointed there (observations §2). New repositories and
 // folders can no longer get alias as their id. It is idempotent.
 //
-// Errors: NotFound for an unknown id, Invalid for an alias that is blank, longer than 200
-// bytes, "*" or contains control characters, Conflict if it is a project's own id.
+// Errors: NotFound for an unknown id; Conflict if the alias is a project's own id.
+// Invalid for an alias that is blank, longer than 200 bytes, "*" or contains control
+// characters.
 func AddAlias(ctx context.Context, tx *store.Tx, alias, id string) error {
 	if err := checkAlias(alias); err != nil {
 		return err
@@ -120,10 +121,10 @@ func checkAlias(alias string) error {
 }
 
 // Merge moves all data of the project from into the project into: sessions, keys and
-// checkouts, and with move, which may be nil, the rows of other parts. Afterwards from's
-// id and aliases mean into; from's row stays. Both names may be aliases. Merge is
-// idempotent. The change of kind project with merged_into covers the moved sessions too,
-// which are not logged one by one.
+// checkouts. The function move, which may be nil, moves the rows of other parts.
+// Afterwards from's id and aliases mean into; from's row stays. Both names may be
+// aliases. Merge is idempotent. The change of kind project with merged_into covers the
+// moved sessions too, which are not logged one by one.
 //
 // Errors: NotFound for an unknown name, Invalid if both are the same project, and those
 // of move. After an error the transaction must not be committed.

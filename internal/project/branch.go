@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Branch returns the name of the Git branch that is checked out in the place's worktree,
-// or "" outside a repository, with a detached HEAD, or if it cannot be read. It reads one
-// or two small files.
+// Branch returns the Git branch that is checked out in the place's worktree. It is ""
+// outside a repository, with a detached HEAD, or if it cannot be read. It reads one or
+// two small files.
 func (p Location) Branch() string {
 	if p.Root == "" || p.Gone {
 		return ""

@@ -1,5 +1,5 @@
-// Package project finds the project of a working directory, the session of an event, and
-// the key under which a file is stored in that project.
+// Package project identifies projects and sessions: the project of a working directory,
+// the session of an event, and the key of a file in its project.
 //
 // Its terms: a place is a folder with the Git files around it. A project is a row of the
 // store, in most cases one repository. A key identifies a project: the normalised URL of

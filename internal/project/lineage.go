@@ -30,8 +30,8 @@ func (s *Session) HasEnded() bool {
 	return s.ClosedAt != 0 || s.Process.PID != 0 && !s.Process.Runs()
 }
 
-// Checkout returns the root of the worktree at a place, in a bare repository its git
-// directory, and outside a repository the folder, with symbolic links resolved. It is ""
+// Checkout returns the root of the worktree at a place, with symbolic links resolved. In
+// a bare repository it is the git directory, outside a repository the folder. It is ""
 // for the zero Location.
 func (p Location) Checkout() string {
 	switch {

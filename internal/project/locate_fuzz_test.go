@@ -59,7 +59,7 @@ func FuzzLocate(f *testing.F) {
 		}
 		if scheme, rest, ok := strings.Cut(p.OriginURL, "://"); ok && !strings.HasSuffix(strings.ToLower(scheme), "ssh") {
 			if authority, _, _ := strings.Cut(rest, "/"); strings.Contains(authority, "@") {
-				t.Errorf("origin %q tells a user", p.OriginURL)
+				t.Errorf("origin %q contains a user", p.OriginURL)
 			}
 		}
 		if checkID(p.Slug) != nil || checkID(suffixed(p.Slug, p.suffixes(), maxSuffixes-1)) != nil {

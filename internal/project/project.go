@@ -69,9 +69,9 @@ func CurrentWithIDs(ctx context.Context, tx *store.Tx, p Location) (q Project, i
 	return m.project, append([]string{m.project.ID}, ids...), err
 }
 
-// Find returns the project of an id or alias, else of a key, a uid, a remote's URL in any
-// form, or the path of a checkout. ok is false if there is none. The id of a merged
-// project means the project that it was merged into.
+// Find returns the project of an id or alias. Else it tries a key, a uid, a remote's URL
+// in any form, and the path of a checkout. ok is false if there is none. The id of a
+// merged project means the project that it was merged into.
 func Find(ctx context.Context, tx *store.Tx, name string) (q Project, ok bool, err error) {
 	err = tx.Get(ctx, scanProject(&q), selectByName, name)
 	if err == nil || ignoreNone(err) != nil {

@@ -8,8 +8,8 @@ import (
 	"cairn/internal/store"
 )
 
-// metaRekey is the name of a note in the store while the projects of a store from before migration 9 have
-// no keys of remotes yet.
+// metaRekey is the name of a note in a store from before migration 9, as long as its
+// projects have no keys of remotes.
 const metaRekey = "projects_rekey"
 
 const (

@@ -49,7 +49,7 @@ const (
 
 // Service answers questions about one store. Its methods change nothing.
 type Service struct {
-	Journal *observation.Service // may have no store
+	Observations *observation.Service // may have no store
 
 	// The parts besides observations. Each is nil while there is no store.
 	Records  *record.Service

@@ -26,7 +26,7 @@ func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 	}
 	out.Note = r.note
 	if len(words.Identifiers(r.args.Query+" "+r.args.Words)) == 0 {
-		_, err := observations.Search(ctx, r.Journal, observations.SearchArgs{Query: r.args.Query, Limit: 1})
+		_, err := observations.Search(ctx, r.Observations, observations.SearchArgs{Query: r.args.Query, Limit: 1})
 		return out, err
 	}
 	r.args.Progress("searching " + PartObservations)
@@ -34,11 +34,11 @@ func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 		Query: r.args.Query, Words: r.args.Words, Scope: observation.Scope{Project: r.args.Project},
 		Limit: min(3*r.args.Limit, maxResults), Items: maxItems, Session: r.args.Asker, Similar: min(r.args.Limit, maxSimilar),
 	}
-	found, err := observations.Recall(ctx, r.Journal, q)
+	found, err := observations.Recall(ctx, r.Observations, q)
 	if err == nil && found.Matched != observations.MatchedWords && q.Session != "" {
 		q.Session = ""
 		var own observations.Recalled
-		if own, err = observations.Recall(ctx, r.Journal, q); own.Matched == observations.MatchedWords {
+		if own, err = observations.Recall(ctx, r.Observations, q); own.Matched == observations.MatchedWords {
 			found = own
 		}
 	}
@@ -78,7 +78,7 @@ func (r *search) exact(ctx context.Context, out *Answer) error {
 	if err != nil {
 		return err
 	}
-	hits, err := observations.Find(ctx, r.Journal, observations.FindArgs{SearchArgs: observations.SearchArgs{
+	hits, err := observations.Find(ctx, r.Observations, observations.FindArgs{SearchArgs: observations.SearchArgs{
 		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: maxRows,
 	}})
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *search) exact(ctx context.Context, out *Answer) error {
 	for _, s := range sessions {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return id == s.SessionID })
 	}
-	found, err := observations.DescribeSessions(ctx, r.Journal, ids[:min(len(ids), r.args.Limit-len(sessions))])
+	found, err := observations.DescribeSessions(ctx, r.Observations, ids[:min(len(ids), r.args.Limit-len(sessions))])
 	for i := range found {
 		found[i].Items = rows[found[i].SessionID]
 	}
@@ -110,7 +110,7 @@ func (r *search) exact(ctx context.Context, out *Answer) error {
 
 // printed returns the sessions that printed a line of the query.
 func (r *search) printed(ctx context.Context) ([]observations.RecalledSession, error) {
-	found, err := observations.Recall(ctx, r.Journal, observations.RecallArgs{
+	found, err := observations.Recall(ctx, r.Observations, observations.RecallArgs{
 		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: r.args.Limit, Items: maxItems, Session: r.args.Asker,
 	})
 	return slices.DeleteFunc(found.Sessions, func(s observations.RecalledSession) bool { return !s.Printed }), err
@@ -164,7 +164,7 @@ func (r *search) addSessions(ctx context.Context, out *Answer, hits []partHit) e
 		}
 	}
 	if len(ids) > 0 {
-		sessions, err := observations.DescribeSessions(ctx, r.Journal, ids)
+		sessions, err := observations.DescribeSessions(ctx, r.Observations, ids)
 		if err != nil {
 			return err
 		}

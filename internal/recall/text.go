@@ -47,7 +47,7 @@ func (r *search) complete(out *Answer) {
 
 // advice returns a hint for a search without a result.
 func advice(project string) string {
-	text := "Try other words: names, files, identifiers or error texts that may stand there"
+	text := "Try other words: names, files, identifiers or error texts that may occur there"
 	if project != "" {
 		text += `, or all projects (only ` + neutralLine(project, maxLine) + ` was searched)`
 	}

@@ -250,7 +250,7 @@ type UpdateArgs struct {
 	Metadata json.RawMessage `arg:"metadata"`
 	Force    bool            `arg:"force" about:"Store this version although another session changed the record." lean:""`
 	Caller   `arg:"project_id,session_id"`
-	Cited    []Cited // goes with Body
+	Cited    []Cited // the code cited in Body
 }
 
 // Updated is the stored record after an update. With a conflict nothing was stored.

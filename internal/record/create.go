@@ -39,9 +39,9 @@ func (b *Service) draft(a *CreateArgs) (d draft, err error) {
 	return d, nil
 }
 
-// Create stores a new record below an active one, or as a root, and activates it in the
-// caller's session, which it creates if necessary (records §2, create_record). It costs a
-// tick. It is not idempotent: each call creates a record.
+// Create stores a new record below an active one, or as a root (records §2,
+// create_record). It activates the record in the caller's session, which it creates if
+// necessary. It costs a tick. It is not idempotent: each call creates a record.
 //
 // Errors: CodeInvalid, CodeNotFound for the parent and for related ids,
 // CodeParentNotActivated, CodeDepth.

@@ -46,10 +46,10 @@ type Document struct {
 	DocSHA256 string // hash in hex of a forgotten document; Doc is nil then
 	Tick      int64  // tick of a forgotten document, 0 for none
 
-	// Origin and Place identify the change where it was made: the name of a history, such
-	// as the device's incarnation, and the position there, from 1 and without gaps. A
-	// change needs all changes before it. Without a place it is the next change of its
-	// history.
+	// Origin and Place identify the change where it was made. Origin is the name of a
+	// history, such as the device's incarnation. Place is the position there, from 1 and
+	// without gaps. A change needs all changes before it. Without a place it is the next
+	// change of its history.
 	Origin string
 	Place  int64
 }
@@ -57,14 +57,14 @@ type Document struct {
 // Validate returns a human-readable error if a document is invalid, independent of other
 // documents, else nil.
 func (d *Document) Validate() error {
-	sound := d.Exported
+	c := d.Exported
 	if d.Doc == nil {
 		if hash, err := hex.DecodeString(d.DocSHA256); err != nil || len(hash) != 0 && len(hash) != 32 || d.Tick < 0 {
 			return errors.New("its hash or its tick is not valid")
 		}
-		sound.Doc = json.RawMessage("{}")
+		c.Doc = json.RawMessage("{}")
 	}
-	return sound.Check()
+	return c.Check()
 }
 
 // Check returns a human-readable error if a change from an export is invalid, independent

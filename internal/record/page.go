@@ -30,8 +30,8 @@ const (
 )
 
 // pagePath returns the path of a record's page, by its number and its first title:
-// records/R001-title.md, from the 1,000th record on in subfolders 001/, 002/ …. The path
-// stays when the title changes, so that one file has the whole history.
+// records/R001-title.md. From the 1,000th record on, it is in a subfolder 001/, 002/ and
+// so on. The path stays when the title changes, so that one file has the whole history.
 func pagePath(number int64, title string) string {
 	return pagesFolder + bucketDir(number) + formatID(number) + "-" + fileWord(title) + ".md"
 }

@@ -28,8 +28,8 @@ AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = p.id)`
 	// The title of the oldest version that is not blanked, "" if that is not version 1.
 	selectFirstTitle = `SELECT CASE WHEN c.doc ->> '$.version' = 1 THEN c.doc ->> '$.title' ELSE '' END` + ofRecord + `ORDER BY c.seq LIMIT 1`
 
-	// The changes of the stream ?1 from the seq ?2 to ?3, and the blanked ones of the
-	// ticks ?5 to ?6 of the project ?4, which are in no index.
+	// The changes of the stream ?1 from the seq ?2 to ?3. Blanked changes are in no
+	// index, so they are found by the ticks ?5 to ?6 of the project ?4.
 	selectPlaces = `SELECT c.seq, 0, octet_length(c.doc) FROM changes c INDEXED BY changes_of_stream
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.doc IS NOT NULL AND c.seq BETWEEN ?2 AND ?3
 UNION ALL

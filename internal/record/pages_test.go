@@ -169,7 +169,7 @@ func wantArchived(t testing.TB, d *desk, rt *rapid.T) {
 	wantCopy(t, other, d)
 	for _, at := range []string{"tick:1", fmt.Sprintf("tick:%d", d.tick())} {
 		if g, w := pastOf(t, other.Service, at), pastOf(t, d.Service, at); g != w {
-			t.Fatalf("at %s it tells\n%s\nwant\n%s", at, g, w)
+			t.Fatalf("at %s it has\n%s\nwant\n%s", at, g, w)
 		}
 	}
 	wantFiles(t, every(t, other.store, "p"), a)
@@ -288,7 +288,7 @@ func TestHistoryIsDividedIntoSmallFiles(t *testing.T) {
 	wantRows(t, other, d)
 	small := (files{}).render(t, d.store, log[len(log)-1:])
 	if len(small.Files) != 1 || small.Files[0].Path != "records/history/0002/0001.jsonl" {
-		t.Errorf("one change comes to %d files", len(small.Files))
+		t.Errorf("one change gives %d files", len(small.Files))
 	}
 }
 
@@ -362,11 +362,11 @@ func TestForgottenDataIsInNoFile(t *testing.T) {
 	}
 	pages := a.render(t, d.store, storetest.Changes(t, d.store)[from:])
 	if !pages.Anew || len(pages.Files) > 0 || !slices.Equal(pages.Ops, []string{"record: R002 forgotten"}) {
-		t.Errorf("a purge comes to %+v", pages)
+		t.Errorf("a purge gives %+v", pages)
 	}
 	for path, text := range a {
 		if strings.Contains(path+text, "shameful") {
-			t.Errorf("%s still tells it:\n%s", path, text)
+			t.Errorf("%s still contains it:\n%s", path, text)
 		}
 	}
 	if n := strings.Count(a[firstFile], `"doc":null,"doc_sha256":"`); n != 2 {

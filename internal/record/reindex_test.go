@@ -151,7 +151,7 @@ func TestDamageNeverInventsChanges(t *testing.T) {
 		}
 		if newest := d.tick(); len(out.Unparseable)+len(out.NotRecoverable) == 0 && other.tick() != newest {
 			told := slices.ContainsFunc(whole[len(part):], func(e record.Exported) bool { return e.Kind == record.KindRecord })
-			if told { // a save at the end has no page that could tell of it
+			if told { // a save at the end has no page that could contain it
 				t.Fatalf("tick %d of %d was restored, and nothing told", other.tick(), newest)
 			}
 		}
@@ -167,7 +167,7 @@ func TestAMissingFileIsReported(t *testing.T) {
 	if len(out.NotRecoverable) != 3 || len(out.Inserted) != 0 {
 		t.Errorf("without history %+v", out)
 	}
-	want(t, "an id that was never given", bare.create("s1", "", "anew").ID, "R004")
+	want(t, "an id that was never used", bare.create("s1", "", "again").ID, "R004")
 	again := deskOver(t, bare)
 	restored(t, again.store, exported(t, bare.store))
 	wantCopy(t, again, bare)

@@ -57,7 +57,7 @@ func rowsOf(t testing.TB, s *store.Store) string {
 func pastOf(t testing.TB, b *record.Service, at string) string {
 	t.Helper()
 	found := must(b.Search(t.Context(), record.SearchArgs{Caller: as("s0"), Query: "red blue green", Limit: 500, At: at}))(t)
-	found.At = nil // which tells only that it is about the past
+	found.At = nil // it only marks the output as past
 	text, err := json.Marshal(found)
 	if err != nil {
 		t.Fatal(err)
@@ -404,7 +404,7 @@ func TestTheLogAppliedToAnEmptyStoreGivesEqualRecordsTicksSessionsAndHistory(t *
 	}
 	counts.wantAll(t)
 	if len(told.missing) > 0 || !told.stale || !told.reopened {
-		t.Errorf("no log tells of %v; a stale session: %t, one opened again: %t", told.missing, told.stale, told.reopened)
+		t.Errorf("no log contains %v; a stale session: %t, one opened again: %t", told.missing, told.stale, told.reopened)
 	}
 }
 
@@ -425,14 +425,14 @@ func TestAsOfShowsTheProjectAsItWas(t *testing.T) {
 		seen := map[string]string{}
 		for range rapid.IntRange(1, 25).Draw(rt, "commands") {
 			d.random(rt, tally{})
-			d.clock.Move(time.Second) // lest two commands share a millisecond
+			d.clock.Move(time.Second) // so that no two commands share a millisecond
 			at := record.Time(d.clock.Now().UnixNano()).String()
 			seen[at] = pastOf(t, d.Service, "")
 			d.clock.Move(time.Second)
 		}
 		for _, at := range someOf(rt, slices.Sorted(maps.Keys(seen))) {
 			if got, want := pastOf(t, d.Service, at), seen[at]; got != want {
-				t.Fatalf("at %s it tells\n%s\nwant\n%s", at, got, want)
+				t.Fatalf("at %s it has\n%s\nwant\n%s", at, got, want)
 			}
 		}
 	})

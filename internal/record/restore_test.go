@@ -112,7 +112,7 @@ func wantCopy(t testing.TB, got, want *desk) {
 	t.Helper()
 	wantRows(t, got, want)
 	if g, w := pastOf(t, got.Service, ""), pastOf(t, want.Service, ""); g != w {
-		t.Fatalf("it tells\n%s\nwant\n%s", g, w)
+		t.Fatalf("it has\n%s\nwant\n%s", g, w)
 	}
 }
 

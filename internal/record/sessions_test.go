@@ -139,7 +139,7 @@ func TestSyncReportsChangesOfOthers(t *testing.T) {
 	d.create("s1", "", "a")
 	d.activate("s2", "R001")
 	if out := d.sync("s2"); out.TickGap != 0 || out.Warning != "" || out.Changes == nil || len(out.Changes) != 0 || out.SessionStatus != "active" {
-		t.Errorf("nothing to tell: %+v", out)
+		t.Errorf("nothing to report: %+v", out)
 	}
 	d.body("s1", "R001", "new")
 	d.create("s2", "", "own")
@@ -261,7 +261,7 @@ func TestSaveAndClose(t *testing.T) {
 	d.create("other", "", "c")
 	again2 := d.activate("s", "R003")
 	if again2.SessionID != "s" || again2.AlreadyLoaded {
-		t.Errorf("opened anew: %+v", again2)
+		t.Errorf("opened again: %+v", again2)
 	}
 	want(t, "at the project's tick", d.sync("s").SessionTickBefore, d.tick())
 	last := must(d.LastActive(ctx, as(""), 5))(t)

@@ -17,10 +17,10 @@ WHERE t.project_key = ?1 AND t.tick > ?2 AND k.text = '` + KindRecord + `' AND s
 ORDER BY t.tick LIMIT +?4`
 )
 
-// Sync reports what other sessions did to the project's records since the session's last
-// sync, oldest first, and moves the session's clock to the project's (records §2,
-// sync_session). After 500 changes or 8 MiB it stops and moves the clock to the last
-// change, so the next sync continues there.
+// Sync returns other sessions' changes of the project's records since the session's last
+// sync, oldest first (records §2, sync_session). It moves the session's clock to the
+// project's. After 500 changes or 8 MiB it stops and moves the clock to the last change,
+// so the next sync continues there.
 //
 // Errors: CodeSessionNotFound for a session that has not opened a record of the
 // project, or was closed.

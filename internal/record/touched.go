@@ -39,7 +39,7 @@ touched (id, loaded, changed) AS (
 SELECT id, changed IS NOT NULL FROM touched ORDER BY changed IS NULL, ifnull(changed, loaded)`
 
 // Touched returns the records of a project that a session changed, in the order of their
-// first change, then those that it only activated, including closed ones and earlier
+// first change. Then come those that it only activated, including closed ones and earlier
 // activations. Its cost depends on the session, not on the size of the project. An
 // unknown project or session has none (contract records §4.2).
 func (b *Service) Touched(ctx context.Context, p project.Project, session string) (list []Touched, err error) {

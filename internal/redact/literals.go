@@ -49,7 +49,7 @@ type entry struct {
 	key     uint32 // the first three bytes
 	literal string
 	act     action
-	fold    bool // literal is in lower case and stands for any case
+	fold    bool // literal is in lower case and matches any case
 	row     uint16
 	next    uint16 // 1 + entry, 0 for none
 }

@@ -14,7 +14,7 @@ type shape struct {
 type flags uint8
 
 const (
-	anyCase   flags = 1 << iota // the literal is in lower case and stands for any case
+	anyCase   flags = 1 << iota // the literal is in lower case and matches any case
 	inside                      // may begin inside a word
 	needs0to9                   // has a digit early on, so that words with hyphens are not meant
 	keepName                    // the literal is a name that stays
@@ -44,7 +44,7 @@ func (s *scan) shape(r *shape, start, end int) {
 // middle is a secret that is known by a literal within it.
 type middle struct {
 	name    string
-	before  string // what stands before the literal, read backwards: parts of fixed length
+	before  string // the text before the literal, read backwards: parts of fixed length
 	literal string
 	parts   string // what follows
 }
@@ -150,7 +150,7 @@ func number(s string) (int, string) {
 	return n, s
 }
 
-// countClass returns how many bytes of the class stand at i, at most limit.
+// countClass returns how many bytes of the class are at i, at most limit.
 func countClass(text string, i, limit int, class byte) int {
 	n := 0
 	for i+n < len(text) && n < limit && inClass(class, text[i+n]) {

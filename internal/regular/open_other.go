@@ -2,5 +2,5 @@
 
 package regular
 
-// OpenFlags keep an open from blocking. Here no file can block it.
+// OpenFlags prevent an open from blocking. On this system no file can block it.
 const OpenFlags = 0

@@ -4,5 +4,5 @@ package regular
 
 import "syscall"
 
-// OpenFlags keep an open from blocking on a FIFO and from taking a terminal over.
+// OpenFlags prevent an open from blocking on a FIFO and from acquiring a terminal.
 const OpenFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY

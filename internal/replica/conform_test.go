@@ -160,7 +160,7 @@ WHERE synced = 0 AND seq NOT IN (SELECT seq FROM set_aside)`)))
 			return err
 		},
 		Refused: func(t testing.TB, s *store.Store) { put(t, s, "an odd text") },
-		Mend: func(t testing.TB, dir string) {
+		Repair: func(t testing.TB, dir string) {
 			if err := os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -22,8 +22,8 @@ const (
 	plainInsert = "INSERT INTO plain (word) VALUES ('word')"
 )
 
-// BenchmarkPlainInsert is the limit: one row in a transaction of its own,
-// through the same driver and past the store.
+// BenchmarkPlainInsert is the reference: one row in a separate transaction, through the
+// same driver without the store.
 func BenchmarkPlainInsert(b *testing.B) {
 	for name, sync := range map[string]string{"full": "FULL", "normal": "NORMAL"} {
 		b.Run(name, func(b *testing.B) {
@@ -45,8 +45,8 @@ func BenchmarkPlainInsert(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite is the same row through Write, by one caller and by several at
-// once that share commits.
+// BenchmarkWrite is the same row through Write, by one caller and by several concurrent
+// ones that share commits.
 func BenchmarkWrite(b *testing.B) {
 	for name, durability := range durabilities() {
 		for _, callers := range []int{1, 8, 64} {
@@ -75,7 +75,7 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkAppend is one change more in a transaction that is under way.
+// BenchmarkAppend appends one more change in a running transaction.
 func BenchmarkAppend(b *testing.B) {
 	s := storetest.Open(b, store.Config{})
 	err := s.Write(b.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
@@ -91,7 +91,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkWriteOneChange is a change in a transaction of its own.
+// BenchmarkWriteOneChange writes a change in a separate transaction.
 func BenchmarkWriteOneChange(b *testing.B) {
 	for name, sync := range durabilities() {
 		b.Run(name, func(b *testing.B) {
@@ -106,8 +106,8 @@ func BenchmarkWriteOneChange(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenClose is what every hook pays, as the only process and beside
-// another one that holds the store open; and with one small write between.
+// BenchmarkOpenClose measures what every hook pays, as the only process and next to
+// another one with the store open, also with one small write.
 func BenchmarkOpenClose(b *testing.B) {
 	for _, beside := range []bool{false, true} {
 		for _, writing := range []bool{false, true} {
@@ -148,7 +148,7 @@ func BenchmarkReadOneRow(b *testing.B) {
 	}
 }
 
-// BenchmarkFullText ranks a word that stands in every fourth of 20,000 rows.
+// BenchmarkFullText ranks a word that is in every fourth of 20,000 rows.
 func BenchmarkFullText(b *testing.B) {
 	s := storetest.Open(b, store.Config{})
 	ddl(b, s,

@@ -12,13 +12,13 @@ import (
 	"cairn/internal/sqlitefile"
 )
 
-// Check reads the whole store and reports what is wrong with it: SQLite's own
-// integrity check, foreign keys, the change log's numbering and hash chain per
-// device, the documents' hashes, and followers ahead of the log. A sound store
-// gives no findings. It changes nothing.
+// Check reads the whole store and reports damage. It runs SQLite's integrity check and
+// checks foreign keys, the change log's numbers and hash chain per device, the documents'
+// hashes, and followers ahead of the log. An intact store has no findings. It changes
+// nothing.
 //
-// Errors are those of Read; damage that keeps SQLite from reading at all is one
-// of them (CodeCorrupt).
+// It returns the errors of Read. One of them is damage that prevents SQLite from reading
+// at all (CodeCorrupt).
 func (s *Store) Check(ctx context.Context) (findings []string, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		for _, check := range []func(context.Context, *Tx) ([]string, error){
@@ -35,14 +35,14 @@ func (s *Store) Check(ctx context.Context) (findings []string, err error) {
 	return findings, err
 }
 
-// LogDamage reports flipped bits in the write-ahead log of the store at path, after which
-// SQLite ignores it; nothing for an intact log, for a missing one and for that of an
-// encrypted store, whose bits show nothing.
+// LogDamage reports flipped bits in the write-ahead log of the store at path; SQLite
+// ignores the log from there on. It reports nothing for an intact or missing log, nor for
+// that of an encrypted store, whose checksums are encrypted.
 func LogDamage(path string, key []byte) (found []string, err error) {
 	if key != nil {
 		return nil, nil
 	}
-	for range 2 { // the second time another process has finished what it was writing
+	for range 2 { // by the second time another process has finished its write
 		f, err := os.Open(resolved(path) + "-wal")
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, nil
@@ -58,16 +58,16 @@ func LogDamage(path string, key []byte) (found []string, err error) {
 		if err := errors.Join(err, f.Close()); err != nil || n == 0 {
 			return nil, err
 		}
-		found = []string{"the write-ahead log has a flipped bit, and what was committed after it is not read"}
+		found = []string{"the write-ahead log has a flipped bit, and SQLite does not read later commits"}
 	}
 	return found, nil
 }
 
 const selectIndexes = `SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 %'`
 
-// refreshIndexes makes FTS5 read again what this connection remembers of each index: PRAGMA
-// integrity_check looks at an index without asking whether another connection has changed
-// it, and then reports a damage that is not there.
+// refreshIndexes makes FTS5 reload the data that this connection caches of each index.
+// PRAGMA integrity_check does not notice changes of an index by another connection, and
+// then reports damage that does not exist.
 func refreshIndexes(ctx context.Context, tx *Tx) error {
 	names, err := tx.Texts(ctx, selectIndexes)
 	defer func(lost error) { tx.lost = lost }(tx.lost)
@@ -105,9 +105,8 @@ func checkForeignKeys(ctx context.Context, tx *Tx) (found []string, err error) {
 	return found, err
 }
 
-// checkLog follows every device's chain in the order of its numbers. A log
-// whose beginning was trimmed starts at its first change, and where a salvage
-// has noted a gap there may be one.
+// checkLog checks every device's chain in the order of its numbers. A trimmed log starts
+// at its first change. Gaps noted by a salvage are allowed.
 func checkLog(ctx context.Context, tx *Tx) (found []string, err error) {
 	noted := map[string]bool{}
 	err = tx.Each(ctx, func(r *sql.Rows) error {
@@ -127,16 +126,16 @@ func checkLog(ctx context.Context, tx *Tx) (found []string, err error) {
 	return found, err
 }
 
-// chainBreak is something wrong at one change of the log.
+// chainBreak is damage at one change of the log.
 type chainBreak struct {
 	seq       int64
 	device    string
 	deviceSeq int64
-	document  bool // its document was altered; else the chain is broken before it
+	document  bool // the document was altered; else the chain is broken before the change
 	message   string
 }
 
-// eachBreak calls found with everything that is wrong in the log.
+// eachBreak calls found for all damage in the log.
 func eachBreak(ctx context.Context, tx *Tx, found func(chainBreak)) error {
 	type end struct {
 		seq  int64
@@ -159,7 +158,7 @@ func eachBreak(ctx context.Context, tx *Tx, found func(chainBreak)) error {
 			case known && !bytes.Equal(c.PrevHash, last.hash):
 				why = fmt.Sprintf("change %d does not continue its device's hash chain", c.Seq)
 			case !known && c.DeviceSeq == 1 && !bytes.Equal(c.PrevHash, make([]byte, sha256.Size)):
-				why = fmt.Sprintf("change %d is a device's first, yet names one before it", c.Seq)
+				why = fmt.Sprintf("change %d is a device's first but refers to an earlier one", c.Seq)
 			}
 			if why != "" {
 				found(chainBreak{c.Seq, c.Device, c.DeviceSeq, false, why})
@@ -183,7 +182,7 @@ func checkFollowers(ctx context.Context, tx *Tx) (found []string, err error) {
 		var position int64
 		err := r.Scan(&name, &position)
 		if position > head {
-			found = append(found, fmt.Sprintf("follower %s stands at %d, behind the log's end %d", name, position, head))
+			found = append(found, fmt.Sprintf("follower %s is at %d, beyond the end of the log at %d", name, position, head))
 		}
 		return err
 	}, `SELECT name, position FROM followers`)

@@ -21,7 +21,7 @@ func (h *histogram) add(d time.Duration) {
 	h[octave*8+int(uint64(d|8)>>(octave-4)&7)]++
 }
 
-// quantile is the lower bound of the bucket in which it lies.
+// quantile returns the lower bound of the bucket with the quantile.
 func (h *histogram) quantile(q float64) time.Duration {
 	total, seen, last := 0, 0, 0
 	for _, n := range h {
@@ -63,7 +63,7 @@ func compete(o order, in *bufio.Reader) error {
 	return s.Close()
 }
 
-func TestEightProcessesWritingAtOnceMeetNoError(t *testing.T) {
+func TestEightConcurrentWritingProcessesMeetNoError(t *testing.T) {
 	t.Parallel()
 	length := 500 * time.Millisecond // per durability
 	if os.Getenv("CAIRN_SOAK") != "" {

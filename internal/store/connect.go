@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// connector opens SQLite connections whose pragmas are set in a fixed order,
-// the busy timeout before anything that could meet a lock (observations §3).
+// connector opens SQLite connections and sets their pragmas in a fixed order, the busy
+// timeout before any statement that could meet a lock (observations §3).
 type connector struct {
 	driver  driver.Driver
 	uri     string
@@ -47,13 +47,13 @@ func closeAfter(conn driver.Conn, err error) error {
 	return err
 }
 
-// fileURI is the SQLite URI of a file, with the characters that would end a
-// path escaped.
+// fileURI returns the SQLite URI of a file, with the characters that would end a path
+// escaped.
 func fileURI(path, query string) string {
 	p := filepath.ToSlash(path)
 	switch {
 	case strings.HasPrefix(p, "//"):
-		p = "//" + p // else the first folder were taken for a host
+		p = "//" + p // else the first folder would be treated as a host
 	case filepath.VolumeName(path) != "":
 		p = "/" + p // a drive letter
 	}
@@ -66,8 +66,8 @@ func pragmaBusy(d time.Duration) string {
 	return fmt.Sprintf("PRAGMA busy_timeout=%d", d.Milliseconds())
 }
 
-// A session is one SQLite connection with the statements prepared on it. It is
-// used by one goroutine at a time.
+// session is one SQLite connection with its prepared statements. It must be used by one
+// goroutine at a time.
 type session struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
@@ -81,7 +81,7 @@ func newSession(ctx context.Context, db *sql.DB) (*session, error) {
 	return &session{conn: conn, stmts: map[string]*sql.Stmt{}}, nil
 }
 
-// prepared returns the statement for a query, preparing it at first use.
+// prepared returns the statement for a query. It prepares the statement at first use.
 func (s *session) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	if st, ok := s.stmts[query]; ok {
 		return st, nil
@@ -97,13 +97,13 @@ func (s *session) prepared(ctx context.Context, query string) (*sql.Stmt, error)
 	return st, nil
 }
 
-// exec runs a statement that is not worth keeping, such as BEGIN.
+// exec runs a statement without keeping it prepared, such as BEGIN.
 func (s *session) exec(ctx context.Context, query string) error {
 	_, err := s.conn.ExecContext(ctx, query)
 	return err
 }
 
-// known refuses a schema that a newer cairn has made since the store was opened.
+// known returns an error if a newer cairn has migrated the store since it was opened.
 func (s *session) known(ctx context.Context) error {
 	st, err := s.prepared(ctx, "PRAGMA user_version")
 	if err != nil {
@@ -119,13 +119,12 @@ func (s *session) known(ctx context.Context) error {
 	return nil
 }
 
-// close gives the connection back to be used again.
+// close returns the connection for reuse.
 func (s *session) close() error {
 	return errors.Join(s.forget(), s.conn.Close())
 }
 
-// discard closes the connection permanently, with the transaction that may be open
-// on it.
+// discard closes the connection permanently, with any open transaction.
 func (s *session) discard() error {
 	err := s.forget() // first: a statement must not outlive its connection
 	bad := s.conn.Raw(func(any) error { return driver.ErrBadConn })

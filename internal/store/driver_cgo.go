@@ -11,12 +11,12 @@ import (
 	"cairn/internal/fault"
 )
 
-// Driver names the SQLite build that is linked in for plain stores.
+// Driver is the name of the SQLite driver for plain stores.
 const Driver = "mattn/go-sqlite3"
 
-// OpenWithDriver is Open by [Driver] alone, for programs that are to be small: one that
-// does not call Open as well links no other SQLite. If Driver cannot open encrypted stores,
-// it returns CodeDriver (Unavailable) for an encrypted store whose key fits.
+// OpenWithDriver is Open with only [Driver], for small programs: a program that does not
+// call Open links no other SQLite. If Driver cannot open encrypted stores, it returns
+// CodeDriver (Unavailable) for an encrypted store whose key fits.
 func OpenWithDriver(ctx context.Context, c Config) (*Store, error) {
 	if c.Key == nil {
 		return open(ctx, c, nil)
@@ -28,13 +28,13 @@ func OpenWithDriver(ctx context.Context, c Config) (*Store, error) {
 		return nil, classify(err)
 	}
 	return nil, fault.New(fault.Unavailable, CodeDriver, "the store is encrypted, and this program opens plain stores only").
-		WithHint("put the program cairn of the same version next to it, or run `cairn init` again")
+		WithHint("put cairn of the same version next to this program, or run `cairn init` again")
 }
 
-// plain opens an unencrypted file in a mode, with its pragmas set in their order.
-// Transactions of database/sql take the write lock when they begin if immediate is set.
-// database/sql lets one goroutine at a time use a connection, so SQLite need not lock it
-// again.
+// plain opens an unencrypted file in a mode and sets its pragmas in order. With
+// immediate, transactions of database/sql take the write lock when they begin. SQLite
+// does not lock connections itself, because database/sql lets only one goroutine use a
+// connection.
 func plain(path, mode string, immediate bool, pragmas ...string) connector {
 	query := mode + "&_mutex=no"
 	if immediate {
@@ -46,7 +46,8 @@ func plain(path, mode string, immediate bool, pragmas ...string) connector {
 // inMemory opens an empty database that ends with its connection.
 func inMemory() connector { return connector{driver: &sqlite3.SQLiteDriver{}, uri: ":memory:"} }
 
-// plainCode is SQLite's extended result code of err, 0 if err is not from here.
+// plainCode returns SQLite's extended result code of err, 0 if err is not from this
+// driver.
 func plainCode(err error) (code int, message string) {
 	if e, ok := errors.AsType[sqlite3.Error](err); ok {
 		return int(e.ExtendedCode), e.Error()

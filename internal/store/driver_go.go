@@ -8,15 +8,15 @@ import (
 	"cairn/internal/store/gosqlite"
 )
 
-// Driver names the SQLite build that is linked in for plain stores.
+// Driver is the name of the SQLite driver for plain stores.
 const Driver = "ncruces/go-sqlite3"
 
-// OpenWithDriver is Open by [Driver] alone, for programs that are to be small: one that
-// does not call Open as well links no other SQLite. This Driver opens encrypted stores, too.
+// OpenWithDriver is Open with only [Driver], for small programs: a program that does not
+// call Open links no other SQLite. This Driver also opens encrypted stores.
 func OpenWithDriver(ctx context.Context, c Config) (*Store, error) { return Open(ctx, c) }
 
-// plain opens an unencrypted file in a mode, with its pragmas set in their order.
-// Transactions of database/sql take the write lock when they begin if immediate is set.
+// plain opens an unencrypted file in a mode and sets its pragmas in order. With
+// immediate, transactions of database/sql take the write lock when they begin.
 func plain(path, mode string, immediate bool, pragmas ...string) connector {
 	return connector{
 		driver: gosqlite.Driver{First: pragmas, Immediate: immediate},
@@ -27,5 +27,6 @@ func plain(path, mode string, immediate bool, pragmas ...string) connector {
 // inMemory opens an empty database that ends with its connection.
 func inMemory() connector { return connector{driver: gosqlite.Driver{}, uri: ":memory:"} }
 
-// plainCode is SQLite's extended result code of err, 0 if err is not from here.
+// plainCode returns SQLite's extended result code of err, 0 if err is not from this
+// driver.
 func plainCode(err error) (code int, message string) { return gosqlite.Code(err) }

@@ -18,35 +18,35 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// EncryptConfig says which store to encrypt and with which key.
+// EncryptConfig configures Encrypt.
 type EncryptConfig struct {
 	Path string
 	Key  []byte        // KeySize bytes
-	Wait time.Duration // for others to close the store; default 5 s
+	Wait time.Duration // how long to wait for others to close the store; default 5 s
 }
 
-// EncryptReport is what Encrypt did.
+// EncryptReport is the result of Encrypt.
 type EncryptReport struct {
-	Tables    int      `json:"tables"`    // compared with the plain store, row count by row count
-	Rows      int64    `json:"rows"`      // in all of them
-	Bytes     int64    `json:"bytes"`     // of the encrypted file
+	Tables    int      `json:"tables"`    // number of tables, whose row counts were compared with the plain store
+	Rows      int64    `json:"rows"`      // number of rows in all tables
+	Bytes     int64    `json:"bytes"`     // size of the encrypted file
 	Destroyed []string `json:"destroyed"` // plain files that were overwritten and removed, by name
-	Left      []string `json:"left"`      // other plain databases beside the store, which are not ours to destroy
+	Left      []string `json:"left"`      // plain databases next to the store that cairn did not create and did not destroy
 }
 
-// Encrypt turns a plain store into an encrypted one (observations §11.4). It
-// waits until no other process has the store open and lets none in; makes an
-// encrypted copy, checks it, counts its rows; writes it over the plain file; and
-// overwrites and removes the write-ahead log and every plain copy that cairn made
-// beside the store. Killed at any instant it leaves one complete store, which the
-// next opener finds. The calling process must not have the store open itself: its
-// own locks would not hold it off.
+// Encrypt encrypts a plain store (observations §11.4). It waits until no other process
+// has the store open and keeps others out. It creates an encrypted copy, checks it and
+// compares the numbers of rows. Then it writes the copy over the plain file. Finally it
+// overwrites and removes the write-ahead log and every plain copy that cairn made next to
+// the store. After a kill at any instant there is one complete store, which the next
+// opener finds. The calling process must not have the store open, because its own locks
+// would not keep it out.
 //
-// Errors: CodeMissing without a store, CodeEncrypted (Conflict) for one that is
-// encrypted, CodeInUse (Conflict) if another process keeps it open, CodeUnsound
-// (Internal) if the copy is not equal or the store was not sound, else those of
-// Open. The store is then plain still and as it was, or, after CodeFull and CodeIO
-// in the last step, encrypted by whoever opens it next. Repeating is safe.
+// Errors: CodeMissing without a store, CodeEncrypted (Conflict) for an encrypted one,
+// CodeInUse (Conflict) if another process keeps it open, CodeUnsound (Internal) if the
+// store is damaged or the copy differs, else those of Open. After an error the store is
+// unchanged and plain. After CodeFull and CodeIO in the last step, the next process that
+// opens it completes the encryption. It is safe to retry.
 func Encrypt(ctx context.Context, c EncryptConfig) (done EncryptReport, err error) {
 	if err := checkKey(c.Key); c.Key == nil || err != nil {
 		return done, cmp.Or(err, error(fault.New(fault.Invalid, CodeKey, "no key was given")))
@@ -59,7 +59,7 @@ func Encrypt(ctx context.Context, c EncryptConfig) (done EncryptReport, err erro
 		return done, err
 	}
 	if encrypted {
-		return done, fault.New(fault.Conflict, CodeEncrypted, "the store is encrypted already")
+		return done, fault.New(fault.Conflict, CodeEncrypted, "the store is already encrypted")
 	}
 	if isEmpty(c.Path) {
 		return done, (&Store{}).outdated(0)
@@ -67,9 +67,9 @@ func Encrypt(ctx context.Context, c EncryptConfig) (done EncryptReport, err erro
 	if err := bringUpToDate(ctx, c); err != nil {
 		return done, err
 	}
-	line := newLine(c.Path)
+	line := newFairLock(c.Path)
 	defer line.leave()
-	plain, err := c.alone(ctx, &line)
+	plain, err := c.exclusively(ctx, &line)
 	if err != nil {
 		return done, classify(err)
 	}
@@ -77,17 +77,18 @@ func Encrypt(ctx context.Context, c EncryptConfig) (done EncryptReport, err erro
 	return done, classify(err)
 }
 
-// alone stands first in line and is the only one connected. In between tries it
-// leaves the line: who has the store open may be waiting there.
-func (c EncryptConfig) alone(ctx context.Context, line *line) (*exclusive, error) {
+// exclusively waits until it holds the writers' lock and is the only connection. Between
+// attempts it releases the lock, because a process that has the store open may be waiting
+// for it.
+func (c EncryptConfig) exclusively(ctx context.Context, line *fairLock) (*exclusive, error) {
 	until := time.Now().Add(c.Wait)
 	for {
-		if err := line.enter(ctx, until); errors.Is(err, errLine) {
+		if err := line.enter(ctx, until); errors.Is(err, errNotGranted) {
 			return nil, inUse(err)
 		} else if err != nil {
 			return nil, err
 		}
-		plain, err := c.exclusively(ctx)
+		plain, err := c.connectExclusively(ctx)
 		if code, _ := gosqlite.Code(err); code&0xff != resBusy {
 			return plain, err
 		}
@@ -98,8 +99,8 @@ func (c EncryptConfig) alone(ctx context.Context, line *line) (*exclusive, error
 	}
 }
 
-// bringUpToDate migrates the store and refuses what could not be told from damage
-// by the copying.
+// bringUpToDate migrates the store. It returns an error for damage that could not be distinguished
+// from errors of the copying.
 func bringUpToDate(ctx context.Context, c EncryptConfig) error {
 	s, err := Open(ctx, Config{Path: c.Path, Wait: c.Wait})
 	if err != nil {
@@ -110,12 +111,12 @@ func bringUpToDate(ctx context.Context, c EncryptConfig) error {
 	}
 	found, err := s.Check(ctx)
 	if err == nil && len(found) > 0 {
-		err = unsound("the store is not sound: " + found[0])
+		err = notIntact("the store is not intact: " + found[0])
 	}
 	return errors.Join(err, s.Close())
 }
 
-func unsound(message string) error {
+func notIntact(message string) error {
 	return fault.New(fault.Internal, CodeUnsound, message).WithHint("nothing was changed; run `cairn doctor`")
 }
 
@@ -124,7 +125,7 @@ func inUse(err error) error {
 		WithHint("end the agents' sessions and every running `cairn serve`, then try again")
 }
 
-// encrypt works under the line, and closes the connection that keeps others out.
+// encrypt runs under the writers' lock and closes the exclusive connection.
 func (c EncryptConfig) encrypt(ctx context.Context, plain *exclusive) (done EncryptReport, err error) {
 	defer func() {
 		if plain != nil {
@@ -150,7 +151,7 @@ func (c EncryptConfig) encrypt(ctx context.Context, plain *exclusive) (done Encr
 	return done, err
 }
 
-// exclusive is a connection that nobody else can be connected beside.
+// exclusive is a connection that excludes all other connections.
 type exclusive struct {
 	db   *sql.DB
 	conn *sql.Conn
@@ -158,12 +159,12 @@ type exclusive struct {
 
 func (e *exclusive) close() error { return errors.Join(e.conn.Close(), e.db.Close()) }
 
-// exclusively connects to the plain file as the only one, and moves the whole
-// write-ahead log into it. What holds the locks is the encrypting driver, since
-// the other's would be lost as soon as the file is opened past SQLite. It leaves the
-// files alone when it closes. A write-ahead log that it creates is readable by its owner
-// alone.
-func (c EncryptConfig) exclusively(ctx context.Context) (e *exclusive, err error) {
+// connectExclusively connects to the plain file as the only connection and checkpoints
+// the whole write-ahead log. It uses the encrypting driver, because the other driver's
+// locks would be lost as soon as the file is opened without SQLite. The driver leaves the
+// files alone when it closes. A write-ahead log that it creates is readable only by its
+// owner.
+func (c EncryptConfig) connectExclusively(ctx context.Context) (e *exclusive, err error) {
 	if exists(c.Path + cipherSuffix) {
 		return nil, fault.New(fault.Conflict, CodeEncrypted, "the store was encrypted by another process")
 	}
@@ -192,7 +193,7 @@ func (e *exclusive) moveLog(ctx context.Context) error {
 	return nil
 }
 
-// build makes the encrypted copy and compares it with the plain store.
+// build creates the encrypted copy and compares it with the plain store.
 func (c EncryptConfig) build(ctx context.Context, plain *exclusive, done *EncryptReport) (err error) {
 	building := c.Path + buildSuffix
 	if err := removeAll(building, c.Path+readySuffix); err != nil {
@@ -232,7 +233,7 @@ func (c EncryptConfig) build(ctx context.Context, plain *exclusive, done *Encryp
 	return wholefile.SyncDir(filepath.Dir(c.Path))
 }
 
-// compare refuses a copy that is not sound or has not the rows it should.
+// compare returns an error if the copy is damaged or has other numbers of rows.
 func (c EncryptConfig) compare(ctx context.Context, path string, want map[string]int64) (err error) {
 	s := newStore(Config{Path: path, Key: c.Key, ReadOnly: true}, encrypted)
 	defer func() { err = errors.Join(err, s.Close()) }()
@@ -241,7 +242,7 @@ func (c EncryptConfig) compare(ctx context.Context, path string, want map[string
 		return err
 	}
 	if len(found) > 0 {
-		return unsound("the encrypted copy is not sound: " + found[0])
+		return notIntact("the encrypted copy is not intact: " + found[0])
 	}
 	conn, err := s.readDB.Conn(ctx)
 	if err != nil {
@@ -254,11 +255,11 @@ func (c EncryptConfig) compare(ctx context.Context, path string, want map[string
 	}
 	for table, n := range want {
 		if got[table] != n {
-			return unsound(fmt.Sprintf("the encrypted copy has %d rows in %s, the store %d", got[table], table, n))
+			return notIntact(fmt.Sprintf("the encrypted copy has %d rows in %s, the store %d", got[table], table, n))
 		}
 	}
 	if len(got) != len(want) {
-		return unsound(fmt.Sprintf("the encrypted copy has %d tables, the store %d", len(got), len(want)))
+		return notIntact(fmt.Sprintf("the encrypted copy has %d tables, the store %d", len(got), len(want)))
 	}
 	return nil
 }
@@ -292,9 +293,9 @@ func countRows(ctx context.Context, conn *sql.Conn) (counts map[string]int64, er
 	return counts, nil
 }
 
-// makeRoom makes the store's file as long as the encrypted copy, so that a full
-// volume shows before anything is overwritten. SQLite does not mind the bytes
-// behind a database.
+// makeRoom extends the store's file to the length of the encrypted copy, so that a full
+// volume is detected before anything is overwritten. SQLite ignores bytes after the end
+// of a database.
 func (c EncryptConfig) makeRoom() (err error) {
 	from, err := os.Stat(c.Path + readySuffix)
 	if err != nil {
@@ -315,20 +316,19 @@ func (c EncryptConfig) makeRoom() (err error) {
 	return err
 }
 
-// SQLite's locks lie on these bytes of a database, which it never uses otherwise.
-// Windows does not let anybody write there while they are held.
+// SQLite's locks are on these bytes of a database, which it does not use otherwise.
+// Windows prevents writes there while they are held.
 const (
 	lockedFrom = 0x40000000
 	lockedTo   = lockedFrom + blockSize
 )
 
-// blockSize is the step in which the encryption and the copying go.
+// blockSize is the unit of encryption and of copying.
 const blockSize = 4096
 
-// takeOver writes the encrypted copy over the store's own file and overwrites the
-// write-ahead log, so that no plain byte is left. It begins with the header: from
-// then on whoever opens the file knows it for no plain database. Repeating it is
-// harmless.
+// takeOver writes the encrypted copy over the store's file and overwrites the write-ahead
+// log, so that no plain byte is left. It begins with the header: from then on the file is
+// not a plain database. It is idempotent.
 func takeOver(path string) (err error) {
 	if err := overwrite(resolved(path) + "-wal"); err != nil {
 		return err
@@ -389,8 +389,8 @@ func zero(f io.WriterAt, start, end int64) error {
 	return nil
 }
 
-// takenOver destroys the plain copies and removes what takeOver worked with; the
-// encrypted copy last, since as long as it is there the work is not done.
+// takenOver destroys the plain copies and removes the files of takeOver. It removes the
+// encrypted copy last, because its existence means that the work is not done.
 func takenOver(path string) (destroyed, left []string, err error) {
 	if destroyed, left, err = destroyCopies(path); err != nil {
 		return destroyed, left, err
@@ -403,8 +403,8 @@ func takenOver(path string) (destroyed, left []string, err error) {
 	return destroyed, left, err
 }
 
-// destroyCopies overwrites and removes the store's Copies, and lists the plain
-// databases next to it that are none of them.
+// destroyCopies overwrites and removes the store's Copies. left lists other plain
+// databases next to the store.
 func destroyCopies(path string) (destroyed, left []string, err error) {
 	files, err := Copies(path)
 	if err != nil {
@@ -429,7 +429,7 @@ func destroyCopies(path string) (destroyed, left []string, err error) {
 	return destroyed, left, err
 }
 
-// overwrite fills a file with zeros, down to the disk. A missing one is no error.
+// overwrite fills a file with zeros and syncs it. A missing file is not an error.
 func overwrite(path string) (err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {

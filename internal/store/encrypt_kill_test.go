@@ -20,7 +20,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// recordUntilKilled writes row after row as hooks do, each in a new opening.
+// recordUntilKilled writes row after row like hooks, opening the store for each.
 func recordUntilKilled(o order) error {
 	ctx := context.Background()
 	for n := 0; ; n++ {
@@ -37,8 +37,8 @@ func recordUntilKilled(o order) error {
 	}
 }
 
-// until waits until an encryption has come to a phase, or past it, and then for a
-// moment of any length.
+// until waits until an encryption has reached or passed a phase, and then for a random
+// moment.
 func until(t *testing.T, path, phase string) {
 	t.Helper()
 	there := func(suffix string) bool {
@@ -65,10 +65,10 @@ func until(t *testing.T, path, phase string) {
 			return
 		}
 	}
-	t.Fatalf("the encryption did not come to %q; there is %q", phase, names(t, filepath.Dir(path)))
+	t.Fatalf("the encryption did not reach %q; there is %q", phase, names(t, filepath.Dir(path)))
 }
 
-// encryptUntilKilled is killed before it is done, or ends.
+// encryptUntilKilled encrypts until it is killed or done.
 func encryptUntilKilled(o order) error {
 	storetest.Tell("begin")
 	for {
@@ -123,9 +123,8 @@ func TestEncryptKilledAtAnyInstantLeavesOneCompleteStore(t *testing.T) {
 	t.Logf("killed before the turn %d times, after it %d times", plain, encrypted)
 }
 
-// TestEveryStateThatAKillCanLeaveIsSettled makes the states in between by hand,
-// since a kill meets the short ones seldom.
-func TestEveryStateThatAKillCanLeaveIsSettled(t *testing.T) {
+// The states are created by hand, because a kill seldom hits the short ones.
+func TestEveryStateThatAKillCanLeaveIsFinished(t *testing.T) {
 	plainOnly(t)
 	path, want := filled(t)
 	before := content(t, path)

@@ -20,7 +20,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// secretWord is in every row of these tests and must be in no file afterwards.
+// secretWord is in every row of these tests and must not be in any file afterwards.
 const secretWord = "marzipan"
 
 func keyOf(b byte) []byte { return bytes.Repeat([]byte{b}, store.KeySize) }
@@ -34,7 +34,7 @@ func plainOnly(t *testing.T) {
 	t.Parallel()
 }
 
-// filled is a plain store with rows, closed.
+// filled returns a plain store with rows, closed.
 func filled(t testing.TB) (path string, want []string) {
 	t.Helper()
 	path = storetest.Path(t)
@@ -230,9 +230,9 @@ func TestCopyWithoutItsKeyCheckOpensWithItsKeyAndLosesNothing(t *testing.T) {
 	expectCode(t, err, store.CodeCorrupt)
 	expectIDs(t, storetest.Open(t, store.Config{Path: copied, Key: keyOf(1)}), want...)
 	if encrypted, err := store.Encrypted(t.Context(), copied, 0); !encrypted || err != nil {
-		t.Errorf("the key check was not made anew: %v", err)
+		t.Errorf("the key check was not written again: %v", err)
 	}
-	// A key check that is another store's is made again likewise.
+	// A key check of another store is replaced too.
 	if err := os.WriteFile(copied+"-cipher", []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestEncryptRefusesWhatItCannotDo(t *testing.T) {
 	expectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1)}), append(want, "held")...)
 }
 
-// Each step of the copying fails once: the store stays plain, other users can read no
+// Each step of the copying fails once. The store stays plain, other users can read no
 // file, and no write-ahead log is left.
 func TestFailedEncryptionLeavesThePlainStoreAndNoLog(t *testing.T) {
 	plainOnly(t)
@@ -336,7 +336,7 @@ func TestEncryptedStoreBehindALinkLeavesNoLog(t *testing.T) {
 	expectIDs(t, storetest.Open(t, store.Config{Path: link, Key: keyOf(1)}), want...)
 }
 
-// openEither opens a store whether or not it is encrypted, as the façade does.
+// openEither opens a store whether or not it is encrypted, like the façade.
 func openEither(ctx context.Context, c store.Config, key []byte) (*store.Store, error) {
 	s, err := store.Open(ctx, c)
 	if !fault.HasCode(err, store.CodeEncrypted) {
@@ -352,8 +352,8 @@ func openEither(ctx context.Context, c store.Config, key []byte) (*store.Store, 
 	return store.Open(ctx, c)
 }
 
-// TestReadersOfAnEncryptedLogNeverMeetAHalfWrittenBlock holds two connections of
-// one process against each other, where SQLite alone reported damage.
+// Two connections of one process read and write concurrently. SQLite alone reported
+// damage here.
 func TestReadersOfAnEncryptedLogNeverMeetAHalfWrittenBlock(t *testing.T) {
 	plainOnly(t)
 	s := storetest.Open(t, store.Config{Key: keyOf(1)})
@@ -396,7 +396,7 @@ func TestReadersOfAnEncryptedLogNeverMeetAHalfWrittenBlock(t *testing.T) {
 	}
 }
 
-// What SQLite is asked to do by all parts works in an encrypted store, too.
+// Everything that the parts use of SQLite works in an encrypted store, too.
 func TestEncryptedStoreKnowsWhatThePartsUse(t *testing.T) {
 	plainOnly(t)
 	s := storetest.Open(t, store.Config{Key: keyOf(1)})
@@ -428,29 +428,29 @@ func TestEncryptedStoreKnowsWhatThePartsUse(t *testing.T) {
 	}
 }
 
-// TestSuiteHoldsOverEncryptedStores runs the promises of the store again, over
-// the driver and the files of an encrypted one.
+// TestSuiteHoldsOverEncryptedStores runs the tests of the guarantees again, with the
+// driver and the files of an encrypted store.
 func TestSuiteHoldsOverEncryptedStores(t *testing.T) {
 	t.Parallel()
 	storetest.RunEncrypted(t,
-		"TestFileThatIsNoDatabaseIsRefusedAndLeftAlone", "TestDamageIsReportedRefusesWritersAndIsLeftAlone",
-		"TestPathThatIsNoFileIsRefused", "TestFullDiskStoresNothingHalfAndPasses", "TestStoreLockedPastTheWaitIsBusyAndThenWorks",
-		"TestImpatientCallersDoNotPileUp", "TestPathMayHoldAnyCharacter", "TestCheckpointShortensALongLog",
-		"TestEightProcessesWritingAtOnceMeetNoError", "TestKillLosesNothingAcknowledgedAndKeepsNothingRefused",
+		"TestFileThatIsNotADatabaseIsRefusedAndUnchanged", "TestDamageIsReportedRefusesWritersAndIsUnchanged",
+		"TestPathThatIsNotAFileIsRefused", "TestWritesOnAFullDiskAreAtomic", "TestStoreLockedPastTheWaitIsBusyAndThenWorks",
+		"TestTimedOutCallersDoNotPileUp", "TestPathMayHoldAnyCharacter", "TestCheckpointShortensALongLog",
+		"TestEightConcurrentWritingProcessesMeetNoError", "TestKillLosesNothingAcknowledgedAndKeepsNothingRefused",
 		"TestSchemaIsTheGoldenOne", "TestNewerSchemaIsRefusedForWritingAndReading",
 		"TestUnfinishedCreationIsCompleted", "TestCreationKilledAtAnyInstantIsCompletedByTheNext", "TestThirtyTwoFirstProcessesLoseNothing",
-		"TestAnotherProgramsDatabaseIsRefusedAndLeftAlone", "TestWriteAheadLogWithoutItsFileIsNotDestroyed",
-		"TestCopyIsAStoreOfTheSameContent", "TestReadSeesOneSnapshotAndCannotWrite", "TestEndOfContextInterruptsAQueryAndSparesTheConnection",
-		"TestReadersThatLeaveAtAnyInstantHarmNobody", "TestFullDiskInASharedCommitStoresNothingAndIsSurvived",
-		"TestDurabilityIsWhatTheWriteAsksFor", "TestConcurrentWritersShareCommitsAndOneErrorHurtsNobodyElse",
-		"TestSalvageLosesNothingOutsideADamagedPage", "TestSalvageOfATruncatedFileKeepsWhatIsLeft", "TestSalvageWorksWithoutTheHeader",
-		"TestSalvageOfARebuiltFileWithoutItsSchema", "TestSalvageTakesTheLogIn", "TestSalvageReadsADamagedLogUpToTheDamage",
-		"TestSalvageOfALogWithoutItsFile", "TestSalvageOfWhatIsNoStoreMakesAnEmptyOne", "TestSalvageLeavesSoundMissingNewerAndForeignAlone",
+		"TestAnotherProgramsDatabaseIsRefusedAndUnchanged", "TestWriteAheadLogWithoutItsFileIsNotDestroyed",
+		"TestCopyIsAStoreOfTheSameContent", "TestReadSeesOneSnapshotAndCannotWrite", "TestEndOfContextInterruptsAQueryAndKeepsTheConnection",
+		"TestReadersThatLeaveAtAnyInstantAffectNoOther", "TestFullDiskInASharedCommitStoresNothingAndIsSurvived",
+		"TestDurabilityIsAsRequestedByTheWrite", "TestConcurrentWritersShareCommitsAndOneErrorAffectsNoOther",
+		"TestSalvageLosesNothingOutsideADamagedPage", "TestSalvageOfATruncatedFileKeepsTheRest", "TestSalvageWorksWithoutTheHeader",
+		"TestSalvageOfARebuiltFileWithoutItsSchema", "TestSalvageIncludesTheLog", "TestSalvageReadsADamagedLogUpToTheDamage",
+		"TestSalvageOfALogWithoutItsFile", "TestSalvageOfAFileThatIsNotAStoreCreatesAnEmptyOne", "TestSalvageLeavesIntactMissingNewerAndForeignStoresUnchanged",
 		"TestSalvageOfAnOlderSchemaBringsItToTheNewest", "TestExamineChangesNoByte", "TestSalvageThroughALinkRepairsTheFileItLeadsTo",
-		"TestSalvageGivesNoNumberOutTwice", "TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused",
+		"TestSalvageUsesNoNumberTwice", "TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused",
 		"TestKilledSalvageLeavesTheOldStoreOrTheNew",
-		"TestRewriteLeavesNothingOfDeletedAndOverwrittenRows", "TestRewriteSaysThatAReaderHoldsTheLog", "TestShrinkGivesFreePagesBack",
+		"TestRewriteLeavesNothingOfDeletedAndOverwrittenRows", "TestRewriteReportsThatAReaderHoldsTheLog", "TestShrinkReturnsFreePages",
 		"TestOnlyAutomaticBackupsOfTheStoreAreRemoved", "TestBlankTakesTheDocumentsOfOneEntityAndTheChainHolds",
-		"TestLogEqualsAModelOverAnySequence", "TestLongTextsAndNumbersAtTheirLimitsComeBack", "TestErrorInCommitReachesAllAndStoresNothing",
+		"TestLogEqualsAModelOverAnySequence", "TestLongTextsAndNumbersAtTheirLimitsAreReadBack", "TestErrorInCommitReachesAllAndStoresNothing",
 	)
 }

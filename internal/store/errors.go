@@ -10,28 +10,28 @@ import (
 	"cairn/internal/store/gosqlite"
 )
 
-// Codes of the errors that this room makes.
+// Error codes of this package.
 const (
-	CodeCorrupt  = "store_corrupt"   // the file is damaged or no SQLite file
+	CodeCorrupt  = "store_corrupt"   // the file is damaged or not an SQLite file
 	CodeNewer    = "store_newer"     // written by a newer cairn
 	CodeBusy     = "store_busy"      // no write lock within the busy timeout
-	CodeFull     = "disk_full"       // no room left on the volume
+	CodeFull     = "disk_full"       // the volume is full
 	CodeReadOnly = "store_read_only" // file or folder cannot be written
 	CodeMissing  = "store_missing"   // there is no store yet
 	CodeClosed   = "stopping"        // the store is closing
 	CodeIO       = "store_io"        // the volume failed
 
 	CodeKey        = "store_key"        // the key is missing, unusable or does not fit
-	CodeEncrypted  = "store_encrypted"  // encrypted where a plain one is wanted
+	CodeEncrypted  = "store_encrypted"  // encrypted, but a plain store is expected
 	CodeDriver     = "store_driver"     // encrypted, and this program's SQLite cannot open it
 	CodeInUse      = "store_in_use"     // another process keeps the store open
-	CodeUnsound    = "store_unsound"    // what was checked before a change is not sound
-	CodeReplaced   = "store_replaced"   // another file stands at its path now
+	CodeUnsound    = "store_unsound"    // a check before a change found damage
+	CodeReplaced   = "store_replaced"   // another file is at its path now
 	CodeForeign    = "store_foreign"    // another program's database
 	CodeOverloaded = "store_overloaded" // too many writes are waiting
 )
 
-// SQLite's primary result codes that mean something to a user.
+// SQLite's primary result codes that are relevant to users.
 const (
 	resPerm      = 3
 	resBusy      = 5
@@ -48,7 +48,7 @@ const (
 	resIOErrShmSize = resIOErr | 19<<8
 )
 
-// resultCode is SQLite's extended result code of err, 0 if err is not SQLite's.
+// resultCode returns SQLite's extended result code of err, 0 if err is not SQLite's.
 func resultCode(err error) (code int, message string) {
 	if code, message = plainCode(err); code == 0 {
 		code, message = gosqlite.Code(err)
@@ -66,8 +66,8 @@ func endsTransaction(code int) bool {
 	return false
 }
 
-// classify turns what SQLite or the file system said into a fault. Errors that
-// are faults already, cancelled contexts and errors of callers pass unchanged.
+// classify converts errors of SQLite and of the file system to faults. It returns faults,
+// cancelled contexts and errors of callers unchanged.
 func classify(err error) error {
 	if err == nil {
 		return nil
@@ -91,7 +91,7 @@ func classify(err error) error {
 }
 
 func classifyResult(err error, code int, message string) error {
-	if errors.Is(err, syscall.ENOSPC) { // of which the encrypting driver says more than its code
+	if errors.Is(err, syscall.ENOSPC) { // the encrypting driver's code does not show a full disk
 		return diskFull(err)
 	}
 	switch code & 0xff {
@@ -105,7 +105,7 @@ func classifyResult(err error, code int, message string) error {
 		return fault.Wrap(err, fault.Internal, CodeCorrupt, "the store is damaged: "+message).
 			WithHint("run `cairn doctor --salvage`")
 	case resIOErr:
-		if code == resIOErrShmSize { // no room for the shared memory file
+		if code == resIOErrShmSize { // no space for the shared memory file
 			return diskFull(err)
 		}
 		return fault.Wrap(err, fault.Unavailable, CodeIO, message)
@@ -120,7 +120,7 @@ func diskFull(err error) error {
 
 func notWritable(err error) error {
 	return fault.Wrap(err, fault.Unavailable, CodeReadOnly, "cannot write").
-		WithHint("check the rights of the data directory and its files")
+		WithHint("check the permissions of the data directory and its files")
 }
 
 func locked(err error) error {

@@ -11,23 +11,23 @@ import (
 	"cairn/internal/sqlitefile"
 )
 
-// Examine opens a store to look at it and changes no byte of it, which Open with
-// Reading cannot promise: SQLite folds in a log that a killed process left. Such
-// a store is looked at in a temporary copy. One of an older schema can be
-// examined too; a part's tables may be missing then.
+// Examine opens a store for inspection without changing a byte. Open with ReadOnly cannot
+// guarantee that, because SQLite checkpoints the log of a killed process. Such a store is
+// examined in a temporary copy. A store of an older schema can be examined too; its
+// parts' tables may be missing.
 //
-// The key counts for an encrypted store only. What an interrupted Encrypt left
-// stays as it is; what is looked at is the complete store among it.
+// The key is used only for an encrypted store. The files of an interrupted Encrypt stay
+// unchanged; the complete store among them is examined.
 //
-// Errors are those of Open with Reading, CodeForeign, and CodeFull where there is
-// no room for the copy. A key for a plain store is none.
+// It returns the errors of Open with ReadOnly, CodeForeign, and CodeFull if there is no
+// space for the copy. A key for a plain store is not an error.
 func Examine(ctx context.Context, c Config) (*Store, error) {
 	key, err := keyFor(c.Path, c.Key)
 	if err != nil {
 		return nil, err
 	}
 	given := c.Path
-	c.ReadOnly, c.Key, c.Path = true, key, standing(c.Path, key)
+	c.ReadOnly, c.Key, c.Path = true, key, currentFile(c.Path, key)
 	if isEmpty(c.Path) {
 		if !isEmpty(c.Path + "-wal") {
 			return nil, remains()
@@ -47,25 +47,25 @@ func Examine(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		err = errors.Join(classify(err), s.closeDBs())
 		if now, lerr := LooksEncrypted(given); key == nil && lerr == nil && now {
-			return nil, becameEncrypted() // meanwhile
+			return nil, becameEncrypted() // since keyFor
 		}
 		return nil, err
 	}
 	return s, nil
 }
 
-// standing is the file that holds the store of a path and a key, which keyFor has
-// found: where an Encrypt was interrupted while it wrote over that of the path, its
-// complete copy.
-func standing(path string, key []byte) string {
+// currentFile returns the file with the store of a path and a key from keyFor. If an
+// Encrypt was interrupted while it overwrote the file at the path, that is its complete
+// copy.
+func currentFile(path string, key []byte) string {
 	if key != nil && exists(path+readySuffix) {
 		return path + readySuffix
 	}
 	return resolved(path)
 }
 
-// resolved is the file that a path leads to: SQLite keeps the log next to it, not
-// beside a link to it.
+// resolved returns the target of a path: SQLite keeps the log next to the file, not next
+// to a link to it.
 func resolved(path string) string {
 	if at, err := filepath.EvalSymlinks(path); err == nil {
 		return at
@@ -73,9 +73,9 @@ func resolved(path string) string {
 	return path
 }
 
-// unnumbered says what a file is that SQLite can open and that has no schema
-// number: the beginning of a store, another program's database, or something
-// that SQLite takes for an empty database.
+// unnumbered classifies a file that SQLite can open and that has no schema number: a
+// store being created, another program's database, or a file that SQLite treats as an
+// empty database.
 func (s *Store) unnumbered(ctx context.Context) error {
 	head, err := headOf(s.path, s.key)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Store) unnumbered(ctx context.Context) error {
 	return s.outdated(0)
 }
 
-// examined is a store that is not opened yet, in the way that leaves it alone.
+// examined opens a store that no process has open, without changing it.
 func examined(ctx context.Context, c Config) (*Store, error) {
 	_, err := os.Stat(c.Path + "-shm")
 	if isEmpty(c.Path+"-wal") && errors.Is(err, os.ErrNotExist) {
@@ -104,7 +104,7 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	busy, err := held(f)
+	busy, err := isOpenElsewhere(f)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 	if err == nil && !isEmpty(c.Path+"-wal") {
 		err = copyFile(c.Path+"-wal", copied.Path+"-wal")
 		if errors.Is(err, os.ErrNotExist) {
-			err = nil // another process has closed the store since
+			err = nil // another process has closed the store meanwhile
 		}
 	}
 	if err != nil {
@@ -132,19 +132,19 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// Schema is the number of the store's schema and the newest that this cairn
-// knows, read past SQLite: also of a damaged store. found is 0 where there is
-// none, or where it cannot be read. The key, and the errors about it, are those of
+// Schema returns the number of the store's schema and the newest that this cairn knows.
+// It reads the file without SQLite, so it works for a damaged store. found is 0 if there
+// is no schema or it cannot be read. The key and the errors about it are those of
 // Examine.
 func Schema(path string, key []byte) (found, known int, err error) {
 	if key, err = keyFor(path, key); err != nil {
 		return 0, newest(), err
 	}
-	head, err := headOf(standing(path, key), key)
+	head, err := headOf(currentFile(path, key), key)
 	return head.Version, newest(), classify(err)
 }
 
-// headOf reads a database's header, from its log if it is there.
+// headOf reads a database's header, from the log if the log contains it.
 func headOf(path string, key []byte) (head sqlitefile.Head, err error) {
 	o := oldStore{path: path, key: key}
 	for suffix, into := range map[string]**os.File{"": &o.db, "-wal": &o.wal} {

@@ -11,7 +11,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// An encrypted store looks like a damaged one to whoever has no key.
+// Without the key, an encrypted store looks like a damaged one.
 func TestEncryptedStoreIsNotTakenForADamagedOne(t *testing.T) {
 	t.Parallel()
 	path := storetest.Path(t)
@@ -23,7 +23,7 @@ func TestEncryptedStoreIsNotTakenForADamagedOne(t *testing.T) {
 	expectUnchanged(t, path, text)
 }
 
-// Looking at a store leaves its files as they are, whatever state it is in.
+// Examining a store leaves its files unchanged, whatever state it is in.
 func TestExamineChangesNoByte(t *testing.T) {
 	t.Parallel()
 	clean := populated(t)

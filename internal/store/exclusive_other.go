@@ -4,13 +4,13 @@ package store
 
 import "os"
 
-// Elsewhere nothing tells who has a file open: the writers' queue alone keeps
-// others out.
-func lockAlone(*os.File) (bool, error) { return true, nil }
+// On other systems nothing shows whether a file is open elsewhere; only the writers'
+// queue keeps others out.
+func lockExclusive(*os.File) (bool, error) { return true, nil }
 
-func held(*os.File) (bool, error) { return true, nil }
+func isOpenElsewhere(*os.File) (bool, error) { return true, nil }
 
-// mayWrite cannot be told without writing.
+// mayWrite returns true, because only writing would show it.
 func mayWrite(string) bool { return true }
 
 func releaseToReplace(*os.File) error { return nil }

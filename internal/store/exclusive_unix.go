@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Where SQLite's own locks lie in a database file: every open connection to a
-// store holds a shared one on these bytes.
+// The position of SQLite's locks in a database file: every open connection to a store
+// holds a shared lock on these bytes.
 const (
 	lockStart = 1 << 30
 	lockSize  = 512
@@ -20,9 +20,9 @@ func fileLock(kind int16) *syscall.Flock_t {
 	return &syscall.Flock_t{Type: kind, Whence: io.SeekStart, Start: lockStart, Len: lockSize}
 }
 
-// lockAlone keeps every other process from opening the database in f; false if
-// one has it open. The lock ends when this process closes the file anywhere.
-func lockAlone(f *os.File) (bool, error) {
+// lockExclusive keeps other processes from opening the database in f. It returns false if
+// another process has it open. The lock ends when this process closes the file anywhere.
+func lockExclusive(f *os.File) (bool, error) {
 	err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, fileLock(syscall.F_WRLCK))
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
 		return false, nil
@@ -30,19 +30,19 @@ func lockAlone(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// held reports whether another process has the database open.
-func held(f *os.File) (bool, error) {
+// isOpenElsewhere reports whether another process has the database open.
+func isOpenElsewhere(f *os.File) (bool, error) {
 	lock := fileLock(syscall.F_WRLCK)
 	err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, lock)
 	return lock.Type != syscall.F_UNLCK, err
 }
 
-// mayWrite reports whether the rights of a file or folder let this user write it.
+// mayWrite reports whether the permissions of a file or folder let this user write it.
 func mayWrite(path string) bool {
 	const toWrite = 2
 	return syscall.Access(path, toWrite) == nil
 }
 
-// releaseToReplace gives up what would keep a file from being replaced: nothing
-// here, and with it the lock stays.
+// releaseToReplace releases everything that prevents replacing a file. Here that is
+// nothing, so the lock stays.
 func releaseToReplace(*os.File) error { return nil }

@@ -8,21 +8,21 @@ import (
 
 const errSharing = syscall.Errno(32)
 
-// lockAlone reports whether this process alone has the database in f open. It
-// takes no lock: Windows does not let an open file be replaced.
-func lockAlone(f *os.File) (bool, error) {
-	other, err := held(f)
+// lockExclusive reports whether only this process has the database in f open. It takes no
+// lock: Windows does not let an open file be replaced.
+func lockExclusive(f *os.File) (bool, error) {
+	other, err := isOpenElsewhere(f)
 	return !other, err
 }
 
-// held reports whether another handle to the database is open besides f.
-func held(f *os.File) (bool, error) {
+// isOpenElsewhere reports whether another handle to the database is open besides f.
+func isOpenElsewhere(f *os.File) (bool, error) {
 	name, err := syscall.UTF16PtrFromString(f.Name())
 	if err != nil {
 		return false, err
 	}
-	// Whoever is there already must have allowed reading and nothing else: f, which
-	// was opened for reading, does; a connection of SQLite also writes.
+	// This succeeds only if the other handles only read: f does, but a connection of
+	// SQLite also writes.
 	h, err := syscall.CreateFile(name, syscall.GENERIC_READ, syscall.FILE_SHARE_READ, nil,
 		syscall.OPEN_EXISTING, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	if errors.Is(err, errSharing) {
@@ -34,7 +34,7 @@ func held(f *os.File) (bool, error) {
 	return false, syscall.CloseHandle(h)
 }
 
-// mayWrite cannot be told without writing.
+// mayWrite returns true, because only writing would show it.
 func mayWrite(string) bool { return true }
 
 // releaseToReplace closes the file: an open one cannot be replaced.

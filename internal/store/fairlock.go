@@ -9,33 +9,33 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// line is where the processes that want to write queue. SQLite lets them sleep
-// and try again, which starves some for seconds; the kernel serves this file
-// lock in turn. It is a courtesy among processes of cairn: what protects the
-// store is SQLite's lock, and a process that cannot queue tries its luck there.
-type line struct {
+// fairLock is a lock for which processes that want to write queue. SQLite lets them sleep
+// and retry, which starves some for seconds; the kernel grants this file lock in order.
+// It only serves fairness among processes of cairn: SQLite's lock protects the store, and
+// a process that cannot queue tries that lock directly.
+type fairLock struct {
 	lock *flock.Flock
-	came chan error // how the wait for the lock ended, for the one that wants it
+	came chan error // result of the wait for the lock, for the goroutine that wants it
 
 	mu     sync.Mutex
 	held   bool
 	asking bool // a goroutine waits for the lock, which nothing can interrupt
-	wanted bool // somebody still wants what it waits for
+	wanted bool // some goroutine still wants the lock
 }
 
-// errLine says that the lock did not come in time.
-var errLine = errors.New("other processes are writing")
+// errNotGranted means that the lock was not granted in time.
+var errNotGranted = errors.New("other processes are writing")
 
-func newLine(path string) line {
-	return line{
+func newFairLock(path string) fairLock {
+	return fairLock{
 		lock: newLock(path + "-lock"),
 		came: make(chan error, 1),
 	}
 }
 
-// enter waits for the lock until a time or the end of ctx. Whoever entered
-// leaves, whatever enter returned, before it enters again.
-func (l *line) enter(ctx context.Context, until time.Time) error {
+// enter waits for the lock until a time or the end of ctx. The caller must call leave
+// before it enters again, whatever enter returned.
+func (l *fairLock) enter(ctx context.Context, until time.Time) error {
 	l.mu.Lock()
 	if !l.asking {
 		var err error
@@ -51,7 +51,7 @@ func (l *line) enter(ctx context.Context, until time.Time) error {
 
 	t := time.NewTimer(time.Until(until))
 	defer t.Stop()
-	err := errLine
+	err := errNotGranted
 	select {
 	case err := <-l.came:
 		return err
@@ -68,9 +68,9 @@ func (l *line) enter(ctx context.Context, until time.Time) error {
 	return err
 }
 
-// ask waits for the lock. If nobody wants it any more when it comes, it is
-// given back at once; until then a later entrant takes over the wait.
-func (l *line) ask() {
+// ask waits for the lock. If no goroutine wants it any more when it is granted, ask
+// releases it immediately. Until then a later enter takes over the wait.
+func (l *fairLock) ask() {
 	err := l.lock.Lock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,8 +83,8 @@ func (l *line) ask() {
 	}
 }
 
-// leave lets the next one in.
-func (l *line) leave() {
+// leave releases the lock for the next process.
+func (l *fairLock) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held {
@@ -92,9 +92,9 @@ func (l *line) leave() {
 	}
 }
 
-// unlock never fails for a lock that is held. If it did, the file would be
-// closed, and the lock freed, once the collector finds it forgotten.
-func (l *line) unlock() {
+// unlock never fails for a held lock. If it did, the garbage collector would close the
+// file and so release the lock.
+func (l *fairLock) unlock() {
 	l.held = false
 	if l.lock.Unlock() != nil {
 		l.lock = newLock(l.lock.Path())

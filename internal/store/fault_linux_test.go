@@ -18,7 +18,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// runLinuxChild runs the children that only Linux has.
+// runLinuxChild runs the children that exist only on Linux.
 func runLinuxChild(name string, o order) error {
 	switch name {
 	case "modes":
@@ -44,7 +44,7 @@ func tmpfs(t *testing.T, size string) (dir string) {
 	return dir
 }
 
-// fill uses up the space of a folder's volume but for some bytes.
+// fill uses up the space of a folder's volume except for the given bytes.
 func fill(t testing.TB, dir string, leave int64) (free func()) {
 	t.Helper()
 	var st syscall.Statfs_t
@@ -138,7 +138,7 @@ func TestExistingStoreOnAFullVolumeCanBeRead(t *testing.T) {
 	expectIDs(t, storetest.Open(t, store.Config{Path: path}), "a")
 }
 
-// A salvage that finds no room, or may not write, leaves everything as it is.
+// A salvage without space, or without permission to write, changes nothing.
 func TestSalvageOnAFullVolumeLeavesEverything(t *testing.T) {
 	t.Parallel()
 	for _, leave := range []int64{0, 16 << 10, 200 << 10, 900 << 10} {
@@ -201,7 +201,7 @@ func TestEncryptingOnAFullVolumeLeavesThePlainStore(t *testing.T) {
 	}
 }
 
-// modes makes a store under a umask and tells the modes of everything there.
+// modes creates a store under a umask and returns the modes of all its files.
 func modes(o order) error {
 	syscall.Umask(o.Mask)
 	ctx := context.Background()
@@ -247,7 +247,7 @@ func TestFilesAreTheirOwnersAloneUnderAnyUmask(t *testing.T) {
 	}
 }
 
-// nobody is a user without rights; as root, modes would mean nothing.
+// nobody is a user without permissions; root could read any file, whatever its mode.
 const nobody = 65534
 
 func TestWithoutRightsReadingWorksAndWritingIsRefused(t *testing.T) {
@@ -260,7 +260,7 @@ func TestWithoutRightsReadingWorksAndWritingIsRefused(t *testing.T) {
 		}
 		return
 	}
-	// The test's own program and folder are out of that user's reach.
+	// The user cannot access the test's own program and folder.
 	program := filepath.Join(base, "test")
 	if err := errors.Join(os.Chmod(filepath.Dir(base), 0o755), os.Chmod(base, 0o777), copyProgram(program)); err != nil {
 		t.Fatal(err)
@@ -273,8 +273,8 @@ func TestWithoutRightsReadingWorksAndWritingIsRefused(t *testing.T) {
 	}
 }
 
-// copyProgram keeps children from being started meanwhile: they would inherit
-// the open file, which then could not be executed.
+// copyProgram prevents starting children meanwhile: they would inherit the open file,
+// which then could not be executed.
 func copyProgram(to string) error {
 	text, err := os.ReadFile(os.Args[0])
 	if err != nil {
@@ -285,7 +285,7 @@ func copyProgram(to string) error {
 	return os.WriteFile(to, text, 0o755)
 }
 
-// rights is what a user without them may find.
+// rights describes what a user without permissions may find.
 type rights struct {
 	name         string
 	folder, file fs.FileMode
@@ -314,7 +314,8 @@ func withoutRights(o order) error {
 	return expectCannotWrite(err)
 }
 
-// salvageWithoutRights damages a store in a folder that it then must not write.
+// salvageWithoutRights damages a store in a folder and then removes the permission to
+// write it.
 func salvageWithoutRights(path string) error {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Config{Path: path})
@@ -341,7 +342,7 @@ func salvageWithoutRights(path string) error {
 	return errors.Join(expectCannotWrite(err), os.Chmod(filepath.Dir(path), 0o700))
 }
 
-// try makes a store, takes the rights away, and reads and writes.
+// try creates a store, removes the permissions, and reads and writes.
 func (r rights) try(path string) error {
 	ctx := context.Background()
 	s, err := open(ctx, store.Config{Path: path})

@@ -36,7 +36,7 @@ func expectUnchanged(t testing.TB, path string, before []byte) {
 	}
 }
 
-// populated makes a store of some hundred pages and closes it.
+// populated creates a store of some hundred pages and closes it.
 func populated(t testing.TB) (path string) {
 	t.Helper()
 	path = storetest.Path(t)
@@ -61,7 +61,7 @@ func populated(t testing.TB) (path string) {
 	return path
 }
 
-func TestFileThatIsNoDatabaseIsRefusedAndLeftAlone(t *testing.T) {
+func TestFileThatIsNotADatabaseIsRefusedAndUnchanged(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"short": "hello", "long": strings.Repeat("no database ", 1000)} {
 		path := filepath.Join(t.TempDir(), name)
@@ -79,7 +79,7 @@ func TestFileThatIsNoDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
-func TestDamageIsReportedRefusesWritersAndIsLeftAlone(t *testing.T) {
+func TestDamageIsReportedRefusesWritersAndIsUnchanged(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func([]byte) []byte{
 		"middle overwritten": func(b []byte) []byte {
@@ -127,7 +127,7 @@ func TestDamageIsReportedRefusesWritersAndIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestPathThatIsNoFileIsRefused(t *testing.T) {
+func TestPathThatIsNotAFileIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -145,7 +145,7 @@ func TestPathThatIsNoFileIsRefused(t *testing.T) {
 	}
 }
 
-func TestFullDiskStoresNothingHalfAndPasses(t *testing.T) {
+func TestWritesOnAFullDiskAreAtomic(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
 	mustWrite(t, s, "before")
@@ -232,8 +232,7 @@ func holdLock(o order, in *bufio.Reader) error {
 	return errors.Join(err, s.Close())
 }
 
-// expectFreeLine fails the test unless another process gets the lock at which
-// writers queue.
+// expectFreeLine fails the test unless another process can get the writers' lock.
 func expectFreeLine(t *testing.T, s *store.Store) {
 	t.Helper()
 	other, got := flock.New(s.Path()+"-lock"), make(chan error, 1)
@@ -248,9 +247,8 @@ func expectFreeLine(t *testing.T, s *store.Store) {
 	}
 }
 
-// Callers that time out again and again while another process writes must not
-// pile up.
-func TestImpatientCallersDoNotPileUp(t *testing.T) {
+// Callers that repeatedly time out while another process writes must not pile up.
+func TestTimedOutCallersDoNotPileUp(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
 	holder := child(t, "hold the lock", order{Path: s.Path()})
@@ -358,9 +356,9 @@ func TestCheckpointShortensALongLog(t *testing.T) {
 	}
 }
 
-// A store's write-ahead log goes with the last process that closes the store, at
-// any instant of another's look at it.
-func TestFileThatIsDeletedWhileItIsLookedAtCountsAsMissing(t *testing.T) {
+// The last process that closes a store deletes its write-ahead log, perhaps while another
+// process examines it.
+func TestFileThatIsDeletedDuringExaminationCountsAsMissing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "cairn.db")
 	flicker := make(chan error, 1)

@@ -11,19 +11,19 @@ import (
 )
 
 // newLock returns the lock on a file, which is created (0600) when the lock is first
-// taken. Taking it never blocks in opening the file: a FIFO in its place serves as well,
-// because the kernel locks any open file.
+// taken. Opening the file never blocks: even a FIFO works, because the kernel can lock
+// any open file.
 func newLock(path string) *flock.Flock {
 	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDONLY|regular.OpenFlags), flock.SetPermissions(0o600))
 }
 
-// LockFile waits until nobody else, in this process or another, holds the
-// kernel's lock on a file, which it makes (0600) if it is not there, and takes
-// it. The kernel frees the lock of a process that dies, so a file that was left
-// behind needs no clean-up. unlock gives it back; the file stays.
+// LockFile acquires an exclusive kernel lock on a file, which it creates (0600) if
+// necessary. It waits while this or another process holds the lock. The kernel releases
+// the lock of a process that dies, so the file needs no clean-up. unlock releases the
+// lock; the file stays.
 //
-// Errors: ctx's when it ends first, else the system's when the file cannot be
-// made or locked.
+// Errors: ctx's if it ends first, else the system's if the file cannot be created or
+// locked.
 func LockFile(ctx context.Context, path string) (unlock func() error, err error) {
 	lock := newLock(path)
 	if _, err := lock.TryLockContext(ctx, 5*time.Millisecond); err != nil {

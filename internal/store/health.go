@@ -18,7 +18,7 @@ type File struct {
 	Role FileRole
 }
 
-// FileRole says what a file beside the database is for.
+// FileRole is the purpose of a file next to the database.
 type FileRole string
 
 // The roles of files.
@@ -26,17 +26,17 @@ const (
 	Database   FileRole = "database"
 	Log        FileRole = "log"        // -wal
 	Shared     FileRole = "shared"     // -shm
-	Lock       FileRole = "lock"       // where writers queue, and the leases of followers
-	KeyCheck   FileRole = "key-check"  // -cipher, beside an encrypted store
-	Backup     FileRole = "backup"     // a copy that cairn made before it changed much
-	Damaged    FileRole = "damaged"    // what a salvage kept
-	Abandoned  FileRole = "abandoned"  // left by a salvage that was interrupted
+	Lock       FileRole = "lock"       // locks of writers and leases of followers
+	KeyCheck   FileRole = "key-check"  // -cipher, next to an encrypted store
+	Backup     FileRole = "backup"     // a copy that cairn made before a large change
+	Damaged    FileRole = "damaged"    // files kept by a salvage
+	Abandoned  FileRole = "abandoned"  // left by an interrupted salvage
 	Encrypting FileRole = "encrypting" // of an Encrypt that runs or was interrupted
-	Other      FileRole = "other"      // whatever else begins with the database's name
+	Other      FileRole = "other"      // any other file whose name begins with the database's
 )
 
-// Files lists the files of the store at path that are there, by name; none if
-// there is no store.
+// Files returns the existing files of the store at path, by name, or none if there is no
+// store.
 func Files(path string) ([]File, error) {
 	found, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -53,7 +53,7 @@ func Files(path string) ([]File, error) {
 		}
 		info, err := os.Stat(filepath.Join(filepath.Dir(path), e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // gone meanwhile
+			continue // deleted meanwhile
 		}
 		if err != nil {
 			return out, err
@@ -63,7 +63,7 @@ func Files(path string) ([]File, error) {
 	return out, nil
 }
 
-// roleOf tells a file's role by what follows the database's name in its own.
+// roleOf returns a file's role, derived from the suffix after the database's name.
 func roleOf(rest string) FileRole {
 	switch {
 	case rest == "":
@@ -88,23 +88,21 @@ func roleOf(rest string) FileRole {
 	return Other
 }
 
-// backupSuffix follows the database's name in that of every copy that is to be
-// kept. Such copies may also lie in the folder backups beside the database, under
-// any name that begins with the database's, or with BackupPrefix.
+// backupSuffix follows the database's name in the names of copies that must be kept.
+// Copies may also be in the folder backups next to the database, with names that begin
+// with the database's name or with BackupPrefix.
 const backupSuffix = ".bak"
 
-// What the files of `cairn backup` are called, in the folder BackupFolder beside the
-// database.
+// Names of the files of `cairn backup`, in the folder BackupFolder next to the database.
 const (
 	BackupFolder = "backups"
 	BackupPrefix = "cairn-"
 	BackupSuffix = ".tar.gz"
 )
 
-// Copies lists the files that cairn made of the store by itself and that may hold
-// what the store holds or held: backups, what salvages kept, and what
-// interrupted ones left, each with the files that SQLite puts next to it. A purge
-// and an encryption leave none of them. Links are not followed.
+// Copies returns cairn's copies of the store, which may contain present or former data:
+// backups, files kept by salvages and files left by interrupted ones, each with SQLite's
+// files next to it. A purge and an encryption delete all of them. Links are not followed.
 func Copies(path string) (out []File, err error) {
 	files, err := Files(path)
 	folder := filepath.Join(filepath.Dir(path), BackupFolder)
@@ -130,16 +128,17 @@ func Copies(path string) (out []File, err error) {
 	return out, errors.Join(err, berr, aerr)
 }
 
-// Volume is what a store lies on.
+// Volume is the volume of a store.
 type Volume struct {
-	Free    int64  // bytes that this user may still write
-	Network bool   // another machine's, where SQLite's locks cannot be trusted
+	Free    int64  // free bytes for this user
+	Network bool   // on another machine, where SQLite's locks are not reliable
 	Kind    string // the file system's name or number, "" if unknown
 }
 
-// Unwritable lists what keeps this user from writing the store at a path by its
-// rights, nothing if they suffice: the folder, or the nearest one above that exists,
-// and the store's files. Where only trying would tell, as on Windows, it is empty.
+// Unwritable returns the paths whose permissions prevent this user from writing the store
+// at a path: the folder, or its nearest existing ancestor, and the store's files. It is
+// empty if the permissions suffice, and on systems where only writing shows it, such as
+// Windows.
 func Unwritable(path string) (out []string) {
 	dir := filepath.Dir(path)
 	for !exists(dir) && filepath.Dir(dir) != dir {
@@ -153,13 +152,13 @@ func Unwritable(path string) (out []string) {
 	return out
 }
 
-// VolumeOf describes the volume of a file or folder that exists. An
-// errors.ErrUnsupported says that this system does not tell.
+// VolumeOf describes the volume of a file or folder that exists. errors.ErrUnsupported
+// means that the system does not provide this.
 func VolumeOf(path string) (Volume, error) { return volumeOf(path) }
 
-// QuickCheck runs SQLite's quick check, which reads every page once and compares
-// no index with its table. A sound store gives no findings. It reads on a connection
-// of its own, since one that was used before holds pages as they were.
+// QuickCheck runs SQLite's quick check, which reads every page once and compares no index
+// with its table. An intact store has no findings. It uses a new connection, because a
+// used one caches pages.
 func (s *Store) QuickCheck(ctx context.Context) (found []string, err error) {
 	err = s.readApart(ctx, func(ctx context.Context, tx *Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
@@ -175,8 +174,8 @@ func (s *Store) QuickCheck(ctx context.Context) (found []string, err error) {
 	return found, err
 }
 
-// Damages is how often damage was met since the store was opened: by those who read
-// or wrote, and as findings of QuickCheck. 0 for a sound store.
+// Damages returns how often damage was found since the store was opened: by reads, by
+// writes, and by QuickCheck. It is 0 for an intact store.
 func (s *Store) Damages() int64 { return s.damages.Load() }
 
 // Schema reads the number of the store's schema from the open store.
@@ -187,8 +186,8 @@ func (s *Store) Schema(ctx context.Context) (version int, err error) {
 	return version, err
 }
 
-// IsOlder reports whether the open store has an older schema than the newest one, as
-// only a store that was opened for reading can have.
+// IsOlder reports whether the open store has an older schema. Only a store opened with
+// ReadOnly can have one.
 func (s *Store) IsOlder(ctx context.Context) (bool, error) {
 	version, err := s.Schema(ctx)
 	return version < newest(), err

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The connection that was used last is taken first, and those that were not used for
-// longest are given up first.
+// The connection used last is reused first, and those unused for longest are closed
+// first.
 func TestIdleConnectionsAreTakenInReverse(t *testing.T) {
 	t.Parallel()
 	var idle idleSessions

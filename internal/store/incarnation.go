@@ -16,18 +16,18 @@ import (
 	"cairn/internal/regular"
 )
 
-// Reason says why a store goes on as a new device incarnation.
+// Reason is the reason why a store continues as a new device incarnation.
 type Reason string
 
 // The reasons of an Incarnation.
 const (
 	ReasonMoved    Reason = "moved"    // the store was found on another machine or in another folder
-	ReasonBehind   Reason = "behind"   // the hub knows changes of the device that the store does not have
-	ReasonRestored Reason = "restored" // `cairn restore` has put a backup in the store's place
+	ReasonBehind   Reason = "behind"   // the hub has changes of the device that the store lacks
+	ReasonRestored Reason = "restored" // `cairn restore` replaced the store with a backup
 	ReasonSalvaged Reason = "salvaged" // the end of the change log may be lost
 )
 
-// Incarnation is a device under which a store has gone on. The origin of a change is
+// Incarnation is a device under which a store continued. The origin of a change is
 // (Device, DeviceSeq); a new incarnation counts from 1, so that no origin is used twice.
 type Incarnation struct {
 	Device     string    `json:"device"`
@@ -36,14 +36,14 @@ type Incarnation struct {
 	Reason     Reason    `json:"reason"`
 	Path       string    `json:"path,omitempty"`          // moved: where the store was found
 	FromPath   string    `json:"fromPath,omitempty"`      // moved: where it was before
-	LastCommon time.Time `json:"lastCommon,omitzero"`     // behind: when the newest change was made that is known to be at the hub and here
+	LastCommon time.Time `json:"lastCommon,omitzero"`     // behind: time of the newest change known to be both at the hub and here
 	Renumbered int64     `json:"renumbered,omitempty"`    // behind: changes after that one, which have the new origin
-	Returned   int64     `json:"returnedItems,omitempty"` // behind: items of the former device that came back from the hub
+	Returned   int64     `json:"returnedItems,omitempty"` // behind: items of the former device that were pulled from the hub
 }
 
 const (
 	metaPlaces      = "device.places"
-	metaIncarnation = "incarnation/" // and the device
+	metaIncarnation = "incarnation/" // followed by the device
 	maxPlaces       = 8
 
 	// maxRenumbered limits the changes that Renew gives a new origin, because all of them
@@ -62,16 +62,16 @@ const (
 	updateOrigin       = `UPDATE changes SET device = ?, device_seq = ?, prev_hash = ? WHERE seq = ?`
 )
 
-// place is where a store is: the machine, and the file there. It never leaves the store.
+// place is the location of a store: the machine and the file. It never leaves the store.
 type place struct {
 	Machine string `json:"machine,omitempty"` // a hash; "" if the machine has no id
 	Path    string `json:"path"`
 	File    string `json:"file,omitempty"` // the file's number in its file system; "" if unknown
 }
 
-// is reports whether two places are one. A store that was moved on its file system keeps
-// its file number. One that was replaced at its path, as by a restore, keeps the path. A
-// process in a container without a machine id recognises the file by its number.
+// is reports whether two places are the same. A store that was moved on its file system
+// keeps its file number. One that was replaced at its path, as by a restore, keeps the
+// path. A process in a container without a machine id recognises the file by its number.
 func (p place) is(o place) bool {
 	if p.Machine != o.Machine && p.Machine != "" && o.Machine != "" {
 		return false
@@ -96,7 +96,7 @@ func machineID() string {
 	return ""
 }
 
-// here returns where the store is. It is computed once.
+// here returns the place of the store. It is computed once.
 func (s *Store) here() place {
 	s.placing.Do(func() {
 		path, err := filepath.Abs(s.path)
@@ -112,9 +112,9 @@ func (s *Store) here() place {
 	return s.place
 }
 
-// device returns the store's device. In a write it first makes sure that the store is
-// where the device was used before. Otherwise the store was copied or moved, and goes on
-// as a new incarnation.
+// device returns the store's device. In a write it first checks that the store is at a
+// known place of the device. Otherwise the store was copied or moved, and continues as a
+// new incarnation.
 func (t *Tx) device(ctx context.Context) (string, error) {
 	if t.log != nil && t.log.own != "" {
 		return t.log.own, nil
@@ -127,17 +127,17 @@ func (t *Tx) device(ctx context.Context) (string, error) {
 	if t.store.temporaryPath {
 		return own, nil
 	}
-	err := t.settlePlace(ctx, places)
+	err := t.checkPlace(ctx, places)
 	return t.log.own, err
 }
 
-// settlePlace compares the store's place with those where its device was used. Several
-// are kept, because a store on a shared disk has one for each machine that uses it.
-func (t *Tx) settlePlace(ctx context.Context, text string) error {
+// checkPlace compares the store's place with the known places of its device. Several are
+// kept, because a store on a shared disk has one for each machine that uses it.
+func (t *Tx) checkPlace(ctx context.Context, text string) error {
 	here := t.store.here()
 	var known []place
 	if err := json.Unmarshal([]byte(text), &known); err != nil && text != "" {
-		known = nil // damaged: the place is learned again
+		known = nil // damaged: store the place again
 	}
 	at := slices.IndexFunc(known, here.is)
 	switch {
@@ -160,8 +160,8 @@ func (t *Tx) settlePlace(ctx context.Context, text string) error {
 	return err
 }
 
-// renew lets the store go on as a new device, notes why, and appends that to the log. If
-// the reason is ReasonBehind, the changes after the number common get the new origin.
+// renew lets the store continue as a new device, stores the reason and logs it. If the
+// reason is ReasonBehind, the changes after the number common get the new origin.
 func (t *Tx) renew(ctx context.Context, i Incarnation, common int64) (_ Incarnation, err error) {
 	i.Before, i.Device, i.At = t.log.own, NewID(), t.now.UTC()
 	if _, err := t.Exec(ctx, updateDevice, i.Device); err != nil {
@@ -232,12 +232,12 @@ func (s *Store) Continues(ctx context.Context, device string, seq int64, hash st
 	return yes, err
 }
 
-// Renew lets the store go on as a new device incarnation because it is behind what the
-// hub knows of the device. The own changes after the position common of this log, at
-// most the newest 20,000, get the new origin, because another copy of the store may
-// have used theirs. Their positions, ids and documents stay. If the store's device is
-// not the given one any more, another process has renewed it: nothing changes, and the
-// result is nil.
+// Renew lets the store continue as a new device incarnation because the hub has later
+// changes of the device. The store's own changes after the position common of this log,
+// at most the newest 20,000, get the new origin, because another copy of the store may
+// have used the old one. Their positions, ids and documents stay. If the store's device
+// is no longer the given one, another process has renewed it. Then nothing changes, and
+// the result is nil.
 func (s *Store) Renew(ctx context.Context, device string, common int64) (out *Incarnation, err error) {
 	err = s.Write(ctx, Full, func(ctx context.Context, tx *Tx) error {
 		out = nil
@@ -296,7 +296,7 @@ func (t *Tx) renumber(ctx context.Context, device string, after int64) (n int64,
 	return n, err
 }
 
-// CountReturned adds to the numbers of items that came back from the hub, by device. It
+// CountReturned adds to the numbers of items pulled back from the hub, by device. It
 // ignores devices that are not a former incarnation of this store.
 func (t *Tx) CountReturned(ctx context.Context, items map[string]int64) error {
 	if len(items) == 0 {

@@ -10,8 +10,8 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// whereabouts opens the store in a folder, appends a change and returns the devices,
-// the present one first.
+// whereabouts opens the store in a folder, appends a change and returns the devices, the
+// present one first.
 func whereabouts(t *testing.T, dir, change string) (devices []string, all []store.Incarnation) {
 	t.Helper()
 	s, err := store.Open(t.Context(), storetest.Config(store.Config{Path: filepath.Join(dir, "cairn.db")}))
@@ -65,7 +65,7 @@ func TestACopiedStoreGoesOnAsANewIncarnationAndAMovedOneDoesNot(t *testing.T) {
 	if original, _ := whereabouts(t, moved, "f"); len(original) != 1 {
 		t.Errorf("the original is the devices %q", original)
 	}
-	// a file that is put back in its place, as from a backup tool
+	// A file is restored to its place, as by a backup tool.
 	old, err := os.ReadFile(filepath.Join(moved, "cairn.db"))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(moved, "new"), old, 0o600)
@@ -81,8 +81,8 @@ func TestACopiedStoreGoesOnAsANewIncarnationAndAMovedOneDoesNot(t *testing.T) {
 	}
 }
 
-// Renew gives the changes that the hub has not confirmed an origin that no other copy
-// of the store has used; the chain of hashes stays whole, which Open's cleanup checks.
+// Renew gives the changes that the hub has not confirmed an origin that no other copy of
+// the store has used. The hash chain stays valid, which Open's cleanup checks.
 func TestRenewGivesLaterChangesANewOrigin(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})

@@ -24,29 +24,29 @@ import (
 // KeySize is the length of a store's key in bytes.
 const KeySize = gosqlite.KeySize
 
-// The files beside a store at PATH that have to do with its encryption.
+// Suffixes of the files of encryption next to a store.
 const (
-	// cipherSuffix ends the name of the key check. It holds no secret: a salt and
-	// the key's HMAC of it. Where it lies the store is encrypted, or is becoming so;
-	// it tells a wrong key from damage.
+	// cipherSuffix is the suffix of the key check. That file contains no secret, only a
+	// salt and the key's HMAC of it. It exists if the store is encrypted or being
+	// encrypted, and it distinguishes a wrong key from damage.
 	cipherSuffix = "-cipher"
-	// buildSuffix ends the name of an encrypted copy that is not complete.
+	// buildSuffix is the suffix of an incomplete encrypted copy.
 	buildSuffix = "-encrypting"
-	// readySuffix ends the name of a complete one. While it lies there, what the
-	// store's own file holds is of no account unless it is a plain database.
+	// readySuffix is the suffix of a complete encrypted copy. While it exists, the
+	// store's own file is ignored unless it is a plain database.
 	readySuffix = "-encrypted"
 )
 
 // checkTitle is the first line of a key check.
 const checkTitle = "cairn key check 1"
 
-// Encrypted reports whether the store at a path is encrypted. It costs one failed
-// open where nothing ever was. What an interrupted Encrypt left is settled first,
-// for which it waits: exactly one complete store is there afterwards, and if that
-// is the plain one, the answer is false.
+// Encrypted reports whether the store at a path is encrypted. Without any encryption it
+// costs one failed open. It first finishes or undoes an interrupted Encrypt, and waits
+// for a running one. Afterwards exactly one complete store exists; if that is the plain
+// one, the result is false.
 //
-// Errors: CodeBusy while an Encrypt runs, CodeReadOnly and CodeFull if there is
-// something to settle that cannot be.
+// Errors: CodeBusy while an Encrypt runs, CodeReadOnly and CodeFull if an interrupted
+// Encrypt cannot be finished.
 func Encrypted(ctx context.Context, path string, wait time.Duration) (bool, error) {
 	if !exists(path + cipherSuffix) {
 		return false, nil
@@ -61,19 +61,19 @@ func Encrypted(ctx context.Context, path string, wait time.Duration) (bool, erro
 	if wait == 0 {
 		wait = 5 * time.Second
 	}
-	line := newLine(path)
+	line := newFairLock(path)
 	defer line.leave()
-	if err := line.enter(ctx, time.Now().Add(wait)); errors.Is(err, errLine) {
+	if err := line.enter(ctx, time.Now().Add(wait)); errors.Is(err, errNotGranted) {
 		return false, locked(err)
 	} else if err != nil {
 		return false, classify(err)
 	}
-	plain, err = settle(path)
+	plain, err = finishEncrypt(path)
 	return !plain, classify(err)
 }
 
-// LooksEncrypted is Encrypted for those who must not change anything: what an
-// interrupted Encrypt left stays, and the answer is what settling it would give.
+// LooksEncrypted is Encrypted without changes: the files of an interrupted Encrypt stay,
+// and the result is that of finishing it.
 func LooksEncrypted(path string) (bool, error) {
 	if !exists(path + cipherSuffix) {
 		return false, nil
@@ -82,10 +82,10 @@ func LooksEncrypted(path string) (bool, error) {
 	return !plain, classify(err)
 }
 
-// settle ends an interrupted Encrypt, whose line the caller holds: it is undone
-// as long as the plain file is untouched, and completed afterwards. It reports
+// finishEncrypt ends an interrupted Encrypt. The caller must hold the writers' lock. It
+// undoes the encryption if the plain file is untouched, else it completes it. It reports
 // whether the store is plain.
-func settle(path string) (plain bool, err error) {
+func finishEncrypt(path string) (plain bool, err error) {
 	if !exists(path + cipherSuffix) {
 		return true, nil // another process was faster
 	}
@@ -105,15 +105,15 @@ func settle(path string) (plain bool, err error) {
 	return false, removeAll(path + buildSuffix)
 }
 
-// exists reports whether a path leads anywhere, also where that cannot be found out.
+// exists reports whether a path exists. It is true if that cannot be determined.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
 
-// start reads the first bytes of a file, at most n; none if it is missing or no
-// file. One that mattn's SQLite has open in this process must not be read in this way: the
-// system would drop its locks.
+// start reads at most n first bytes of a file, none if it is missing or not a file. It
+// must not be used for a file that mattn's SQLite has open in this process, because
+// closing it would release SQLite's locks.
 func start(path string, n int) (text []byte, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
@@ -124,7 +124,7 @@ func start(path string, n int) (text []byte, err error) {
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // another process has closed the store since
+		return nil, nil // another process has closed the store meanwhile
 	}
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func removeAll(paths ...string) error {
 	return nil
 }
 
-// newCheck is the text of a key check for a key.
+// newCheck returns the text of a key check for a key.
 func newCheck(key []byte) (string, error) {
 	salt := make([]byte, 16)
 	if _, err := rand.Read(salt); err != nil {
@@ -168,8 +168,8 @@ func checkSum(key, salt []byte) []byte {
 	return h.Sum(nil)
 }
 
-// fits reports whether a key is the one that a key check was made for. A text that
-// is not a key check fits none.
+// fits reports whether a key check was made for the key. It is false for a text that is
+// not a key check.
 func fits(check string, key []byte) bool {
 	lines := strings.Split(check, "\n")
 	if len(lines) != 4 || lines[0] != checkTitle || lines[3] != "" {
@@ -183,7 +183,7 @@ func fits(check string, key []byte) bool {
 	return err == nil && hmac.Equal(sum, checkSum(key, salt))
 }
 
-// writeCheck writes the key check of a store so that it is there wholly or not.
+// writeCheck writes the key check of a store atomically.
 func writeCheck(path string, key []byte) error {
 	text, err := newCheck(key)
 	if err != nil {
@@ -192,8 +192,8 @@ func writeCheck(path string, key []byte) error {
 	return wholefile.Write(path+cipherSuffix, []byte(text), 0o600)
 }
 
-// mendCheck makes the key check of an encrypted store again unless it is the key's.
-func (o *oldStore) mendCheck() error {
+// repairCheck writes the key check of an encrypted store again unless it fits the key.
+func (o *oldStore) repairCheck() error {
 	if o.key == nil {
 		return nil
 	}
@@ -211,10 +211,10 @@ func checkKey(key []byte) error {
 	return fault.Newf(fault.Invalid, CodeKey, "a key has %d bytes, not %d", KeySize, len(key))
 }
 
-// admit says whether the store may be opened as it was asked for, before SQLite
-// touches a file of it: with a wrong key, or without any, SQLite would take the
-// write-ahead log for rubbish and delete it. A key check that is missing or not
-// this store's is made again if the key opens the file.
+// admit checks whether the store may be opened with the given key, before SQLite accesses
+// its files: with a wrong or missing key, SQLite would treat the write-ahead log as
+// invalid and delete it. If the key opens the file, it replaces a missing or wrong key
+// check.
 func (s *Store) admit() error {
 	if s.key == nil {
 		return s.admitPlain()
@@ -239,16 +239,16 @@ func (s *Store) admit() error {
 		}
 		return writeCheck(s.path, s.key)
 	case missing && len(block) == 0:
-		return nil // to be made
+		return nil // to be created
 	case missing:
-		return fault.New(fault.Internal, CodeCorrupt, "the store is damaged: it is no database, and the key does not make it one").
+		return fault.New(fault.Internal, CodeCorrupt, "the store is damaged: the file is not a database, and the key does not decrypt it").
 			WithHint("if it is a copy of an encrypted store, use its key; else run `cairn doctor --salvage`")
 	}
 	return wrongKey()
 }
 
-// admitPlain refuses what is encrypted, and a write-ahead log that no plain store
-// has: that of an encrypted store which was copied without its key check.
+// admitPlain returns an error for an encrypted store, and for a write-ahead log that no
+// plain store has: that of an encrypted store copied without its key check.
 func (s *Store) admitPlain() error {
 	if exists(s.path + cipherSuffix) {
 		return becameEncrypted()
@@ -264,9 +264,9 @@ func (s *Store) admitPlain() error {
 		WithHint("run `cairn doctor --salvage`")
 }
 
-// KeyFits reports whether a key is the encrypted store's at a path, damaged or
-// not, with its key check or without. It changes nothing. A key of another length
-// than KeySize fits none, and none fits a plain store.
+// KeyFits reports whether a key is that of the encrypted store at a path, which may be
+// damaged or lack its key check. It changes nothing. It is false for a key of another
+// length than KeySize and for a plain store.
 func KeyFits(path string, key []byte) (bool, error) {
 	block, err := start(path, blockSize)
 	if err != nil || len(key) != KeySize || gosqlite.IsPlain(block) {
@@ -282,8 +282,8 @@ func KeyFits(path string, key []byte) (bool, error) {
 	return makesSense(path, key)
 }
 
-// makesSense reports whether a key shows a database in files whose beginning is
-// damaged, and whose key check is missing or damaged too.
+// makesSense reports whether a key decrypts files to a database whose beginning and key
+// check are damaged.
 func makesSense(path string, key []byte) (ok bool, err error) {
 	o := oldStore{path: path, key: key}
 	defer func() { err = classify(errors.Join(err, o.close())) }()
@@ -297,11 +297,11 @@ func makesSense(path string, key []byte) (ok bool, err error) {
 	return err == nil && (image.Head.Found || len(image.Roots()) > 0), err
 }
 
-// keyFor is the key with which the store at a path is to be read; nil for a plain
-// or missing one, whatever was given. It changes nothing.
+// keyFor returns the key for reading the store at a path, or nil for a plain or missing
+// store, whatever key is given. It changes nothing.
 //
-// Errors: CodeEncrypted for an encrypted store and no key, CodeKey for one that
-// does not fit.
+// Errors: CodeEncrypted for an encrypted store without a key, CodeKey for a key that does
+// not fit.
 func keyFor(path string, key []byte) ([]byte, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
@@ -336,5 +336,5 @@ func becameEncrypted() error {
 		WithHint("start this command again")
 }
 
-// KeyPlaces says where a key is looked for, in this order (observations §11.4).
+// KeyPlaces is a hint with the places of the key, in order (observations §11.4).
 const KeyPlaces = "the key is taken from CAIRN_KEY, then from store.key_file in config.toml, then from the file key in the data directory"

@@ -14,8 +14,8 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// rounds is how often a test kills: n, a quarter of that where it runs a second
-// time with the other driver (-short), or as often as a soak wants.
+// rounds returns the number of kills in a test: n, a quarter with -short (second driver),
+// more in a soak.
 func rounds(n int) int {
 	if soak, err := strconv.Atoi(os.Getenv("CAIRN_SOAK_KILLS")); err == nil {
 		return soak
@@ -26,8 +26,8 @@ func rounds(n int) int {
 	return n
 }
 
-// writeUntilKilled writes from several goroutines, both durabilities mixed, and
-// tells every acknowledged id. Every fifth closure fails after it has written.
+// writeUntilKilled writes from several goroutines, with both durabilities, and sends
+// every acknowledged id. Every fifth closure fails after it has written.
 func writeUntilKilled(o order) error {
 	ctx := context.Background()
 	s, err := open(ctx, store.Config{Path: o.Path, Role: o.Role})
@@ -47,7 +47,7 @@ func writeUntilKilled(o order) error {
 	return <-failed
 }
 
-// openAndCloseUntilKilled is what hooks do, one after the other.
+// openAndCloseUntilKilled does what hooks do, one after the other.
 func openAndCloseUntilKilled(o order) error {
 	ctx := context.Background()
 	for n := 0; ; n++ {

@@ -128,7 +128,8 @@ func (l *laned) add(t *testing.T, lane string, ids ...string) {
 	}
 }
 
-// account is what Followers says of the lanes, "lane position mark-less error attempts".
+// account returns what Followers says of the lanes, "lane position mark-less error
+// attempts".
 func (l *laned) account(t *testing.T) (out []string) {
 	t.Helper()
 	all, err := l.Followers(t.Context())
@@ -148,14 +149,14 @@ func (l *laned) expect(t *testing.T, what string, got, want any) {
 	}
 }
 
-// did is what the turns have done.
+// did returns what the turns have done.
 func (l *laned) did() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.turns)
 }
 
-// count is a number of lane a.
+// count returns a number of lane a.
 func (l *laned) count(of map[string]int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

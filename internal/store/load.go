@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// UsageGauge is how much of something limited is in use, over time. It is to be made with
-// its Capacity, and any number of goroutines may use it.
+// UsageGauge measures how much of a limited resource is in use, over time. Create it with
+// its Capacity. It is safe for concurrent use.
 type UsageGauge struct {
 	Capacity int64
 
 	mu        sync.Mutex
 	now, peak int64
-	since     time.Time // when it came to four fifths, zero while it is below
+	since     time.Time // since when at least four fifths are in use, zero while less is
 }
 
-// Add changes how much is in use.
+// Add changes the amount in use.
 func (l *UsageGauge) Add(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.set(l.now + n)
 }
 
-// Set says how much is in use.
+// Set sets the amount in use.
 func (l *UsageGauge) Set(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,13 +39,13 @@ func (l *UsageGauge) set(n int64) {
 	}
 }
 
-// Usage is how much of a UsageGauge is in use.
+// Usage is the reading of a UsageGauge.
 type Usage struct {
 	Now, Peak, Capacity int64
-	High                time.Duration // for which four fifths and more have been in use without a break
+	High                time.Duration // how long at least four fifths have been in use without interruption
 }
 
-// Percent is the share that is in use; more than 100 where the capacity is no limit.
+// Percent returns the share that is in use; more than 100 if the capacity is not a limit.
 func (u Usage) Percent() float64 {
 	if u.Capacity == 0 {
 		return 0
@@ -53,7 +53,7 @@ func (u Usage) Percent() float64 {
 	return 100 * float64(u.Now) / float64(u.Capacity)
 }
 
-// Read says how much is in use.
+// Read returns the present usage.
 func (l *UsageGauge) Read() Usage {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,35 +11,35 @@ import (
 	"sync"
 )
 
-// Ops of a change. Parts may use further words (memories §10.1).
+// Ops of a change. Parts may use other ops (memories §10.1).
 const (
-	OpPut    = "put"    // the document is the whole entity as it now stands
-	OpDelete = "delete" // the entity is gone
-	OpPurge  = "purge"  // it is gone and its earlier documents are to be blanked
+	OpPut    = "put"    // the document is the complete entity
+	OpDelete = "delete" // the entity was deleted
+	OpPurge  = "purge"  // the entity was deleted, and its earlier documents must be blanked
 )
 
 // Change is one entry of the change log (design §1).
 type Change struct {
 	Seq       int64           // position in this store's log; set by Append
-	Device    string          // where it was made; "" in Append means this store, else see Append
+	Device    string          // device that made it; "" in Append means this store, else see Append
 	DeviceSeq int64           // 1, 2, 3 … per device; set by Append for the own device
 	Project   string          // project id, "" if it belongs to none
 	Stream    string          // the ordering key: session, memory, mailbox, record project
-	Kind      string          // what changed: observation, session, project …
-	ID        string          // its id, unique within the kind and the stream
+	Kind      string          // kind of entity: observation, session, project …
+	ID        string          // id of the entity, unique within the kind and the stream
 	Op        string          // OpPut, OpDelete …
-	Doc       json.RawMessage // the whole entity, or nil where the row is its own document
-	Session   string          // who caused it, "" if unknown or told by the row itself
+	Doc       json.RawMessage // the complete entity, or nil if the row is the document
+	Session   string          // session that caused it, "" if unknown or in the row
 	Agent     string          // likewise
 	At        int64           // Unix nanoseconds; 0 in Append means the transaction's time
 	DocHash   []byte          // SHA-256 of Doc, kept when a purge blanks it; nil without a document
 	PrevHash  []byte          // hash of the same device's previous change; 32 zero bytes for the first
 }
 
-// Hash is what the device's next change keeps as PrevHash: SHA-256 over a
-// version byte, PrevHash, DocHash and every other field but Seq and Doc, texts
-// and byte strings preceded by their length as an unsigned varint, numbers as
-// signed varints. A blanked document therefore leaves the chain intact.
+// Hash returns the PrevHash of the device's next change: SHA-256 over a version byte,
+// PrevHash, DocHash and every other field but Seq and Doc, texts and byte strings
+// preceded by their length as an unsigned varint, numbers as signed varints. So blanking
+// a document does not break the chain.
 func (c *Change) Hash() []byte {
 	b := make([]byte, 0, 256)
 	text := func(parts ...string) {
@@ -56,9 +56,9 @@ func (c *Change) Hash() []byte {
 	return sum[:]
 }
 
-// logHead is the newest change of the own device within one batch of writes.
+// logHead is the newest change of this device within one batch of writes.
 type logHead struct {
-	own   string // the own device, "" until it is read; another process may renew it between batches
+	own   string // this device, "" until it is read; another process may renew it between batches
 	known bool
 	seq   int64 // its device_seq
 	hash  []byte
@@ -86,15 +86,15 @@ LEFT JOIN symbols a ON a.id = c.agent `
 	selectHead         = `SELECT ifnull(max(seq), 0) FROM changes`
 )
 
-// Append adds one change to the log, in the transaction of the rows that it
-// describes, and returns its seq. One with a Device that is not this store's own was
-// made elsewhere: it continues the chain that this log keeps under that name.
+// Append appends one change to the log, in the transaction of the rows that it describes,
+// and returns its seq. A change with the Device of another store continues that device's
+// chain in this log.
 func (t *Tx) Append(ctx context.Context, c Change) (int64, error) {
 	if t.log == nil {
 		return 0, errors.New("a change was appended outside a write")
 	}
 	head := t.log
-	if own, err := t.device(ctx); err != nil { // which may append a change of its own
+	if own, err := t.device(ctx); err != nil { // may append a change itself
 		return 0, err
 	} else if c.Device == "" {
 		c.Device = own
@@ -125,8 +125,8 @@ func (t *Tx) Append(ctx context.Context, c Change) (int64, error) {
 	return res.LastInsertId()
 }
 
-// complete fills in what Append decides: number, time and hashes. head is the newest
-// change of the same device, read if it is not known.
+// complete sets the fields that Append determines: number, time and hashes. head is the
+// newest change of the same device; it is read if unknown.
 func (t *Tx) complete(ctx context.Context, c *Change, head *logHead) error {
 	if !head.known {
 		if err := t.readHead(ctx, c.Device, head); err != nil {
@@ -161,8 +161,8 @@ func (t *Tx) readHead(ctx context.Context, device string, head *logHead) error {
 	return nil
 }
 
-// Changes returns up to limit changes after a position, oldest first; none if
-// there are none.
+// Changes returns up to limit changes after a position, oldest first. It is empty at the
+// end of the log.
 func (t *Tx) Changes(ctx context.Context, after int64, limit int) ([]Change, error) {
 	var out []Change
 	err := t.Each(ctx, func(r *sql.Rows) error {
@@ -174,7 +174,7 @@ func (t *Tx) Changes(ctx context.Context, after int64, limit int) ([]Change, err
 	return out, err
 }
 
-// Head is the seq of the newest change, 0 in an empty log.
+// Head returns the seq of the newest change, 0 in an empty log.
 func (t *Tx) Head(ctx context.Context) (int64, error) {
 	var seq int64
 	err := t.Get(ctx, []any{&seq}, selectHead)
@@ -191,7 +191,7 @@ func scanChange(r *sql.Rows, c *Change) error {
 	return err
 }
 
-// symbols remembers the numbers of committed words; they never change.
+// symbols caches the numbers of committed words, which never change.
 type symbols struct {
 	mu  sync.RWMutex
 	ids map[string]int64
@@ -204,8 +204,8 @@ func (s *symbols) get(word string) (int64, bool) {
 	return id, ok
 }
 
-// add keeps newly committed words. The map is bounded by starting afresh: what
-// is lost is looked up again.
+// add adds newly committed words. If the map grows too large, it is cleared; lost entries
+// are read again.
 func (s *symbols) add(fresh map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +222,8 @@ const (
 	insertSymbol = `INSERT INTO symbols (text) VALUES (?)`
 )
 
-// symbol is the number of a word, made at its first use; nil for "".
+// symbol returns the number of a word, which is assigned at its first use. It returns nil
+// for "".
 func (t *Tx) symbol(ctx context.Context, word string) (any, error) {
 	if word == "" {
 		return nil, nil
@@ -248,8 +249,8 @@ func (t *Tx) symbol(ctx context.Context, word string) (any, error) {
 	return id, nil
 }
 
-// Device is the id of this store's device, under which its own changes stand in the
-// log; "" until the first of them.
+// Device returns the id of this store's device, which made the store's own changes in the
+// log. It is "" before the first change.
 func (s *Store) Device(ctx context.Context) (id string, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		id, err = tx.device(ctx)

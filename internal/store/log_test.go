@@ -122,7 +122,7 @@ func TestChangesOfOtherDevicesKeepChainsOfTheirOwn(t *testing.T) {
 		t.Errorf("the log is %v, want %s", got, want)
 	}
 	if found, err := s.Check(t.Context()); err != nil || len(found) > 0 {
-		t.Errorf("unsound: %v %q", err, found)
+		t.Errorf("damaged: %v %q", err, found)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestChangesComeFromAPositionInPieces(t *testing.T) {
 	}
 }
 
-func TestLongTextsAndNumbersAtTheirLimitsComeBack(t *testing.T) {
+func TestLongTextsAndNumbersAtTheirLimitsAreReadBack(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
 	want := []store.Change{
@@ -184,7 +184,7 @@ func TestLongTextsAndNumbersAtTheirLimitsComeBack(t *testing.T) {
 	}
 }
 
-// model is what the log must hold.
+// model is the expected content of the log.
 type model struct {
 	log  []store.Change
 	docs map[string]string // last document of each entity

@@ -27,7 +27,7 @@ const (
 	orderVar = "CAIRN_TEST_ORDER"
 )
 
-// order is what a child process is told.
+// order contains the instructions for a child process.
 type order struct {
 	Path   string
 	Sync   store.Sync
@@ -97,7 +97,7 @@ func child(t testing.TB, name string, o order) *storetest.Process {
 	return storetest.StartProcess(t, storetest.Command("", childEnv(t, name, o)...))
 }
 
-// childEnv is what makes the test binary a child.
+// childEnv returns the variables that make the test binary a child.
 func childEnv(t testing.TB, name string, o order) []string {
 	t.Helper()
 	text, err := json.Marshal(o)
@@ -107,7 +107,7 @@ func childEnv(t testing.TB, name string, o order) []string {
 	return []string{childVar + "=" + name, orderVar + "=" + string(text)}
 }
 
-// open is store.Open of an encrypted store if the whole test is to be of those.
+// open is store.Open, with an encrypted store if the test binary encrypts all.
 func open(ctx context.Context, c store.Config) (*store.Store, error) {
 	return store.Open(ctx, storetest.Config(c))
 }
@@ -131,7 +131,7 @@ func mustWrite(t testing.TB, s *store.Store, ids ...string) {
 	}
 }
 
-// ids are the ids in the change log, in its order.
+// ids returns the ids in the change log, in its order.
 func ids(t testing.TB, s *store.Store) []string {
 	t.Helper()
 	out := []string{}
@@ -163,7 +163,7 @@ func codeOf(err error) string {
 	return fault.As(err).Code
 }
 
-// raw opens the file with the same driver, past the store.
+// raw opens the file with the same driver, without the store.
 func raw(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := openRaw(url.URL{Scheme: "file", Path: path})

@@ -10,12 +10,11 @@ import (
 	"cairn/internal/store/gosqlite"
 )
 
-// bigLog is the size of the write-ahead log from which a checkpoint pays.
+// bigLog is the minimum size of the write-ahead log for a checkpoint.
 const bigLog = 4 << 20
 
-// Checkpoint moves the write-ahead log into the database file if it has grown
-// large; readers and writers go on meanwhile. What they still need stays in the
-// log. Repeating it is harmless.
+// Checkpoint moves a large write-ahead log into the database file. It does not block
+// readers or writers; frames that they need stay in the log. It is idempotent.
 func (s *Store) Checkpoint(ctx context.Context) error {
 	info, err := os.Stat(s.path + "-wal")
 	if err != nil || info.Size() < bigLog || s.reading {
@@ -30,10 +29,10 @@ func (s *Store) Checkpoint(ctx context.Context) error {
 	return s.classify(err)
 }
 
-// CopyTo writes a consistent copy of the store to a file that must not exist
-// yet, readable by its owner alone. It does not hold up writers. The copy of an
-// encrypted store is encrypted with its key and has a key check next to it. After
-// an error there is no file.
+// CopyTo writes a consistent copy of the store to a file that must not exist. Only its
+// owner can read the file. It does not block writers. The copy of an encrypted store is
+// encrypted with the same key and has a key check next to it. After an error there is no
+// file.
 //
 // Errors: Conflict if the file exists, else those of Read and CodeFull.
 func (s *Store) CopyTo(ctx context.Context, path string) (err error) {
@@ -58,7 +57,7 @@ func (s *Store) CopyTo(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, ses.discard()) }()
-	// SQLite counts the copy, too, as something that a query must not write.
+	// With query_only, SQLite would also refuse to write the copy.
 	if err := ses.exec(ctx, "PRAGMA query_only=OFF"); err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// Meta is a value that a package keeps in the store under a name, such as a salt or
-// how far a job is. Names begin with what tells the package's own from others'.
+// Meta is a value that a package stores under a name, such as a salt or the progress of a
+// job. Names begin with a prefix of the package.
 type Meta struct{ Name, Value string }
 
 const (
@@ -39,7 +39,7 @@ func (t *Tx) MetaUnder(ctx context.Context, prefix string) (list []Meta, err err
 	return list, err
 }
 
-// SetMeta stores a value under a name, in place of an older one. It is idempotent.
+// SetMeta stores a value under a name and replaces an older one. It is idempotent.
 func (t *Tx) SetMeta(ctx context.Context, name, value string) error {
 	_, err := t.Exec(ctx, upsertMeta, name, value)
 	return err

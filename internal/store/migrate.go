@@ -20,8 +20,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrationFiles are the steps from an empty file to the newest schema; the
-// n-th leads to schema number n. Steps are only ever added.
+// migrationFiles returns the steps from an empty file to the newest schema; the n-th
+// leads to schema number n. Steps are only ever added.
 func migrationFiles() []string {
 	return []string{
 		"migrations/0001_kernel.sql",
@@ -49,12 +49,12 @@ func migrationFiles() []string {
 
 func newest() int { return len(migrationFiles()) }
 
-// prepare creates the store or brings it to the newest schema. A lock file lets
-// one process at a time do this, so that the change to write-ahead logging,
-// which SQLite does not queue for, meets nobody.
+// prepare creates the store or migrates it to the newest schema. A lock file lets one
+// process at a time do this, because SQLite does not queue for the switch to write-ahead
+// logging.
 func (s *Store) prepare(ctx context.Context) error { return s.prepareTo(ctx, newest()) }
 
-// prepareTo is prepare with an older schema, for a salvage.
+// prepareTo is prepare up to an older schema, for a salvage.
 func (s *Store) prepareTo(ctx context.Context, to int) error {
 	if s.path == "" {
 		return fault.New(fault.Invalid, "invalid", "the store has no path")
@@ -64,7 +64,7 @@ func (s *Store) prepareTo(ctx context.Context, to int) error {
 	}
 	line := &s.writer.line
 	switch err := line.enter(ctx, time.Now().Add(s.wait)); {
-	case errors.Is(err, errLine):
+	case errors.Is(err, errNotGranted):
 		return locked(err)
 	case err != nil:
 		return err
@@ -85,7 +85,7 @@ func (s *Store) migrate(ctx context.Context, to int) error {
 		return err
 	}
 	s.file = info
-	if s.key != nil && !exists(s.path+cipherSuffix) { // before there is anything to be taken for a damaged store
+	if s.key != nil && !exists(s.path+cipherSuffix) { // before there is a file that could look like a damaged store
 		if err := writeCheck(s.path, s.key); err != nil {
 			return err
 		}
@@ -97,8 +97,8 @@ func (s *Store) migrate(ctx context.Context, to int) error {
 	return errors.Join(migrateOn(ctx, w, to), w.close())
 }
 
-// refuseRemains protects a write-ahead log whose database file was lost or
-// emptied: SQLite would delete it, and with it all that can still be salvaged.
+// refuseRemains protects a write-ahead log whose database file was lost or emptied:
+// SQLite would delete the log, and with it the data that can be salvaged.
 func (s *Store) refuseRemains() error {
 	file, err := os.Stat(s.path)
 	if err != nil || file.Size() > 0 {
@@ -115,8 +115,8 @@ func remains() error {
 		WithHint("run `cairn doctor --salvage`")
 }
 
-// createFile makes a database file before SQLite does, so that it and the files
-// that SQLite derives from it are readable by their owner alone.
+// createFile creates a database file before SQLite does, so that only the owner can read
+// it and the files that SQLite derives from it.
 func createFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -125,7 +125,7 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-// migrateOn brings a store to a schema number.
+// migrateOn migrates a store to a schema number.
 func migrateOn(ctx context.Context, w *session, to int) error {
 	var version int
 	if err := w.conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
@@ -136,7 +136,7 @@ func migrateOn(ctx context.Context, w *session, to int) error {
 			return err
 		}
 	}
-	// The first works before there is a table; repeating both is harmless.
+	// The first works only before there is a table. Both are idempotent.
 	for _, p := range []string{"PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA journal_mode=WAL"} {
 		if err := w.exec(ctx, p); err != nil {
 			return err
@@ -182,8 +182,8 @@ func applyMigrations(ctx context.Context, w *session, from, to int) error {
 	return w.exec(ctx, fmt.Sprintf("PRAGMA user_version=%d", to))
 }
 
-// NewID returns a new ULID in lower case: 26 characters, unique without
-// coordination, sorting by the time it was made.
+// NewID returns a new ULID in lower case: 26 characters, unique without coordination,
+// sorted by creation time.
 func NewID() string {
 	return strings.ToLower(ulid.Make().String())
 }

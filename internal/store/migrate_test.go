@@ -101,10 +101,11 @@ func TestNewerSchemaIsRefusedForWritingAndReading(t *testing.T) {
 	expectIDs(t, storetest.Open(t, store.Config{Path: path}), "a")
 }
 
-// Migrations only add, to tables of their own, so that an older store needs no backup before them
-// (observations §13). One that rewrites rows must make one first: this test then
-// has to learn how that is shown. The account of followers may be created again: a follower
-// whose account is lost reads the log again. Columns that move into it may be dropped.
+// Migrations only add tables, so an older store needs no backup before them (observations
+// §13). A migration that rewrites rows must create a backup first; this test must then
+// check that. The tables of followers may be recreated: a follower without a position
+// reads the log again. Columns that move into
+// them may be dropped.
 func TestNoMigrationRewritesRows(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("migrations", "*.sql"))
@@ -144,7 +145,7 @@ func TestNoMigrationRewritesRows(t *testing.T) {
 	}
 }
 
-func TestMissingStoreIsNotMadeByReading(t *testing.T) {
+func TestReadingDoesNotCreateAMissingStore(t *testing.T) {
 	t.Parallel()
 	path := storetest.Path(t)
 	_, err := open(t.Context(), store.Config{Path: path, ReadOnly: true})
@@ -156,7 +157,7 @@ func TestMissingStoreIsNotMadeByReading(t *testing.T) {
 	expectCode(t, err, "invalid")
 }
 
-// What a process that is killed while it creates a store can leave behind.
+// The states that a process leaves that is killed while it creates a store.
 func TestUnfinishedCreationIsCompleted(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, path string){
@@ -188,7 +189,7 @@ func TestUnfinishedCreationIsCompleted(t *testing.T) {
 	}
 }
 
-// expectPragmas fails the test unless the file is set up as cairn wants it.
+// expectPragmas fails the test unless the file has cairn's settings.
 func expectPragmas(t testing.TB, path string) {
 	t.Helper()
 	db := raw(t, path)
@@ -284,7 +285,7 @@ func TestThirtyTwoFirstStoresOfOneProcessLoseNothing(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range 32 {
 		wg.Go(func() {
-			// Each commit waits for the disk, which may be slow: hence the patience.
+			// Each commit waits for the disk, which may be slow; hence the long wait.
 			s, err := open(t.Context(), store.Config{Path: path, Role: store.Server})
 			if err == nil {
 				err = errors.Join(write(t.Context(), s, store.Full, fmt.Sprint("n", n)), s.Close())
@@ -323,7 +324,7 @@ func TestCreationWaitsForAnotherNoLongerThanItIsTold(t *testing.T) {
 	mustWrite(t, storetest.Open(t, store.Config{Path: path}), "a")
 }
 
-func TestAnotherProgramsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
+func TestAnotherProgramsDatabaseIsRefusedAndUnchanged(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "places.sqlite")
 	rawExec(t, raw(t, path), "CREATE TABLE moz_places (id INTEGER PRIMARY KEY)")
@@ -333,8 +334,8 @@ func TestAnotherProgramsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 	expectUnchanged(t, path, before)
 }
 
-// A write-ahead log is all that is left of a store whose file was emptied or
-// lost; SQLite would delete it.
+// The store's file was emptied or lost, and only the write-ahead log is left. SQLite
+// would delete it.
 func TestWriteAheadLogWithoutItsFileIsNotDestroyed(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
@@ -379,9 +380,9 @@ func TestCopyIsAStoreOfTheSameContent(t *testing.T) {
 	expectPragmas(t, path) // SQLite writes copies without a write-ahead log
 }
 
-// TestAccountsOfFollowersAreBroughtTogether: what the version before kept in four tables,
-// two of them of the archive, is there after the upgrade.
-func TestAccountsOfFollowersAreBroughtTogether(t *testing.T) {
+// The data that earlier versions kept in four tables, two of them of the archive, exists
+// after the upgrade.
+func TestTablesOfFollowersAreMerged(t *testing.T) {
 	t.Parallel()
 	if storetest.Key() != nil {
 		t.Skip("the driver of plain stores makes it")

@@ -10,16 +10,16 @@ import (
 	"cairn/internal/fault"
 )
 
-// CodeFuture is the code of the error (Invalid) for a moment that has not come.
+// CodeFuture is the error code (Invalid) for a moment in the future.
 const CodeFuture = "moment_in_the_future"
 
-// Moment is a place in the change log. The state at a moment is what the changes up to
-// Tick have made; what ends by itself has ended if its time is not after Time. Answers
-// about the past contain it.
+// Moment is a position in the change log. The state at a moment is the result of the
+// changes up to Tick; entities that expire have expired if their time is not after Time.
+// Results about the past contain it.
 type Moment struct {
 	Time time.Time `json:"time,omitzero"`  // zero before the first change
-	Tick int64     `json:"tick"`           // the seq of the last change that counts; 0 for none
-	Note string    `json:"note,omitempty"` // what is not known of that time; "" for nothing
+	Tick int64     `json:"tick"`           // seq of the last included change; 0 for none
+	Note string    `json:"note,omitempty"` // what is unknown about that time; "" for nothing
 }
 
 // BeforeFirst is the Note of a moment before the first change of a stream.
@@ -40,12 +40,13 @@ const (
       AND b.stream = (SELECT id FROM symbols WHERE text = ?1) ORDER BY b.seq DESC LIMIT 1)`
 )
 
-// MomentOf is the moment of a stream at a time: behind the last change that was
-// committed then or before. With the zero time it is the moment right behind the change
-// with the seq tick, of whatever stream. Before the first change of the stream that has
-// a document, Note is BeforeFirst.
+// MomentOf returns the moment of a stream at a time: after the last change committed at
+// or before that time. With the zero time it is the moment after the change with the seq
+// tick, of any stream. Before the first change of the stream that has a document, Note is
+// BeforeFirst.
 //
-// Errors: CodeFuture for a time after the transaction's, and a tick after the newest.
+// Errors: CodeFuture for a time after the transaction's time and for a tick after the
+// newest.
 func (t *Tx) MomentOf(ctx context.Context, stream string, at time.Time, tick int64) (m Moment, err error) {
 	if at.IsZero() {
 		return t.momentOfTick(ctx, stream, tick)
@@ -87,18 +88,19 @@ func (t *Tx) momentOfTick(ctx context.Context, stream string, tick int64) (m Mom
 	return m, nil
 }
 
-// Skew is how far the time of a change of a stream lies on the other side of a moment than
-// its place in the log, 0 where no clock was ever set back. Times in rows that are
-// further from the moment are on the side on which their changes are.
+// Skew returns by how much times and positions in the log disagree around a moment: the
+// largest distance of a change whose time is on the other side of the moment than its
+// position. It is 0 if no clock was ever set back. Times in rows that are further from
+// the moment are on the same side as their changes.
 func (t *Tx) Skew(ctx context.Context, m Moment, stream string) (time.Duration, error) {
 	var skew int64
 	err := t.Get(ctx, []any{&skew}, selectSkew, stream, m.Tick, m.Time.UnixNano())
 	return time.Duration(skew), err
 }
 
-// DocumentsAt calls fn with the document that each of some entities of a stream and kind
-// had at a moment, in the order of the ids. An entity that had none, or whose documents
-// were blanked since, is left out.
+// DocumentsAt calls fn with the documents that entities of a stream and kind had at a
+// moment, in the order of the ids. It omits entities without a document then, and those
+// whose documents were blanked since.
 func (t *Tx) DocumentsAt(ctx context.Context, m Moment, stream, kind string, ids []string, fn func(doc json.RawMessage) error) error {
 	list, err := json.Marshal(ids)
 	if err != nil || len(ids) == 0 {

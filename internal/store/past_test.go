@@ -15,7 +15,8 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// logged is a store with a random log of two streams, and what the log says in it.
+// loggedStore returns a store with a random log of two streams, and the content of that
+// log.
 func loggedStore(t *testing.T, clock *storetest.Clock, n int) (*store.Store, []store.Change) {
 	t.Helper()
 	s := storetest.Open(t, store.Config{Clock: clock.Now})

@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// gauges are what a store knows of the use of its connections.
+// gauges measures the use of a store's connections.
 type gauges struct {
-	acquired Histogram    // the waits for a reader or for the writer
+	acquired Histogram    // wait times for a reader or for the writer
 	load     UsageGauge   // connections in use
-	waiting  atomic.Int64 // readers that wait for another to end
+	waiting  atomic.Int64 // number of readers that wait for another to end
 }
 
-// waited counts a wait that began at a time.
+// waited records a wait that began at a time.
 func (g *gauges) waited(began time.Time) { g.acquired.Add(time.Since(began)) }
 
-// Pool is how a store's connections are used (mail §10.5): one that writes, and as
+// Pool describes the use of a store's connections (mail §10.5): one that writes, and as
 // many that read as the Config allows.
 type Pool struct {
 	Usage
-	Open     int          // connections that are open
-	Pending  int          // callers that wait for one
-	Acquired Distribution // how long callers waited, since the store was opened; also those that gave up
+	Open     int          // open connections
+	Pending  int          // callers that wait for a connection
+	Acquired Distribution // wait times since the store was opened, including cancelled waits
 }
 
-// Pool reports how the connections are used now.
+// Pool returns the present use of the connections.
 func (s *Store) Pool() Pool {
 	s.writer.mu.Lock()
 	writes := len(s.writer.queue)
@@ -39,8 +39,7 @@ func (s *Store) Pool() Pool {
 	}
 }
 
-// CloseIdle closes the connections that nobody reads with, down to Config.Kept. Repeating
-// it is harmless.
+// CloseIdle closes idle reading connections, down to Config.MinReaders. It is idempotent.
 func (s *Store) CloseIdle(ctx context.Context) (err error) {
 	release, err := s.reserve(ctx)
 	if err != nil {
@@ -53,8 +52,8 @@ func (s *Store) CloseIdle(ctx context.Context) (err error) {
 	return err
 }
 
-// idleSessions are connections that nobody uses. The one that was used last goes first:
-// it has pages and statements in memory, and what is seldom needed takes up little.
+// idleSessions contains idle connections. The one used last is reused first, because it
+// has pages and statements in memory.
 type idleSessions struct {
 	mu  sync.Mutex
 	all []*session
@@ -67,7 +66,7 @@ func (i *idleSessions) give(ses *session) {
 	i.all = append(i.all, ses)
 }
 
-// take removes the one that was used last; nil if there is none.
+// take removes the connection used last, or returns nil if there is none.
 func (i *idleSessions) take() *session {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -80,7 +79,8 @@ func (i *idleSessions) take() *session {
 	return ses
 }
 
-// beyond removes all but so many, those that were not used for longest.
+// beyond removes and returns all but the given number of connections, least recently used
+// first.
 func (i *idleSessions) beyond(kept int) []*session {
 	i.mu.Lock()
 	defer i.mu.Unlock()

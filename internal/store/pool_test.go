@@ -107,8 +107,8 @@ func TestALoadTellsForHowLongItIsHigh(t *testing.T) {
 	})
 }
 
-// TestReadersAreBoundedAndTheirWaitIsMeasured with two places for five, of which the
-// second is for those that have waited for a second.
+// There are two places for five readers. The second place is for readers that have waited
+// for a second.
 func TestReadersAreBoundedAndTheirWaitIsMeasured(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestReadersAreBoundedAndTheirWaitIsMeasured(t *testing.T) {
 	})
 }
 
-// TestTheWaitForTheWriterIsMeasured also of those that give up.
+// The waits of cancelled callers are measured too.
 func TestTheWaitForTheWriterIsMeasured(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestTheWaitForTheWriterIsMeasured(t *testing.T) {
 	})
 }
 
-// However many connections a store keeps for reading, their pages take up little.
+// However many reading connections a store keeps, their page caches are small.
 func TestReadersTogetherCacheLittle(t *testing.T) {
 	t.Parallel()
 	for kept, want := range map[int]int{1: -2000, 4: -2000, 25: -491, 1000: -256} {

@@ -12,11 +12,11 @@ import (
 	"cairn/internal/fault"
 )
 
-// CodeHeld marks forgotten texts whose bytes are still in the write-ahead log or
-// the file, because another process reads an older state of the store.
+// CodeHeld means that bytes of forgotten texts are still in the write-ahead log or the
+// file, because another process reads an older state of the store.
 const CodeHeld = "log_held"
 
-// longestHold is how long Rewrite and Shrink wait for other processes' readers
+// longestHold is the time that Rewrite and Shrink wait for readers of other processes
 // (observations §11.3).
 const longestHold = 5 * time.Second
 
@@ -32,10 +32,9 @@ WHERE kind = (SELECT id FROM symbols WHERE text = ?) AND id = ? AND doc IS NOT N
 WHERE position < ?1 AND (lane = '' OR lane IN (SELECT value FROM json_each(?2))) ORDER BY name, lane`
 )
 
-// Blank removes the documents of all changes of one entity so far from the log
-// and returns how many there were. The entity is named by its stream too, for two
-// projects may each have a record R001. Hashes stay, so the chain still holds.
-// Repeating it is harmless.
+// Blank removes the documents of all changes of one entity from the log and returns their
+// number. The stream is part of the key, because two projects may both have a record
+// R001. Hashes stay, so the chain stays valid. It is idempotent.
 func (t *Tx) Blank(ctx context.Context, stream, kind, id string) (int64, error) {
 	res, err := t.Exec(ctx, blankDocs, kind, id, stream)
 	if err != nil {
@@ -44,35 +43,34 @@ func (t *Tx) Blank(ctx context.Context, stream, kind, id string) (int64, error) 
 	return res.RowsAffected()
 }
 
-// BlankChange removes the document of one change. Repeating it is harmless.
+// BlankChange removes the document of one change. It is idempotent.
 func (t *Tx) BlankChange(ctx context.Context, seq int64) error {
 	_, err := t.Exec(ctx, blankChange, seq)
 	return err
 }
 
-// BlankStream removes the documents of all changes of a stream so far.
+// BlankStream removes the documents of all present changes of a stream.
 func (t *Tx) BlankStream(ctx context.Context, stream string) error {
 	_, err := t.Exec(ctx, blankStreamDoc, stream)
 	return err
 }
 
-// Behind is a follower that has not come to a change yet.
-type Behind struct {
+// LaggingFollower is a follower that has not reached a change yet.
+type LaggingFollower struct {
 	Follower string `json:"follower"`
-	Changes  int64  `json:"changes"` // how many positions it lacks
+	Changes  int64  `json:"changes"` // number of positions to the change
 }
 
-// Behind lists the followers that have not read the change with this seq, in the
-// order of their names; none if all have. Of followers with lanes it lists these lanes
-// alone.
-func (s *Store) Behind(ctx context.Context, seq int64, lanes ...string) (list []Behind, err error) {
+// LaggingFollowers returns the followers that have not reached the change with this seq,
+// ordered by name, or none. Of followers with lanes it returns only the given lanes.
+func (s *Store) LaggingFollowers(ctx context.Context, seq int64, lanes ...string) (list []LaggingFollower, err error) {
 	of, err := json.Marshal(lanes)
 	if err != nil {
 		return nil, err
 	}
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
-			var b Behind
+			var b LaggingFollower
 			err := r.Scan(&b.Follower, &b.Changes)
 			list = append(list, b)
 			return err
@@ -81,18 +79,17 @@ func (s *Store) Behind(ctx context.Context, seq int64, lanes ...string) (list []
 	return list, err
 }
 
-// Rewrite builds the file again from what it holds, so that nothing of deleted or
-// overwritten rows is left in it, and then empties the write-ahead log. SQLite's
-// secure_delete would not do: pages that were divided keep copies of rows that
-// moved away. Writers wait meanwhile, about a second per 100 MB; readers go on.
-// Repeating it is safe.
+// Rewrite rebuilds the file, so that it contains no bytes of deleted or overwritten rows,
+// and then empties the write-ahead log. SQLite's secure_delete does not suffice: divided
+// pages keep copies of rows that were moved. Writers wait about a second per 100 MB;
+// readers continue. It is safe to retry.
 //
-// Errors: CodeHeld (Conflict) if readers of an older state do not end within 5 s
-// (the store's own patience, if that is shorter); CodeBusy if the lock does not
-// come; CodeFull, for it takes the file's size twice for a moment; others as of
-// Write. The rows themselves are as before in each of these cases.
+// Errors: CodeHeld (Conflict) if readers of an older state do not end within 5 s, or
+// within the store's time limit if that is shorter; CodeBusy if the lock is not
+// available; CodeFull, because it briefly needs twice the file's size; others as for
+// Write. After an error the rows are unchanged.
 func (s *Store) Rewrite(ctx context.Context) error {
-	return s.alone(ctx, func(ctx context.Context, ses *session) error {
+	return s.runLocked(ctx, func(ctx context.Context, ses *session) error {
 		if err := ses.exec(ctx, "VACUUM"); err != nil {
 			return err
 		}
@@ -100,9 +97,9 @@ func (s *Store) Rewrite(ctx context.Context) error {
 	})
 }
 
-// Shrink gives the pages that are free back to the volume, a few hundred at a
-// time so that writers hardly wait, and empties the write-ahead log. Errors are
-// those of Write, and CodeHeld as for Rewrite.
+// Shrink returns free pages to the volume, a few hundred at a time so that writers wait
+// only briefly, and empties the write-ahead log. Errors are those of Write, and CodeHeld
+// as for Rewrite.
 func (s *Store) Shrink(ctx context.Context) error {
 	for {
 		var free int
@@ -117,12 +114,12 @@ func (s *Store) Shrink(ctx context.Context) error {
 			return err
 		}
 		if free == 0 {
-			return s.alone(ctx, truncateLog)
+			return s.runLocked(ctx, truncateLog)
 		}
 	}
 }
 
-// Usage is how many bytes of the file hold something.
+// Used returns the number of used bytes of the file.
 func (t *Tx) Used(ctx context.Context) (int64, error) {
 	var size, pages, free int64
 	err := errors.Join(
@@ -132,9 +129,9 @@ func (t *Tx) Used(ctx context.Context) (int64, error) {
 	return size * (pages - free), err
 }
 
-// alone runs fn on a connection of its own, first in the line of writers and
-// outside any transaction.
-func (s *Store) alone(ctx context.Context, fn func(context.Context, *session) error) (err error) {
+// runLocked runs fn on a separate connection, holding the writers' lock and outside any
+// transaction.
+func (s *Store) runLocked(ctx context.Context, fn func(context.Context, *session) error) (err error) {
 	if err := s.refusal(ctx); err != nil {
 		return err
 	}
@@ -144,11 +141,11 @@ func (s *Store) alone(ctx context.Context, fn func(context.Context, *session) er
 	}
 	defer release()
 	wait := min(s.wait, longestHold)
-	queue := newLine(s.path)
+	queue := newFairLock(s.path)
 	defer queue.leave()
 	if err := queue.enter(ctx, time.Now().Add(wait)); err != nil && ctx.Err() != nil {
 		return ctx.Err()
-	} // whoever merely could not queue tries nevertheless
+	} // a process that could not queue tries SQLite's lock directly
 	ses, err := newSession(ctx, s.db)
 	if err != nil {
 		return s.classify(err)
@@ -172,8 +169,8 @@ func truncateLog(ctx context.Context, ses *session) error {
 	return err
 }
 
-// RemoveBackups deletes the store's Copies, which hold what the store has
-// forgotten since, and returns how many there were. Repeating it is harmless.
+// RemoveBackups deletes the store's Copies, because they contain data that was forgotten
+// since, and returns their number. It is idempotent.
 func (s *Store) RemoveBackups() (n int, err error) {
 	files, err := Copies(s.path)
 	err = classify(err)

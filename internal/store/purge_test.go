@@ -17,8 +17,8 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// onDisk reports whether a file beside the store, or it itself, holds a text,
-// encrypted or not.
+// onDisk reports whether the store's file or a file next to it contains a text, encrypted
+// or not.
 func onDisk(t *testing.T, s *store.Store, text string) bool {
 	t.Helper()
 	files, err := filepath.Glob(s.Path() + "*")
@@ -89,10 +89,10 @@ func TestFollowersThatHaveNotReadAChangeAreNamed(t *testing.T) {
 	ddl(t, s, fmt.Sprintf(`INSERT INTO followers (name, lane, position, updated_at)
 		VALUES ('embed', '', %[1]d, 0), ('replica', '', %[2]d, 0), ('archive', 'shop', %[1]d, 0)`, seq-1, seq))
 	for _, lanes := range [][]string{nil, {"other"}, {"other", "shop"}} {
-		behind, err := s.Behind(t.Context(), seq, lanes...)
-		want := []store.Behind{{Follower: "embed", Changes: 1}}
+		behind, err := s.LaggingFollowers(t.Context(), seq, lanes...)
+		want := []store.LaggingFollower{{Follower: "embed", Changes: 1}}
 		if len(lanes) == 2 {
-			want = slices.Insert(want, 0, store.Behind{Follower: "archive", Changes: 1})
+			want = slices.Insert(want, 0, store.LaggingFollower{Follower: "archive", Changes: 1})
 		}
 		if err != nil || !slices.Equal(behind, want) {
 			t.Errorf("of %v: got %v %v, want %v", lanes, behind, err, want)
@@ -100,8 +100,8 @@ func TestFollowersThatHaveNotReadAChangeAreNamed(t *testing.T) {
 	}
 }
 
-// TestRewriteLeavesNothingOfDeletedAndOverwrittenRows fills a table and an index
-// in random order and changes rows, so that pages are divided and hold copies.
+// A table and an index are filled in random order and rows are changed, so that pages are
+// divided and contain copies.
 func TestRewriteLeavesNothingOfDeletedAndOverwrittenRows(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
@@ -136,7 +136,7 @@ func TestRewriteLeavesNothingOfDeletedAndOverwrittenRows(t *testing.T) {
 	mustWrite(t, s, "after")
 }
 
-func TestRewriteSaysThatAReaderHoldsTheLog(t *testing.T) {
+func TestRewriteReportsThatAReaderHoldsTheLog(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{Wait: 50 * time.Millisecond})
 	mustWrite(t, s, "xylophone")
@@ -153,7 +153,7 @@ func TestRewriteSaysThatAReaderHoldsTheLog(t *testing.T) {
 	expectIDs(t, s, "xylophone")
 }
 
-func TestShrinkGivesFreePagesBack(t *testing.T) {
+func TestShrinkReturnsFreePages(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
 	ddl(t, s, `CREATE TABLE texts (id INTEGER PRIMARY KEY, body BLOB)`)

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// RawDB is another SQLite file than the store's, opened with the same driver: one
-// connection that writes and a few that read. Nothing of the store is in it: no
-// schema, no log, no followers.
+// RawDB is an SQLite file other than the store's, opened with the same driver: one
+// connection that writes and a few that read. It has no schema, change log or followers
+// of the store.
 type RawDB struct {
-	Write *sql.DB // one connection; its transactions take the write lock when they begin and are on the disk when committed
-	Read  *sql.DB // refuses to write; a transaction sees one state throughout
+	Write *sql.DB // one connection; its transactions take the write lock when they begin and are on disk when committed
+	Read  *sql.DB // read-only; a transaction sees one snapshot
 }
 
-// OpenRawDB opens the file at path, or makes it, for readers connections besides
-// the writing one. Whoever meets another process's lock waits up to wait. Errors of
-// both handles are the driver's own: [Explain] turns them into faults. Nothing is
-// opened before the first use.
+// OpenRawDB opens or creates the file at path, with the given number of reading
+// connections besides the writing one. Statements wait up to wait for locks of other
+// processes. Both handles return the driver's own errors; [Explain] converts them to
+// faults. Nothing is opened before the first use.
 func OpenRawDB(path string, readers int, wait time.Duration) RawDB {
 	open := func(mode string, immediate bool, n int, pragmas ...string) *sql.DB {
 		db := sql.OpenDB(plain(path, mode, immediate, append([]string{pragmaBusy(wait)}, pragmas...)...))
@@ -33,6 +33,6 @@ func OpenRawDB(path string, readers int, wait time.Duration) RawDB {
 	}
 }
 
-// Explain turns an error of SQLite or of the file system into a fault with one of
-// this room's codes. Other errors, and nil, come back unchanged.
+// Explain converts an error of SQLite or of the file system to a fault with a code of
+// this package. Other errors and nil are returned unchanged.
 func Explain(err error) error { return classify(err) }

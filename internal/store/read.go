@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// Read runs fn over one snapshot of the store, on a connection that cannot
-// write. Readers neither wait for writers nor hold them up. fn must not call
-// Write or Read itself; with the ctx it was given, these refuse. The end of ctx
-// interrupts fn's queries.
+// Read runs fn on one snapshot of the store, on a connection that cannot write. Readers
+// and writers do not block each other. fn must not call Write or Read; with fn's ctx
+// these return an error. The end of ctx interrupts fn's queries.
 //
-// A hook, which does one thing after the other, reads on the connection that it
-// writes with: a second one would cost it the time to read the schema once more.
-// There, what fn writes is undone, and a read waits for this process's own writes.
+// A hook works sequentially, so it reads on its writing connection; a second connection
+// would have to read the schema again. There, writes of fn are rolled back, and a read
+// waits for this process's writes.
 //
 // Errors besides fn's: CodeCorrupt, CodeIO, CodeBusy, CodeNewer, CodeClosed.
 func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) (err error) {
@@ -35,7 +34,7 @@ func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) e
 	if err != nil {
 		return s.classify(err)
 	}
-	whole := false // the connection can be used again
+	whole := false // the connection can be reused
 	defer func() {
 		if whole {
 			s.idle.give(ses)
@@ -50,7 +49,7 @@ func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) e
 	return err
 }
 
-// readApart is Read on a connection that is opened for it.
+// readApart is Read on a new connection.
 func (s *Store) readApart(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) (err error) {
 	if err := s.nested(ctx); err != nil {
 		return err
@@ -68,7 +67,7 @@ func (s *Store) readApart(ctx context.Context, fn func(ctx context.Context, tx *
 	return s.snapshot(ctx, ses, fn)
 }
 
-// readSingle is Read on the writing connection, under the writer's turn.
+// readSingle is Read on the writing connection, during the writer's turn.
 func (s *Store) readSingle(ctx context.Context, began time.Time, fn func(ctx context.Context, tx *Tx) error) error {
 	select {
 	case s.writer.turn <- struct{}{}:
@@ -85,12 +84,12 @@ func (s *Store) readSingle(ctx context.Context, began time.Time, fn func(ctx con
 	return errors.Join(err, s.rollback())
 }
 
-// patience is how long a reader waits for one of the places that are kept before it
-// takes another. More readers than that at once make none of them faster, unless some
-// hold their places for long.
+// patience is how long a reader waits for one of the MinReaders places before it takes
+// another. More concurrent readers are not faster, unless some hold their places for
+// long.
 const patience = time.Second
 
-// reserve waits for a place among the readers, for which Close waits in turn.
+// reserve waits for a place among the readers. Close waits until the places are released.
 func (s *Store) reserve(ctx context.Context) (release func(), err error) {
 	select {
 	case s.limit <- struct{}{}:
@@ -118,7 +117,7 @@ func (s *Store) reserve(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// reserved is how the place that was taken is given back.
+// reserved returns the function that releases a reserved place.
 func (s *Store) reserved(places chan struct{}) (release func()) {
 	s.gauges.load.Add(1)
 	return func() {
@@ -141,7 +140,7 @@ func (s *Store) snapshot(ctx context.Context, ses *session, fn func(context.Cont
 	if err := ses.exec(plain, "BEGIN"); err != nil {
 		return err
 	}
-	if err := ses.known(plain); err != nil { // which also takes the snapshot
+	if err := ses.known(plain); err != nil { // this also takes the snapshot
 		return err
 	}
 	tx := &Tx{ses: ses, store: s, now: s.clock()}

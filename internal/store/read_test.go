@@ -52,11 +52,11 @@ func TestStoreOpenedForReadingCannotWrite(t *testing.T) {
 	expectIDs(t, reading, "a", "c")
 }
 
-// long takes seconds, and ends: the pure Go driver interrupts a query once, which is
-// lost on one that has not begun to step.
+// long takes seconds but ends: the pure Go driver interrupts a query once, and the
+// interrupt is lost if the query has not started to step.
 const long = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000000) SELECT count(*) FROM n"
 
-func TestEndOfContextInterruptsAQueryAndSparesTheConnection(t *testing.T) {
+func TestEndOfContextInterruptsAQueryAndKeepsTheConnection(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{MaxReaders: 1})
 	mustWrite(t, s, "a")
@@ -78,7 +78,7 @@ func TestEndOfContextInterruptsAQueryAndSparesTheConnection(t *testing.T) {
 	}
 }
 
-func TestReadersThatLeaveAtAnyInstantHarmNobody(t *testing.T) {
+func TestReadersThatLeaveAtAnyInstantAffectNoOther(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{MaxReaders: 2})
 	mustWrite(t, s, "a", "b", "c")

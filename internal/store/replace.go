@@ -16,7 +16,7 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// ReplaceConfig says which store is replaced.
+// ReplaceConfig configures Replace.
 type ReplaceConfig struct {
 	Path     string           // the database file
 	Key      []byte           // of an encrypted store, nil for a plain one
@@ -25,21 +25,21 @@ type ReplaceConfig struct {
 	Progress func(what string)
 }
 
-// What follows the database's name in the names of files that a Replace makes.
+// Suffixes of the files of a Replace, after the database's name.
 const (
-	asideSuffix   = ".backup-"  // what it moved away
+	asideSuffix   = ".backup-"  // the old files
 	incomerSuffix = "-restore-" // the new store, until it is complete
 )
 
-// Replace puts another store in the place of the one at c.Path, which it moves away
-// to aside, PATH.backup-STAMP (with -wal, -shm and key check); "" if there was none.
-// build makes the new store as one file at the path that it is given, under the same
-// key. All other processes are kept out meanwhile. Whenever it is interrupted, the
-// path holds either what it held or the complete new store; repeating it is safe.
+// Replace replaces the store at c.Path with another one. It moves the old store to aside,
+// PATH.backup-STAMP (with -wal, -shm and key check), "" if there was none. build must
+// create the new store as one file at the given path, with the same key. Other processes
+// are kept out meanwhile. Replace is atomic: after an interruption the path holds either
+// the old store or the complete new one. It is safe to retry.
 //
-// Errors, on which everything is as it was: those of build, CodeBusy if another
-// process has the store open, CodeEncrypted, CodeKey, CodeFull, CodeReadOnly, CodeIO.
-// Contract: mail §10.6.
+// After an error nothing has changed. Errors: those of build, CodeBusy if another process
+// has the store open, CodeEncrypted, CodeKey, CodeFull, CodeReadOnly, CodeIO. Contract:
+// mail §10.6.
 func Replace(ctx context.Context, c ReplaceConfig, stamp string, build func(ctx context.Context, path string) error) (aside string, err error) {
 	if c.Wait == 0 {
 		c.Wait = 5 * time.Second
@@ -47,14 +47,14 @@ func Replace(ctx context.Context, c ReplaceConfig, stamp string, build func(ctx 
 	if c.Progress == nil {
 		c.Progress = func(string) {}
 	}
-	line := newLine(c.Path)
+	line := newFairLock(c.Path)
 	c.Path = resolved(c.Path)
 	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
 		return "", classify(err)
 	}
 	until := time.Now().Add(c.Wait)
 	switch err := line.enter(ctx, until); {
-	case errors.Is(err, errLine):
+	case errors.Is(err, errNotGranted):
 		return "", openElsewhere(err)
 	case err != nil:
 		return "", classify(err)
@@ -82,7 +82,7 @@ func Replace(ctx context.Context, c ReplaceConfig, stamp string, build func(ctx 
 	return aside, removeIncomer(fresh)
 }
 
-// keyOfOld is the key of the store that is moved away; one that is plain has none.
+// keyOfOld returns the key of the old store, nil for a plain one.
 func keyOfOld(c ReplaceConfig) []byte {
 	if exists(c.Path + cipherSuffix) {
 		return c.Key
@@ -94,11 +94,11 @@ func removeIncomer(fresh string) error {
 	return removeAll(fresh, fresh+"-wal", fresh+"-shm", fresh+"-lock", fresh+cipherSuffix, fresh+"-merged")
 }
 
-// bring swaps the two. The key check of an encrypted store must stand before its
-// database does; alone it harms nothing.
+// bring swaps the two stores. The key check of an encrypted store must exist before its
+// database; without a database it is harmless.
 func (c ReplaceConfig) bring(old *oldStore, fresh, aside string) error {
 	if !isEmpty(fresh + "-wal") {
-		return fmt.Errorf("%s: its log was not folded in", filepath.Base(fresh))
+		return fmt.Errorf("%s: its log was not checkpointed", filepath.Base(fresh))
 	}
 	if err := syncFile(fresh); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (c ReplaceConfig) bring(old *oldStore, fresh, aside string) error {
 			if err := errors.Join(removeAll(c.Path+cipherSuffix), wholefile.Write(c.Path+cipherSuffix, check, 0o600)); err != nil {
 				return err
 			}
-		} else if err := old.mendCheck(); err != nil {
+		} else if err := old.repairCheck(); err != nil {
 			return err
 		}
 	}
@@ -128,7 +128,7 @@ const (
 	listNumbered = `SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%' ORDER BY name`
 )
 
-// Counts is how many rows each table has.
+// Counts returns the number of rows of each table.
 func (t *Tx) Counts(ctx context.Context) (map[string]int64, error) {
 	names, err := t.names(ctx, listCounted)
 	out := map[string]int64{}
@@ -142,8 +142,8 @@ func (t *Tx) Counts(ctx context.Context) (map[string]int64, error) {
 	return out, err
 }
 
-// Numbers is, for each table that gives its rows numbers once, the highest that it
-// ever gave; 0 if it gave none.
+// Numbers returns, for each table with unique row numbers (AUTOINCREMENT), the highest
+// one ever assigned, or 0.
 func (t *Tx) Numbers(ctx context.Context) (map[string]int64, error) {
 	names, err := t.names(ctx, listNumbered)
 	out := map[string]int64{}
@@ -172,22 +172,23 @@ func (t *Tx) names(ctx context.Context, query string) (list []string, err error)
 	return list, err
 }
 
-// Renumbered is how far a restored store's numbers lie above those of its backup, so
-// that none is given again that the store gave after the backup (mail §10.6).
-const Renumbered = 100_000
+// RestoreIDOffset is the offset between the highest ids of a backup and the next ids of
+// the restored store. So ids that the store assigned after the backup are not reused
+// (mail §10.6).
+const RestoreIDOffset = 100_000
 
-// GoOnAnew prepares a store that was copied earlier to go on in place of the one it
-// was copied from: every number that it gives next lies Renumbered above those that
-// it gave, and above the given ones; its changes are those of a new device, since
-// others may have seen later ones of the former; and a change of kind "restore" in
-// the stream "store" tells followers. note is kept in the store under "restored".
-func (t *Tx) GoOnAnew(ctx context.Context, above map[string]int64, note string) error {
+// StartAfterRestore prepares an older copy of a store to replace the original. Its next
+// ids are RestoreIDOffset above those that it assigned and above the given ones. Its
+// changes are those of a new device, because others may have seen later changes of the
+// former one. A change of kind "restore" in the stream "store" notifies followers. note
+// is stored under "restored".
+func (t *Tx) StartAfterRestore(ctx context.Context, above map[string]int64, note string) error {
 	numbers, err := t.Numbers(ctx)
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(numbers)) {
-		n := max(numbers[name]+Renumbered, above[name]+1)
+		n := max(numbers[name]+RestoreIDOffset, above[name]+1)
 		for _, query := range []string{updateNumber, insertNumber} {
 			if _, err := t.Exec(ctx, query, n, name); err != nil {
 				return err
@@ -200,13 +201,13 @@ func (t *Tx) GoOnAnew(ctx context.Context, above map[string]int64, note string) 
 	if _, err := t.renew(ctx, Incarnation{Reason: ReasonRestored}, 0); err != nil {
 		return err
 	}
-	if _, err := t.Exec(ctx, deletePlaces); err != nil { // the backup may be another machine's
+	if _, err := t.Exec(ctx, deletePlaces); err != nil { // the backup may be from another machine
 		return err
 	}
 	if _, err := t.Exec(ctx, insertGap, "restored", note); err != nil {
 		return err
 	}
-	doc, err := json.Marshal(map[string]any{"above": Renumbered})
+	doc, err := json.Marshal(map[string]any{"above": RestoreIDOffset})
 	if err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func (t *Tx) GoOnAnew(ctx context.Context, above map[string]int64, note string) 
 	return err
 }
 
-// Restored is the note of the last GoOnAnew, "" if there was none.
+// Restored returns the note of the last StartAfterRestore, "" if there was none.
 func (t *Tx) Restored(ctx context.Context) (note string, err error) {
 	err = t.Get(ctx, []any{&note}, `SELECT value FROM store_meta WHERE name = 'restored'`)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -13,78 +13,76 @@ import (
 	"cairn/internal/store/gosqlite"
 )
 
-// SalvageConfig says what to salvage.
+// SalvageConfig configures Salvage.
 type SalvageConfig struct {
 	Path  string           // the database file
-	Key   []byte           // of an encrypted store, KeySize bytes; it does not count for a plain one
+	Key   []byte           // of an encrypted store, KeySize bytes; ignored for a plain one
 	Wait  time.Duration    // how long to wait for other processes; default 5 s
 	Clock func() time.Time // default time.Now
 
-	// Check and Mend are the parts' share, for what SQL alone cannot know; both may
-	// be nil. Check reports what is wrong with a store that opens, as Store.Check
-	// does. Mend makes the rows that were kept whole again: what stands nowhere but
-	// in other rows, and indexes that only a part can build. It calls altered for a row
-	// that is kept though its text is not what was written.
+	// Check and Repair are the parts' functions, for what SQL alone cannot do; both may
+	// be nil. Check reports damage in a store that opens, like Store.Check. Repair
+	// repairs the kept rows: values that must be derived from other rows, and indexes
+	// that only a part can build. It calls altered for a row that is kept although its
+	// text was altered.
 	Check  func(ctx context.Context, s *Store) ([]string, error)
 	Repair func(ctx context.Context, s *Store, altered func(table string, id int64)) error
 
-	Progress func(what string) // if set, is told what is being done
+	Progress func(what string) // if set, is called with the present step
 }
 
-// What follows the database's name in the names of files that a salvage makes.
+// Suffixes of the files of a salvage, after the database's name.
 const (
-	damagedSuffix  = backupSuffix + "-damaged-" // what it kept
+	damagedSuffix  = backupSuffix + "-damaged-" // the damaged files
 	buildingSuffix = "-salvage-"                // the new store, until it is complete
 )
 
-// Salvaged is what a salvage did.
+// Salvaged is the result of a salvage.
 type Salvaged struct {
-	Damage   []string        `json:"damage"`   // what was wrong, none for a sound or missing store
-	Kept     string          `json:"kept"`     // where the damaged file lies now, "" if nothing was done
-	Unread   int             `json:"unread"`   // pages that could not be read
-	Gaps     int             `json:"gaps"`     // places at which the change log's chain is broken
+	Damage   []string        `json:"damage"`   // findings, none for an intact or missing store
+	Kept     string          `json:"kept"`     // new path of the damaged file, "" if nothing was done
+	Unread   int             `json:"unread"`   // number of unreadable pages
+	Gaps     int             `json:"gaps"`     // number of breaks in the change log's chain
 	Tables   []SalvagedTable `json:"tables"`   // by name
 	Restored int64           `json:"restored"` // rows rebuilt, of all tables
 	Lost     int64           `json:"lost"`     // rows lost, of all tables
 }
 
-// SalvagedTable is what became of one table's rows.
+// SalvagedTable is the result of a salvage for one table.
 type SalvagedTable struct {
 	Name     string `json:"name"`
 	Kept     int64  `json:"kept"`
-	Restored int64  `json:"restored"` // rebuilt from indexes, from the change log and from rows that refer to them
-	Lost     int64  `json:"lost"`     // known to have been there; of tables without a second index, at least so many
+	Restored int64  `json:"restored"` // rows rebuilt from indexes, from the change log and from rows that refer to them
+	Lost     int64  `json:"lost"`     // rows known to have existed; for tables without a second index the minimum
 
-	// LostRows and AlteredRows name rows by their numbers ("7", "12-15"), or by the
-	// columns of the primary key with slashes between them. A lost row may be without
-	// a name. An altered row is kept, and its text is not what was written.
+	// LostRows and AlteredRows identify rows by their numbers ("7", "12-15"), or by the
+	// columns of the primary key, separated by slashes. A lost row may be unidentified.
+	// An altered row is kept, with an altered text.
 	LostRows    []string `json:"lost_rows,omitempty"`
 	AlteredRows []string `json:"altered_rows,omitempty"`
 
-	// Incomplete says that parts of the table and of its indexes cannot be read, so that
-	// more rows may be lost than Lost counts. UnknownRows are the numbers of such rows,
-	// if the store shows which numbers it had given out: a row with such a number is
-	// lost, or it was deleted before.
+	// Incomplete means that parts of the table and of its indexes cannot be read, so more
+	// rows may be lost than Lost counts. UnknownRows are the possible numbers of such
+	// rows, if the store shows which numbers were assigned: these rows are lost, or were
+	// deleted before.
 	Incomplete  bool     `json:"incomplete,omitempty"`
 	UnknownRows []string `json:"unknown_rows,omitempty"`
 }
 
-// Salvage replaces a damaged store by a new one with everything that can still
-// be read, under the same ids and numbers, and keeps the damaged files next to it
-// as PATH.bak-damaged-TIME (with -wal, -shm and key check), byte for byte: it is
-// one of the Copies, which a purge takes with it. A sound or missing
-// store is left as it is, without Damage in the result. Nothing is deleted. An
-// encrypted store stays so, and nothing of it is ever written in plain. What
-// the change log has lost is noted in the store, so that its check knows, and a
-// change of kind "salvage" tells followers.
+// Salvage replaces a damaged store with a new one that contains everything that can still
+// be read, with the same ids. It keeps the damaged files byte for byte next to it as
+// PATH.bak-damaged-TIME (with -wal, -shm and key check). They are part of Copies, which a
+// purge deletes. An intact or missing store stays unchanged, and Damage is empty. Nothing
+// is deleted. An encrypted store stays encrypted and is never written in plain. Gaps in
+// the change log are noted in the store, so that Check accepts them, and a change of kind
+// "salvage" notifies followers.
 //
-// All other processes are kept out meanwhile. Whenever it is interrupted, the
-// path holds either what it held or the complete new store; repeating it is safe.
+// Other processes are kept out meanwhile. Salvage is atomic: after an interruption the
+// path holds either the old store or the complete new one. It is safe to retry.
 //
-// Errors, on which everything is as it was: CodeEncrypted without a key and CodeKey with
-// another store's, CodeBusy if another process has
-// the store open, CodeNewer, CodeForeign, CodeFull, CodeReadOnly, CodeIO.
-// Contract: observations §11.4, §13.
+// After an error nothing has changed. Errors: CodeEncrypted without a key, CodeKey with a
+// wrong key, CodeBusy if another process has the store open, CodeNewer, CodeForeign,
+// CodeFull, CodeReadOnly, CodeIO. Contract: observations §11.4, §13.
 func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
 	if c.Clock == nil {
 		c.Clock = time.Now
@@ -95,10 +93,10 @@ func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
 	if c.Key, err = keyFor(c.Path, c.Key); err != nil {
 		return out, err
 	}
-	if _, err := Encrypted(ctx, c.Path, c.Wait); err != nil { // whose interruption is ended by that
+	if _, err := Encrypted(ctx, c.Path, c.Wait); err != nil { // finishes an interrupted Encrypt
 		return out, err
 	}
-	line := newLine(c.Path)
+	line := newFairLock(c.Path)
 	if c.Path = resolved(c.Path); isEmpty(c.Path) && isEmpty(c.Path+"-wal") {
 		return out, nil
 	}
@@ -107,7 +105,7 @@ func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
 	}
 	until := time.Now().Add(c.Wait)
 	switch err := line.enter(ctx, until); {
-	case errors.Is(err, errLine):
+	case errors.Is(err, errNotGranted):
 		return out, openElsewhere(err)
 	case err != nil:
 		return out, classify(err)
@@ -130,11 +128,11 @@ func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
 	return out, nil
 }
 
-// otherWays is what is left to a user whose store a salvage cannot repair.
-const otherWays = "the store is as it was; `cairn restore` puts a backup in its place; without a backup, move cairn.db and the files beside it away, " +
+// otherWays is the hint for a user whose store a salvage cannot repair.
+const otherWays = "the store is unchanged; `cairn restore` replaces it with a backup; without a backup, move cairn.db and the files next to it away, " +
 	"then `cairn import` and `cairn reconcile --reindex` rebuild what transcripts and the archive contain"
 
-// removeAbandoned removes what an interrupted salvage was making.
+// removeAbandoned removes the unfinished files of an interrupted salvage.
 func removeAbandoned(path string) error {
 	files, err := Files(path)
 	for _, f := range files {
@@ -145,7 +143,7 @@ func removeAbandoned(path string) error {
 	return err
 }
 
-// damageOf reports what is wrong with a store; none for a sound one.
+// damageOf returns the damage of a store, none for an intact one.
 func damageOf(ctx context.Context, c SalvageConfig) ([]string, error) {
 	if found, err := LogDamage(c.Path, c.Key); err != nil || len(found) > 0 {
 		return found, err
@@ -164,8 +162,7 @@ func damageOf(ctx context.Context, c SalvageConfig) ([]string, error) {
 			return found, nil
 		}
 	}
-	// Whatever else reading stumbles over that is nobody's fault outside is damage
-	// too: a length, say, that cannot be.
+	// Any other internal error of reading is damage too, such as an impossible length.
 	if f := fault.As(classify(err)); f.Kind == fault.Internal && ctx.Err() == nil {
 		return []string{f.Message}, nil
 	}
@@ -177,25 +174,25 @@ func openElsewhere(err error) error {
 		WithHint("end the agents' sessions and try again")
 }
 
-// oldStore is the damaged one, locked against everybody else.
+// oldStore is the damaged store, locked against other processes.
 type oldStore struct {
 	path    string
-	key     []byte   // nil of a plain one
+	key     []byte   // nil for a plain store
 	db, wal *os.File // nil if missing
 	locked  []*os.File
 }
 
-// openOld opens the damaged files and waits until nobody else has them open.
+// openOld opens the damaged files and waits until no other process has them open.
 func openOld(ctx context.Context, c SalvageConfig, until time.Time) (o *oldStore, err error) {
 	o = &oldStore{path: c.Path, key: c.Key}
-	if o.db, err = openIfThere(c.Path, os.O_RDWR); err != nil { // a lock wants that
+	if o.db, err = openIfThere(c.Path, os.O_RDWR); err != nil { // required for a lock
 		return nil, err
 	}
 	if o.wal, err = openIfThere(c.Path+"-wal", os.O_RDWR); err != nil {
 		return nil, errors.Join(err, o.close())
 	}
 	for o.db != nil {
-		alone, err := lockAlone(o.db)
+		alone, err := lockExclusive(o.db)
 		if alone {
 			return o, nil
 		}
@@ -209,7 +206,7 @@ func openOld(ctx context.Context, c SalvageConfig, until time.Time) (o *oldStore
 	return o, nil
 }
 
-// openIfThere opens a file; nil for a missing one.
+// openIfThere opens a file, or returns nil for a missing one.
 func openIfThere(path string, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, how, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -230,7 +227,7 @@ func (o *oldStore) close() (err error) {
 	return err
 }
 
-// read takes in what the files hold.
+// read reads the files.
 func (o *oldStore) read() (*sqlitefile.Image, error) {
 	db, err := o.fileOf(o.db)
 	if err != nil {
@@ -243,7 +240,7 @@ func (o *oldStore) read() (*sqlitefile.Image, error) {
 	return sqlitefile.Read(db, wal), nil
 }
 
-// head reads no more than the header.
+// head reads only the header.
 func (o *oldStore) head() (sqlitefile.Head, error) {
 	db, err := o.fileOf(o.db)
 	if err != nil {
@@ -253,7 +250,7 @@ func (o *oldStore) head() (sqlitefile.Head, error) {
 	return sqlitefile.ReadHead(db, wal), err
 }
 
-// fileOf is what a file holds as sqlitefile wants it; nil is a missing one.
+// fileOf returns a file for sqlitefile, decrypted if necessary; nil means a missing file.
 func (o *oldStore) fileOf(f *os.File) (sqlitefile.File, error) {
 	if f == nil {
 		return sqlitefile.File{}, nil
@@ -268,8 +265,8 @@ func (o *oldStore) fileOf(f *os.File) (sqlitefile.File, error) {
 	return sqlitefile.File{ReaderAt: f, Size: info.Size()}, nil
 }
 
-// salvageInto builds the new store beside the old one and swaps the two. After an
-// error what it made is gone again.
+// salvageInto builds the new store next to the old one and swaps the two. After an error
+// it has removed its files.
 func salvageInto(ctx context.Context, c SalvageConfig, old *oldStore, out *Salvaged) error {
 	image, err := old.read()
 	if err != nil {
@@ -287,24 +284,24 @@ func salvageInto(ctx context.Context, c SalvageConfig, old *oldStore, out *Salva
 		return errors.Join(err, removeAll(made...))
 	}
 	kept := c.Path + damagedSuffix + stamp
-	if err := old.mendCheck(); err != nil {
+	if err := old.repairCheck(); err != nil {
 		return errors.Join(err, removeAll(made...))
 	}
-	if err := swap(old, image, fresh, kept, c.tell); err != nil {
+	if err := swap(old, image, fresh, kept, c.report); err != nil {
 		return errors.Join(err, removeAll(made...))
 	}
 	out.Kept = kept
 	return removeAll(made...)
 }
 
-func (c *SalvageConfig) tell(what string) {
+func (c *SalvageConfig) report(what string) {
 	if c.Progress != nil {
 		c.Progress(what)
 	}
 }
 
-// build makes the new store, complete and on disk in one file. The rows are copied into
-// the schema that they have, which is then brought to the newest as any older store.
+// build creates the new store, complete and on disk in one file. It copies the rows into
+// a store of their schema, which is then migrated like any older store.
 func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, version int, path string, out *Salvaged) error {
 	config := Config{Path: path, Key: c.Key, Clock: c.Clock, Temporary: true}
 	old := newStore(config, encrypted)
@@ -324,7 +321,7 @@ func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, versio
 		err = s.blankAltered(ctx)
 	}
 	if err == nil && c.Repair != nil {
-		c.tell("mending")
+		c.report("repairing")
 		err = c.Repair(ctx, s, inventory.alter)
 	}
 	if err == nil {
@@ -337,14 +334,14 @@ func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, versio
 		return err
 	}
 	if !isEmpty(path + "-wal") {
-		return fmt.Errorf("%s: its log was not folded in", filepath.Base(path))
+		return fmt.Errorf("%s: its log was not checkpointed", filepath.Base(path))
 	}
 	return syncFile(path)
 }
 
-// verify refuses a result that is not sound.
+// verify returns an error if the new store is not intact.
 func (c *SalvageConfig) verify(ctx context.Context, s *Store) error {
-	c.tell("checking the new store")
+	c.report("checking the new store")
 	found, err := s.Check(ctx)
 	if err == nil && len(found) == 0 && c.Check != nil {
 		found, err = c.Check(ctx, s)

@@ -16,10 +16,10 @@ import (
 type shape struct {
 	name    string
 	columns []column
-	stored  []int // the columns in the order in which a row stores them
+	stored  []int // the columns in stored order
 	keys    []int // the columns of the primary key
-	rowid   bool  // it is stored by number
-	alias   int   // the column that is this number, -1 for none
+	rowid   bool  // it is stored by rowid
+	alias   int   // the column that is the rowid, -1 for none
 	indexes []indexShape
 }
 
@@ -30,17 +30,18 @@ type column struct {
 	given   bool // it has a default
 }
 
-// indexShape is an index of a table stored by number, over all of its rows or some.
+// indexShape is an index of a table, over all of its rows or some.
 type indexShape struct {
 	name    string
 	unique  bool  // over all rows
 	partial bool  // over some rows
-	columns []int // -1 for an expression; the row's number follows them
-	all     []int // of a table that is not stored by number: the columns with those of the primary key behind them
+	columns []int // -1 for an expression; the rowid follows them
+	all     []int // for a table without rowid: the columns, then those of the primary key
 }
 
 const (
-	// The tables of the index of turns are left out: the rows themselves give them again.
+	// The tables of the index of turns are omitted, because they are derived from the
+	// rows.
 	listTables = `SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'
     AND name NOT IN ('turns', 'stale_turns') ORDER BY name`
 	listColumns = `SELECT name, type, "notnull", dflt_value IS NOT NULL, pk FROM pragma_table_info(?) ORDER BY cid`
@@ -49,17 +50,17 @@ const (
 	listKeys    = `SELECT cid FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno`
 )
 
-// filling is one salvage's writing into the new store, past Write: the rows
-// bring their changes with them.
+// filling writes the rows of one salvage into the new store. It does not use Write,
+// because the rows' changes are copied too.
 type filling struct {
 	ses    *session
 	image  *sqlitefile.Image
-	roots  map[string]uint32 // of the old store's tables and indexes
+	roots  map[string]uint32 // root pages of the old store's tables and indexes
 	shapes []*shape
 	out    *Salvaged
-	tell   func(string)
-	newest map[string]int64 // table → the highest row number that is known to have been used
-	given  map[string]int64 // table → the highest one that the old store had given out, where it tells
+	report func(string)
+	newest map[string]int64 // table → highest row number known to have been used
+	given  map[string]int64 // table → highest row number assigned by the old store, if known
 	since  int              // rows since the last commit
 	rows   *inventory
 }
@@ -71,7 +72,7 @@ func fillFrom(ctx context.Context, c SalvageConfig, s *Store, image *sqlitefile.
 		return nil, err
 	}
 	f := &filling{
-		ses: ses, image: image, out: out, tell: c.tell, roots: map[string]uint32{}, newest: map[string]int64{}, given: map[string]int64{},
+		ses: ses, image: image, out: out, report: c.report, roots: map[string]uint32{}, newest: map[string]int64{}, given: map[string]int64{},
 		rows: &inventory{tables: map[string]*tableRows{}},
 	}
 	err = f.run(ctx)
@@ -96,7 +97,7 @@ func (f *filling) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
-	for _, step := range []func(context.Context) error{f.mendKernel, f.numbers} {
+	for _, step := range []func(context.Context) error{f.addParents, f.reserveNumbers} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -104,9 +105,9 @@ func (f *filling) run(ctx context.Context) error {
 	return f.ses.exec(ctx, "COMMIT")
 }
 
-// plan learns the new store's tables and where the old store keeps theirs.
+// plan reads the new store's tables and finds the trees of the old store's.
 func (f *filling) plan(ctx context.Context) error {
-	usual := map[string]uint32{} // where a store has tables and indexes that was never rebuilt
+	usual := map[string]uint32{} // root pages in a store that was never rebuilt
 	err := f.each(ctx, func(r *sql.Rows) error {
 		var name string
 		var root uint32
@@ -134,10 +135,10 @@ func (f *filling) plan(ctx context.Context) error {
 	return err
 }
 
-// locate finds the trees of tables and indexes. What the old schema does not say any
-// more is taken from where stores have it usually, if this one has the rest there too.
-// Else a table is looked for among the trees that belong to nothing else, by its rows,
-// and indexes of which the schema says nothing are left out.
+// locate finds the trees of tables and indexes. If the old schema has lost a table, it
+// uses the usual root page, provided that the other tables are at theirs. Otherwise it
+// searches the unassigned trees for one whose rows fit the table, and omits the table's
+// indexes.
 func (f *filling) locate(usual map[string]uint32) {
 	taken := map[uint32]bool{}
 	rebuilt := false
@@ -173,8 +174,7 @@ func (f *filling) locate(usual map[string]uint32) {
 	}
 }
 
-// looksUsual reports whether most tables that have rows are where stores have them
-// usually.
+// looksUsual reports whether most tables with rows are at their usual root pages.
 func (f *filling) looksUsual(usual map[string]uint32) bool {
 	fit, other := 0, 0
 	for _, t := range f.shapes {
@@ -190,8 +190,8 @@ func (f *filling) looksUsual(usual map[string]uint32) bool {
 	return fit > 2 && fit >= 4*other
 }
 
-// looksLike reports whether the first rows of a tree can all be those of a table.
-// A tree without rows is no table's.
+// looksLike reports whether the first rows of a tree all fit a table. It is false for a
+// tree without rows.
 func (f *filling) looksLike(t *shape, root uint32) bool {
 	if f.image.IsTable(root) != t.rowid {
 		return false
@@ -207,10 +207,10 @@ func (f *filling) looksLike(t *shape, root uint32) bool {
 	return like && rows > 0
 }
 
-// describe learns a table's columns and indexes.
+// describe reads a table's columns and indexes.
 func (f *filling) describe(ctx context.Context, t *shape) error {
 	var keys, rest []int
-	at := map[int]int{} // place in the primary key → column
+	at := map[int]int{} // position in the primary key → column
 	err := f.each(ctx, func(r *sql.Rows) error {
 		var c column
 		var key int
@@ -281,10 +281,10 @@ func (f *filling) each(ctx context.Context, scan func(*sql.Rows) error, query st
 	return nil
 }
 
-// table copies one table's rows and then finds out, by its indexes, which it has
-// lost; what the indexes tell of those is enough for some.
+// table copies one table's rows. Then it finds lost rows with the indexes and rebuilds
+// those for which the indexes contain enough.
 func (f *filling) table(ctx context.Context, t *shape) error {
-	f.tell("reading " + t.name)
+	f.report("reading " + t.name)
 	rows := newTableRows(t)
 	f.rows.tables[t.name] = rows
 	var err error
@@ -315,7 +315,8 @@ func (f *filling) table(ctx context.Context, t *shape) error {
 	return err
 }
 
-// put inserts one row of the old store; false if it fits no row of this table.
+// put inserts one row of the old store. It returns false if the row does not fit the
+// table.
 func (f *filling) put(ctx context.Context, t *shape, r sqlitefile.Row) (bool, error) {
 	row, ok := t.read(r)
 	if !ok || f.beyond(t, r.ID) {
@@ -330,7 +331,7 @@ func (f *filling) put(ctx context.Context, t *shape, r sqlitefile.Row) (bool, er
 	return f.insert(ctx, t, row, nil)
 }
 
-// read gives a row's values by their columns; false if it is no row of this table.
+// read returns a row's values by column. ok is false if the row does not fit the table.
 func (t *shape) read(r sqlitefile.Row) (row map[int]any, ok bool) {
 	if len(r.Values) > len(t.stored) || len(r.Values) == 0 {
 		return nil, false
@@ -352,8 +353,8 @@ func (t *shape) read(r sqlitefile.Row) (row map[int]any, ok bool) {
 	return row, true
 }
 
-// suits reports whether a value can stand in a column. A text with a NUL in it
-// came from a damaged page: nothing of ours stores one.
+// suits reports whether a value is valid in a column. A text with a NUL is damage,
+// because cairn never stores one.
 func suits(v any, c column) bool {
 	switch v := v.(type) {
 	case nil:
@@ -370,11 +371,11 @@ func suits(v any, c column) bool {
 	return false
 }
 
-// commitEvery is how many rows share a transaction of the new store.
+// commitEvery is the number of rows per transaction of the new store.
 const commitEvery = 20_000
 
-// insert stores a row; false if it breaks a rule of its table. Number names a row
-// of a table in which no column does, else it is nil.
+// insert stores a row. It returns false if the row violates a constraint. number is the
+// rowid if no column is an alias of it, else nil.
 func (f *filling) insert(ctx context.Context, t *shape, row map[int]any, number any) (bool, error) {
 	var names []string
 	var values []any
@@ -387,7 +388,7 @@ func (f *filling) insert(ctx context.Context, t *shape, row map[int]any, number 
 		names, values = append(names, "rowid"), append(values, number)
 	}
 	verb := "INSERT OR IGNORE"
-	if t.name == "store_meta" { // the new store has its own already
+	if t.name == "store_meta" { // the new store already has its own
 		verb = "INSERT OR REPLACE"
 	}
 	query := fmt.Sprintf("%s INTO %s (%s) VALUES (?%s)", verb, quoted(t.name),
@@ -412,8 +413,8 @@ func (f *filling) insert(ctx context.Context, t *shape, row map[int]any, number 
 
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// missing are the rows that some index tells of and the table does not have, with
-// the values that indexes hold.
+// missing returns the rows that an index has and the table lacks, with their values in
+// indexes.
 func (f *filling) missing(t *shape, seen idSet) map[int64]map[int]any {
 	lost := map[int64]map[int]any{}
 	for _, index := range t.indexes {
@@ -444,8 +445,8 @@ func (f *filling) missing(t *shape, seen idSet) map[int64]map[int]any {
 	return lost
 }
 
-// restore rebuilds the lost rows of which indexes tell everything that must be
-// told. The rest of a row that others refer to is made up when it comes to that.
+// restore rebuilds the lost rows whose required columns are all in indexes. Rows that
+// others refer to are completed with placeholders later.
 func (f *filling) restore(ctx context.Context, t *shape, lost map[int64]map[int]any) error {
 	if t.alias < 0 {
 		return nil
@@ -466,12 +467,12 @@ func (f *filling) restore(ctx context.Context, t *shape, lost map[int64]map[int]
 	return nil
 }
 
-// identifies reports whether a row of this table is worth having though only its
-// name is known: rows of other tables hang on it.
+// identifies reports whether a row of this table must be kept even if only its name is
+// known, because rows of other tables refer to it.
 func (t *shape) identifies() bool { return t.name == "projects" || t.name == "sessions" }
 
-// complete gives the columns that must not be null and are unknown a value that
-// stands for what is lost. as is what the row is known by.
+// complete sets placeholders for unknown columns that must not be NULL. as identifies the
+// row.
 func (t *shape) complete(row map[int]any, as any) {
 	for i, c := range t.columns {
 		if _, known := row[i]; known || !c.notNull || c.given {

@@ -13,7 +13,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// damagedUnder is an encrypted store with a bad page, and its rows.
+// damagedUnder returns an encrypted store with a bad page, and its rows.
 func damagedUnder(t *testing.T, key []byte) (path string, want []string) {
 	t.Helper()
 	path, want = filled(t)
@@ -55,8 +55,8 @@ func TestSalvageAndExamineWithoutTheKeySaySoAndChangeNothing(t *testing.T) {
 	}
 }
 
-// A key check that is lost or damaged does not make a damaged encrypted store a
-// damaged plain one.
+// A damaged encrypted store whose key check is lost or damaged is not treated as a plain
+// one.
 func TestSalvageOfAnEncryptedStoreWithoutItsKeyCheckKeepsItsRows(t *testing.T) {
 	plainOnly(t)
 	for name, check := range map[string][]byte{"missing": nil, "damaged": []byte("nonsense")} {
@@ -85,7 +85,7 @@ func TestSalvageOfAnEncryptedStoreWithoutItsKeyCheckKeepsItsRows(t *testing.T) {
 	}
 }
 
-// The kept file is the damaged one, so whoever has its key can salvage it again.
+// The kept file is the damaged one, so it can be salvaged again with its key.
 func TestKeptFileOfAnEncryptedStoreIsEncryptedWithItsKey(t *testing.T) {
 	plainOnly(t)
 	path, _ := damagedUnder(t, keyOf(1))
@@ -100,8 +100,8 @@ func TestKeptFileOfAnEncryptedStoreIsEncryptedWithItsKey(t *testing.T) {
 	expectCode(t, err, store.CodeEncrypted)
 }
 
-// A key that lies there for another store does not make a plain one encrypted.
-func TestSalvageOfAPlainStoreBesideAKeyIsPlain(t *testing.T) {
+// The key of another store in the data directory does not make a plain store encrypted.
+func TestSalvageOfAPlainStoreNextToAKeyIsPlain(t *testing.T) {
 	plainOnly(t)
 	for _, bad := range []int{0, 5} {
 		path, want := filled(t)
@@ -144,8 +144,8 @@ func TestCopiesAfterASalvageAreGoneWithAnEncryption(t *testing.T) {
 	}
 }
 
-// In whatever state a killed Encrypt left a store, looking at it shows the whole
-// store and changes nothing.
+// In every state that a killed Encrypt can leave, Examine shows the complete store and
+// changes nothing.
 func TestExamineOfAnInterruptedEncryptionSeesTheCompleteStore(t *testing.T) {
 	plainOnly(t)
 	path, want := filled(t)
@@ -185,8 +185,8 @@ func TestExamineOfAnInterruptedEncryptionSeesTheCompleteStore(t *testing.T) {
 	}
 }
 
-// Deleted words are in no page of a rewritten encrypted store, not even in those
-// that its key opens.
+// No page of a rewritten encrypted store contains deleted words, not even after
+// decryption.
 func TestRewrittenEncryptedStoreHoldsNoDeletedWordUnderItsKey(t *testing.T) {
 	plainOnly(t)
 	path, _ := filled(t)

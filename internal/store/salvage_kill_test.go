@@ -44,7 +44,7 @@ func TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused(t *testing.T) {
 	salvaged(t, path)
 }
 
-// keepOpen reads once and stays connected, as a server does.
+// keepOpen reads once and stays connected, like a server.
 func keepOpen(o order, in *bufio.Reader) error {
 	ctx := context.Background()
 	s, err := open(ctx, store.Config{Path: o.Path, Role: store.Server})
@@ -60,7 +60,7 @@ func keepOpen(o order, in *bufio.Reader) error {
 	return errors.Join(err, s.Close())
 }
 
-// salvageChild salvages and asks before each step whether to go on.
+// salvageChild salvages and asks before each step whether to continue.
 func salvageChild(o order, in *bufio.Reader) error {
 	c := salvageConfig(o.Path)
 	c.Progress = func(what string) {
@@ -71,8 +71,8 @@ func salvageChild(o order, in *bufio.Reader) error {
 	return err
 }
 
-// Killed at any step, a salvage leaves the old store or the new one, whole, and
-// the next one succeeds.
+// Killed at any step, a salvage leaves the complete old or new store, and the next
+// salvage succeeds.
 func TestKilledSalvageLeavesTheOldStoreOrTheNew(t *testing.T) {
 	t.Parallel()
 	origin, want := heldOpen(t)
@@ -131,8 +131,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestWriteToAReplacedStoreIsRefused holds for whoever opened the old file in the
-// last moment: what it wrote would be lost.
+// A process may have opened the old file at the last moment; its writes would be lost.
 func TestWriteToAReplacedStoreIsRefused(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})

@@ -11,7 +11,7 @@ import (
 	"cairn/internal/sqlitefile"
 )
 
-// readNumbers learns which row numbers the old store had given out.
+// readNumbers reads which row numbers the old store had assigned.
 func (f *filling) readNumbers() {
 	f.image.Rows(f.roots["sqlite_sequence"], func(r sqlitefile.Row) bool {
 		if len(r.Values) == 2 {
@@ -25,7 +25,7 @@ func (f *filling) readNumbers() {
 	})
 }
 
-// beyond reports whether a row number was never given out: it is damage, too.
+// beyond reports whether a row number was never assigned, which is damage too.
 func (f *filling) beyond(t *shape, id int64) bool {
 	last, known := f.given[t.name]
 	return t.rowid && known && id > last
@@ -41,10 +41,10 @@ const (
 	selectDevice   = `SELECT value FROM store_meta WHERE name = 'device'`
 )
 
-// numbers sees to it that no number is given out twice: not of a lost row, and
-// not of a lost change of this device, which others may have. So if the log's
-// end may be lost, the store goes on as a new device.
-func (f *filling) numbers(ctx context.Context) error {
+// reserveNumbers ensures that no number is used twice: neither that of a lost row, nor
+// that of a lost change of this device, which others may have. If the end of the log may
+// be lost, the store continues as a new device.
+func (f *filling) reserveNumbers(ctx context.Context) error {
 	last, known := f.given["changes"]
 	if known {
 		if _, err := f.ses.conn.ExecContext(ctx, clampFollowers, last); err != nil {
@@ -88,7 +88,7 @@ func (f *filling) numbers(ctx context.Context) error {
 	return nil
 }
 
-// renewDevice lets the store go on as a new device incarnation.
+// renewDevice lets the store continue as a new device incarnation.
 func (f *filling) renewDevice(ctx context.Context) error {
 	i := Incarnation{Device: NewID(), At: time.Now().UTC(), Reason: ReasonSalvaged}
 	if err := f.ses.conn.QueryRowContext(ctx, selectDevice).Scan(&i.Before); err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -115,8 +115,8 @@ const listReferences = `SELECT "from", "table", "to" FROM pragma_foreign_key_lis
 const listReferrers = `SELECT m.name, k."from", k."to" FROM sqlite_schema m JOIN pragma_foreign_key_list(m.name) k
 WHERE m.type = 'table' AND k."table" = ? ORDER BY m.name`
 
-// Unreferred returns which of the rows of a table, named by the values of its column key,
-// no row of any table refers to. It reads every row that can refer to one of them.
+// Unreferred returns those of the given rows of a table, identified by the column key,
+// that no row of any table refers to. It reads every row that can refer to one of them.
 func (t *Tx) Unreferred(ctx context.Context, table, key string, rows []int64) (free []int64, err error) {
 	var refs []reference
 	err = t.Each(ctx, func(r *sql.Rows) error {
@@ -143,9 +143,9 @@ func (t *Tx) Unreferred(ctx context.Context, table, key string, rows []int64) (f
 	return free, nil
 }
 
-// mendKernel makes up rows for those that others refer to and that are lost, so
-// that the others can stay. A made-up row may need one itself.
-func (f *filling) mendKernel(ctx context.Context) error {
+// addParents inserts placeholder rows for lost rows that others refer to, so that the
+// others can stay. A placeholder may itself need one.
+func (f *filling) addParents(ctx context.Context) error {
 	var refs []reference
 	for _, t := range f.shapes {
 		err := f.each(ctx, func(r *sql.Rows) error {
@@ -171,8 +171,8 @@ func (f *filling) mendKernel(ctx context.Context) error {
 	return nil
 }
 
-// makeParents makes up the parents that a foreign key misses. A table that takes
-// no made-up rows gets none: its part knows better, or nobody does.
+// makeParents inserts placeholders for the missing parents of a foreign key. Some tables
+// accept no placeholders, because only their parts can repair them.
 func (f *filling) makeParents(ctx context.Context, ref reference) (made int, err error) {
 	var missing []any
 	err = f.each(ctx, func(r *sql.Rows) error {
@@ -215,14 +215,14 @@ const (
 	blankDoc  = `UPDATE changes SET doc = NULL WHERE seq = ?`
 )
 
-// gapName is under which a place is noted at which the chain of a device's
-// changes may be broken: before the change with that number.
+// gapName returns the name of a note that a device's chain may be broken before the
+// change with that number.
 func gapName(device string, deviceSeq int64) string {
 	return fmt.Sprintf("gap/%s/%d", device, deviceSeq)
 }
 
-// blankAltered deletes the documents that are not what their hashes say, so that no
-// part repairs its rows with them.
+// blankAltered deletes the documents that do not match their hashes, so that no part
+// repairs its rows with them.
 func (s *Store) blankAltered(ctx context.Context) error {
 	return s.Write(ctx, Full, func(ctx context.Context, tx *Tx) error {
 		var altered []int64
@@ -240,10 +240,11 @@ func (s *Store) blankAltered(ctx context.Context) error {
 	})
 }
 
-// noteSalvage settles what is left and tells the log's readers.
+// noteSalvage resolves remaining references, notes the gaps and notifies the log's
+// followers.
 func (s *Store) noteSalvage(ctx context.Context, rows *inventory, out *Salvaged) error {
 	return s.Write(ctx, Full, func(ctx context.Context, tx *Tx) error {
-		if err := settleReferences(ctx, tx); err != nil {
+		if err := resolveReferences(ctx, tx); err != nil {
 			return err
 		}
 		if err := rows.report(ctx, tx, out); err != nil {
@@ -274,9 +275,9 @@ func (s *Store) noteSalvage(ctx context.Context, rows *inventory, out *Salvaged)
 	})
 }
 
-// settleReferences deals with rows whose parent stays lost: they forget it, or,
-// where that cannot be, are lost too.
-func settleReferences(ctx context.Context, tx *Tx) error {
+// resolveReferences sets references to missing parent rows to NULL. It deletes rows whose
+// reference must not be NULL.
+func resolveReferences(ctx context.Context, tx *Tx) error {
 	type orphan struct {
 		table  string
 		row    int64
@@ -313,8 +314,8 @@ JOIN pragma_foreign_key_list(c."table") k ON k.id = c.fkid WHERE c.rowid IS NOT 
 	return nil
 }
 
-// lostDevice is the device of changes that replace lost ones: this store does not know
-// which device made them.
+// lostDevice is the device of changes that replace lost ones, because their device is
+// unknown.
 const lostDevice = "lost"
 
 const (
@@ -322,9 +323,9 @@ const (
 	moveChange    = `UPDATE changes SET seq = ? WHERE seq = ?`
 )
 
-// AppendLost appends a change that stands for a lost one, without a document, and
-// returns its seq: the given one if the log has no change there, else a new one. Only a
-// part's repair in a salvage calls it.
+// AppendLost appends a change without a document that replaces a lost one. It returns its
+// seq: the given one if the log has no change there, else a new one. Only a part's repair
+// during a salvage may call it.
 func (t *Tx) AppendLost(ctx context.Context, seq int64, c Change) (int64, error) {
 	c.Device, c.Doc = lostDevice, nil
 	made, err := t.Append(ctx, c)

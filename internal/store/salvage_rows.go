@@ -13,26 +13,26 @@ import (
 	"cairn/internal/sqlitefile"
 )
 
-// maxNamed is how many entries of LostRows and AlteredRows a table has at most.
+// maxNamed is the maximum number of entries in LostRows and AlteredRows of a table.
 const maxNamed = 1000
 
-// inventory is which rows the old store had, by table, so that a salvage can name the
-// rows that the new store does not have.
+// inventory contains the rows of the old store, by table, so that a salvage can list the
+// rows that the new store lacks.
 type inventory struct {
 	tables map[string]*tableRows
 }
 
-// tableRows are the rows that the old store had in one table.
+// tableRows contains the rows of one table of the old store.
 type tableRows struct {
 	shape      *shape
-	kept       idSet                 // of a table that is stored by number: the rows that were copied
-	missing    map[int64]map[int]any // likewise: the rows that only an index has, with the values that it has
-	keys       map[uint64]bool       // of another table: hashes of the primary keys that were copied
-	lost       map[uint64][]any      // likewise: the primary keys that only an index has
+	kept       idSet                 // for a table with rowid: the copied rows
+	missing    map[int64]map[int]any // likewise: rows that only an index has, with their values there
+	keys       map[uint64]bool       // for another table: hashes of the copied primary keys
+	lost       map[uint64][]any      // likewise: primary keys that only an index has
 	altered    []int64
-	unreadable int64 // cells that are no row of this table
-	incomplete bool  // its tree and all its indexes have pages that cannot be read
-	given      int64 // the highest number that was given out, 0 if it is not known
+	unreadable int64 // cells that are not a valid row of this table
+	incomplete bool  // its tree and all its indexes have unreadable pages
+	given      int64 // the highest assigned number, 0 if unknown
 	count      int64 // rows that were copied
 }
 
@@ -40,7 +40,7 @@ func newTableRows(t *shape) *tableRows {
 	return &tableRows{shape: t, kept: idSet{}, keys: map[uint64]bool{}, lost: map[uint64][]any{}}
 }
 
-// keep notes a row that was copied.
+// keep records a copied row.
 func (r *tableRows) keep(row sqlitefile.Row) {
 	r.count++
 	if r.shape.rowid {
@@ -56,15 +56,15 @@ func keyHash(values []any) uint64 {
 	return h.Sum64()
 }
 
-// alter notes a row that is kept, with a text that is not what was written.
+// alter records a kept row with an altered text.
 func (v *inventory) alter(table string, id int64) {
 	if t := v.tables[table]; t != nil {
 		t.altered = append(t.altered, id)
 	}
 }
 
-// missingKeys finds the rows of a table that is not stored by number that some index has
-// and the table does not.
+// missingKeys finds the rows of a table without rowid that an index has and the table
+// lacks.
 func (f *filling) missingKeys(t *shape, rows *tableRows) {
 	for _, index := range t.indexes {
 		f.image.Rows(f.roots[index.name], func(r sqlitefile.Row) bool {
@@ -87,8 +87,8 @@ func (f *filling) missingKeys(t *shape, rows *tableRows) {
 	}
 }
 
-// incomplete reports whether a table may have lost rows that nothing tells of: its tree
-// has pages that cannot be read, and so have all indexes over all of its rows.
+// incomplete reports whether a table may have lost unknown rows: its tree and all indexes
+// over all of its rows have unreadable pages.
 func (f *filling) incomplete(t *shape) bool {
 	if f.image.IsWhole(f.roots[t.name]) {
 		return false
@@ -101,9 +101,9 @@ func (f *filling) incomplete(t *shape) bool {
 	return true
 }
 
-// report completes the tables of a salvage: what the new store has of the rows of the
-// old one, once every part has repaired its own. Tables that the newest schema no longer
-// has are left out: the migrations have moved their rows.
+// report completes the tables of a salvage with the old store's rows that the new store
+// has, after every part has repaired its rows. Tables that the newest schema lacks are
+// omitted, because the migrations have moved their rows.
 func (v *inventory) report(ctx context.Context, tx *Tx, out *Salvaged) error {
 	tables, err := tx.Texts(ctx, selectTables)
 	if err != nil {
@@ -235,7 +235,7 @@ func (r *tableRows) reportKeyed(ctx context.Context, tx *Tx, t *SalvagedTable) e
 	return nil
 }
 
-// ranges names numbers in order, runs of them as FIRST-LAST.
+// ranges returns sorted numbers as text, with runs as FIRST-LAST.
 func ranges(ids []int64) (out []string) {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)

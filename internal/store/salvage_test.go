@@ -19,8 +19,8 @@ import (
 
 const pageSize = 4096
 
-// salvaged repairs the store at path and checks what must hold of every salvage:
-// the result is sound and the damaged files lie next to it, byte for byte.
+// salvaged repairs the store at path and checks what must hold for every salvage: the
+// result is intact, and the damaged files are next to it, byte for byte.
 func salvaged(t testing.TB, path string) store.Salvaged {
 	t.Helper()
 	before := map[string][]byte{}
@@ -32,7 +32,7 @@ func salvaged(t testing.TB, path string) store.Salvaged {
 	c := salvageConfig(path)
 	tables := 0
 	c.Progress = func(what string) {
-		// What the reading of one table left would still be there some tables later.
+		// Leftovers of reading one table would still exist some tables later.
 		if strings.HasPrefix(what, "reading ") {
 			if tables++; tables%8 != 0 {
 				return
@@ -60,13 +60,13 @@ func salvaged(t testing.TB, path string) store.Salvaged {
 	return r
 }
 
-// salvageConfig is for an encrypted store if all are to be such.
+// salvageConfig returns a config with the key if stores must be encrypted.
 func salvageConfig(path string) store.SalvageConfig {
 	return store.SalvageConfig{Path: path, Key: storetest.Key()}
 }
 
-// expectNoPlainText fails the test if any file beside an encrypted store shows what
-// is in every row of populated, or that it is a database.
+// expectNoPlainText fails the test if a file next to an encrypted store contains the text
+// that is in every row of populated, or SQLite's header.
 func expectNoPlainText(t testing.TB, path string) {
 	t.Helper()
 	if storetest.Key() == nil {
@@ -75,13 +75,12 @@ func expectNoPlainText(t testing.TB, path string) {
 	expectNowhere(t, filepath.Dir(path), strings.Repeat("x", 24), strings.Repeat("y", 24), "SQLite format 3", "CREATE TABLE")
 }
 
-// examine is store.Examine, of an encrypted store if all are to be such.
+// examine is store.Examine with the key if stores must be encrypted.
 func examine(ctx context.Context, path string) (*store.Store, error) {
 	return store.Examine(ctx, storetest.Config(store.Config{Path: path}))
 }
 
-// inside is what a database or write-ahead log holds, which is the file itself
-// unless all stores are encrypted.
+// inside returns the decrypted content of a database or write-ahead log.
 func inside(t testing.TB, file []byte) []byte {
 	t.Helper()
 	if storetest.Key() == nil {
@@ -111,7 +110,7 @@ func entries(t testing.TB, dir string) (names []string) {
 	return names
 }
 
-// changesOf is the change log without the changes that salvages added.
+// changesOf returns the change log without the changes that salvages added.
 func changesOf(t testing.TB, path string) (out []store.Change) {
 	t.Helper()
 	s, err := open(t.Context(), store.Config{Path: path})
@@ -127,7 +126,7 @@ func changesOf(t testing.TB, path string) (out []store.Change) {
 	return out
 }
 
-// damages are ways in which a page goes bad.
+// damages returns ways to damage a page.
 func damages() map[string]func(page []byte, r *rand.Rand) {
 	return map[string]func([]byte, *rand.Rand){
 		"noise": func(p []byte, r *rand.Rand) {
@@ -149,14 +148,14 @@ func damages() map[string]func(page []byte, r *rand.Rand) {
 	}
 }
 
-// A row may be lost only if it stood on the damaged page.
+// A row may be lost only if it was on the damaged page.
 func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 	t.Parallel()
 	origin := populated(t)
 	want := changesOf(t, origin)
-	sound := content(t, origin)
-	held := inside(t, sound)
-	pages := len(sound) / pageSize
+	intact := content(t, origin)
+	held := inside(t, intact)
+	pages := len(intact) / pageSize
 	rounds, fixed := 6, 4
 	if storetest.Key() != nil || testing.Short() { // the driver is slow, or the second one to be asked
 		rounds, fixed = 3, 1
@@ -175,7 +174,7 @@ func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 				if round < fixed {
 					n = round // header and schema, pointer map, first roots
 				}
-				broken := bytes.Clone(sound)
+				broken := bytes.Clone(intact)
 				page := broken[n*pageSize : (n+1)*pageSize]
 				damage(page, r)
 				path := storetest.Path(t)
@@ -190,7 +189,7 @@ func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 	}
 }
 
-// damageFound reports whether anything is wrong with the store, so that it can be salvaged.
+// damageFound reports whether the store is damaged, so that it can be salvaged.
 func damageFound(t testing.TB, path string) bool {
 	t.Helper()
 	s, err := examine(t.Context(), path)
@@ -210,14 +209,14 @@ func place(t testing.TB, path string, file []byte) {
 	if storetest.Key() == nil || filepath.Ext(path) != ".db" || exists(path+"-cipher") {
 		return
 	}
-	s := storetest.Open(t, store.Config{}) // any store's key check tells the key
+	s := storetest.Open(t, store.Config{}) // any store's key check depends on the key
 	if err := os.WriteFile(path+"-cipher", content(t, s.Path()+"-cipher"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// expectLostOnly compares two logs: what is missing stood on the page, and what
-// is there is what it was, but for documents and words that stood on the page.
+// expectLostOnly compares two logs. Missing changes must have been on the page. The
+// others must be unchanged, except for documents and words that were on the page.
 func expectLostOnly(t testing.TB, what string, want, got []store.Change, page []byte) {
 	t.Helper()
 	there := map[int64]store.Change{}
@@ -229,7 +228,7 @@ func expectLostOnly(t testing.TB, what string, want, got []store.Change, page []
 		g, ok := there[c.Seq]
 		switch {
 		case !ok && !bytes.Contains(page, []byte(c.ID)):
-			t.Fatalf("%s: change %d is lost, which did not stand there", what, c.Seq)
+			t.Fatalf("%s: change %d is lost, which was not there", what, c.Seq)
 		case !ok:
 			lost++
 		case g.ID != c.ID && !bytes.Contains(page, []byte(c.ID)), g.DeviceSeq != c.DeviceSeq && !bytes.Contains(page, []byte(c.ID)):
@@ -239,15 +238,15 @@ func expectLostOnly(t testing.TB, what string, want, got []store.Change, page []
 	t.Logf("%s: %d of %d changes lost", what, lost, len(want))
 }
 
-func TestSalvageOfATruncatedFileKeepsWhatIsLeft(t *testing.T) {
+func TestSalvageOfATruncatedFileKeepsTheRest(t *testing.T) {
 	t.Parallel()
 	origin := populated(t)
 	want := changesOf(t, origin)
-	sound := content(t, origin)
-	held := inside(t, sound)
-	for _, keep := range []int{len(sound) - 1, len(sound) / 2, len(sound)/2 + 1000, 20 * pageSize, pageSize, 500} {
+	intact := content(t, origin)
+	held := inside(t, intact)
+	for _, keep := range []int{len(intact) - 1, len(intact) / 2, len(intact)/2 + 1000, 20 * pageSize, pageSize, 500} {
 		path := storetest.Path(t)
-		place(t, path, sound[:keep])
+		place(t, path, intact[:keep])
 		salvaged(t, path)
 		expectLostOnly(t, fmt.Sprintf("cut to %d", keep), want, changesOf(t, path), held[keep/pageSize*pageSize:])
 	}
@@ -268,20 +267,20 @@ func TestSalvageWorksWithoutTheHeader(t *testing.T) {
 	}
 }
 
-// A rebuilt file (a purge does that) has its tables elsewhere than a new one.
+// A rebuilt file, as after a purge, has its tables at other pages than a new one.
 func TestSalvageOfARebuiltFileWithoutItsSchema(t *testing.T) {
 	t.Parallel()
 	path := populated(t)
 	want := changesOf(t, path)
 	rawExec(t, raw(t, path), "DROP INDEX changes_by_device", "VACUUM", "CREATE UNIQUE INDEX changes_by_device ON changes (device, device_seq)")
-	sound := content(t, path)
-	held := inside(t, sound)
-	for n := range len(sound) / pageSize {
+	intact := content(t, path)
+	held := inside(t, intact)
+	for n := range len(intact) / pageSize {
 		page := held[n*pageSize : (n+1)*pageSize]
 		if !bytes.Contains(page, []byte("CREATE TABLE")) && n > 0 {
 			continue
 		}
-		broken := bytes.Clone(sound)
+		broken := bytes.Clone(intact)
 		clear(broken[n*pageSize : (n+1)*pageSize])
 		path := storetest.Path(t)
 		place(t, path, broken)
@@ -292,8 +291,7 @@ func TestSalvageOfARebuiltFileWithoutItsSchema(t *testing.T) {
 	}
 }
 
-// heldOpen is a store whose newest writes stand in its log alone, copied as a
-// killed process would have left it.
+// heldOpen returns a store whose newest writes are only in its log, as after a kill.
 func heldOpen(t testing.TB) (path string, want []store.Change) {
 	t.Helper()
 	origin := populated(t)
@@ -312,7 +310,7 @@ func heldOpen(t testing.TB) (path string, want []store.Change) {
 	return path, want
 }
 
-// ruined damages a page of the file that its log does not hold.
+// ruined damages a page of the file that is not in its log.
 func ruined(t testing.TB, path string) (page []byte) {
 	t.Helper()
 	broken := content(t, path)
@@ -322,7 +320,7 @@ func ruined(t testing.TB, path string) (page []byte) {
 	return page
 }
 
-func TestSalvageTakesTheLogIn(t *testing.T) {
+func TestSalvageIncludesTheLog(t *testing.T) {
 	t.Parallel()
 	path, want := heldOpen(t)
 	page := ruined(t, path)
@@ -330,8 +328,8 @@ func TestSalvageTakesTheLogIn(t *testing.T) {
 	expectLostOnly(t, "a page beside the log", want, changesOf(t, path), page)
 }
 
-// What SQLite would not read of a damaged log is no part of the store; all before
-// it is.
+// Changes that SQLite would not read from a damaged log are not part of the store; all
+// changes before are.
 func TestSalvageReadsADamagedLogUpToTheDamage(t *testing.T) {
 	t.Parallel()
 	last := 0
@@ -387,7 +385,7 @@ func TestSalvageOfALogWithoutItsFile(t *testing.T) {
 	}
 }
 
-func TestSalvageOfWhatIsNoStoreMakesAnEmptyOne(t *testing.T) {
+func TestSalvageOfAFileThatIsNotAStoreCreatesAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"text": strings.Repeat("once upon a time ", 3000), "zeros": strings.Repeat("\x00", 40960), "short": "x"} {
 		path := storetest.Path(t)
@@ -400,13 +398,13 @@ func TestSalvageOfWhatIsNoStoreMakesAnEmptyOne(t *testing.T) {
 	}
 }
 
-func TestSalvageLeavesSoundMissingNewerAndForeignAlone(t *testing.T) {
+func TestSalvageLeavesIntactMissingNewerAndForeignStoresUnchanged(t *testing.T) {
 	t.Parallel()
 	path := populated(t)
 	before, names := content(t, path), entries(t, filepath.Dir(path))
 	r, err := store.Salvage(t.Context(), salvageConfig(path))
 	if err != nil || len(r.Damage) > 0 || r.Kept != "" {
-		t.Errorf("a sound store: %+v, %v", r, err)
+		t.Errorf("a intact store: %+v, %v", r, err)
 	}
 	expectUnchanged(t, path, before)
 	if now := entries(t, filepath.Dir(path)); !slices.Equal(names, now) {
@@ -443,7 +441,7 @@ func TestSalvageLeavesSoundMissingNewerAndForeignAlone(t *testing.T) {
 	expectUnchanged(t, path, foreign)
 }
 
-// A damaged store of an older schema becomes a sound one of the newest.
+// A damaged store of an older schema becomes an intact one of the newest.
 func TestSalvageOfAnOlderSchemaBringsItToTheNewest(t *testing.T) {
 	t.Parallel()
 	path := populated(t)
@@ -473,7 +471,7 @@ func TestSalvageOfAnOlderSchemaBringsItToTheNewest(t *testing.T) {
 	expectLostOnly(t, "an older schema", want, changesOf(t, path), page)
 }
 
-// The log of a store that is reached by a link lies beside the store.
+// The log of a store that is opened through a link is next to the store.
 func TestSalvageThroughALinkRepairsTheFileItLeadsTo(t *testing.T) {
 	t.Parallel()
 	path, want := heldOpen(t)
@@ -499,9 +497,8 @@ func TestSalvageThroughALinkRepairsTheFileItLeadsTo(t *testing.T) {
 	expectLostOnly(t, "through a link", want, changesOf(t, path), page)
 }
 
-// A number that others may have seen is not given out again, not even of rows
-// that are lost.
-func TestSalvageGivesNoNumberOutTwice(t *testing.T) {
+// A number that others may have seen is not used again, not even that of a lost row.
+func TestSalvageUsesNoNumberTwice(t *testing.T) {
 	t.Parallel()
 	path := populated(t)
 	want := changesOf(t, path)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Scratch runs fn over an empty store of the newest schema that is in memory alone
-// and gone afterwards, at the time of now. fn may write rows and append changes.
-// It may be called inside a closure of another store, whose rows fn can copy.
+// Scratch runs fn on an empty in-memory store of the newest schema, which is discarded
+// afterwards. Its time is now. fn may write rows and append changes. It may be called
+// inside a closure of another store, whose rows fn can copy.
 func Scratch(ctx context.Context, now time.Time, fn func(ctx context.Context, tx *Tx) error) (err error) {
 	s := &Store{clock: func() time.Time { return now }, symbols: symbols{ids: map[string]int64{}}, temporaryPath: true}
 	s.db = sql.OpenDB(inMemory())

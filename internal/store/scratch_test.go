@@ -27,7 +27,7 @@ func TestScratchHasTheSchemaAndLeavesNothingBehind(t *testing.T) {
 			}
 			head, err := tx.Head(ctx)
 			if err != nil || head != 0 {
-				t.Errorf("the store's own log stands at %d, %v", head, err)
+				t.Errorf("the store's own log is at %d, %v", head, err)
 			}
 			return nil
 		})

@@ -15,37 +15,36 @@ import (
 	"cairn/internal/store/gosqlite"
 )
 
-// Role says what kind of process opens the store; it decides how patient the
-// connection is and who tidies the write-ahead log (design §2 and §7).
+// Role is the kind of process that opens the store. It determines how long a connection
+// waits and who checkpoints the write-ahead log (design §2 and §7).
 type Role uint8
 
 // The roles.
 const (
 	Command Role = iota // a short command: waits 5 s for the write lock
-	Hook                // one hook call: as Command, and never starts a checkpoint
+	Hook                // one hook call: like Command, but never starts a checkpoint
 	Server              // a long process: waits 60 s
 )
 
-// Config says which store to open and how. The zero value of every field but
-// Path is usable.
+// Config configures Open. The zero value of every field except Path is valid.
 type Config struct {
-	Path       string           // the database file; its folder is made (0700) when the store is created
+	Path       string           // the database file; its folder is created (0700) with the store
 	Role       Role             // default Command
 	Wait       time.Duration    // how long to wait for a lock; default by Role
 	Clock      func() time.Time // default time.Now
-	MaxReaders int              // most concurrent readers; default 4
-	MinReaders int              // of them, that begin at once, and whose connections Shed leaves open; the others wait a second; default all
-	ReadOnly   bool             // only read: a missing store is an error, nothing is created or migrated
+	MaxReaders int              // maximum number of concurrent readers; default 4
+	MinReaders int              // readers that start immediately and whose connections CloseIdle keeps; the others wait a second; default all
+	ReadOnly   bool             // a missing store is an error, and nothing is created or migrated
 	Key        []byte           // of an encrypted store, KeySize bytes; nil for a plain one
 
-	Temporary bool // the file is not at its final path: where it is does not make a new device incarnation
+	Temporary bool // the file is not at its final path, so its place does not cause a new device incarnation
 }
 
 // Store is an open database file. Its methods may be called from any number of
 // goroutines.
 type Store struct {
 	path      string
-	file      os.FileInfo // what stood at path before it was opened
+	file      os.FileInfo // the file at path before it was opened
 	key       []byte      // nil for a plain store
 	encrypted dialer
 	clock     func() time.Time
@@ -53,8 +52,8 @@ type Store struct {
 	db        *sql.DB       // the writer's connection
 	readDB    *sql.DB       // the readers' connections, query-only
 	idle      idleSessions  // for reading
-	limit     chan struct{} // places of readers, as many as are kept
-	extra     chan struct{} // places beyond those
+	limit     chan struct{} // places of readers, MinReaders
+	extra     chan struct{} // further places, up to MaxReaders
 	writer    *writer
 	gauges    gauges
 	symbols   symbols
@@ -68,28 +67,26 @@ type Store struct {
 	placing       sync.Once // see here
 	place         place
 
-	damage  atomic.Pointer[fault.Error] // why writes are refused, once damage was met
-	damages atomic.Int64                // how often it was met
-	single  bool                        // reads are on the writing connection too
+	damage  atomic.Pointer[fault.Error] // why writes are refused, once damage was found
+	damages atomic.Int64                // how often damage was found
+	single  bool                        // reads use the writing connection too
 	closing sync.Once
 	quit    chan struct{} // closed by Close
 }
 
-// Open opens the store at c.Path, creating or migrating it when necessary; any
-// number of processes may do so at the same moment. With c.Reading it does
-// neither.
+// Open opens the store at c.Path. It creates or migrates the store if necessary, except
+// with c.ReadOnly. Any number of processes may call it concurrently.
 //
-// Errors: CodeMissing (NotFound) for a missing store when reading, CodeNewer
-// (Unavailable) for one written by a newer cairn, CodeForeign (Unavailable) for
-// another program's database, CodeCorrupt (Internal) for a damaged one,
-// CodeReadOnly, CodeFull and CodeBusy (Unavailable), Invalid without a path;
-// CodeEncrypted (Unavailable) for an encrypted one without a key, CodeKey
-// (Unavailable) with a key that does not fit it and (Conflict) with one for a
-// plain store. The file is left as it is in each of these cases.
+// Errors: CodeMissing (NotFound) for a missing store with ReadOnly, CodeNewer
+// (Unavailable) for one written by a newer cairn, CodeForeign (Unavailable) for another
+// program's database, CodeCorrupt (Internal) for a damaged one, CodeReadOnly, CodeFull
+// and CodeBusy (Unavailable), Invalid without a path; CodeEncrypted (Unavailable) for an
+// encrypted one without a key, CodeKey (Unavailable) with a wrong key and (Conflict) with
+// a key for a plain store. After an error the file is unchanged.
 func Open(ctx context.Context, c Config) (*Store, error) { return open(ctx, c, encrypted) }
 
-// open is Open with the connector of encrypted stores, which is nil for a plain one in a
-// program that does not link it.
+// open is Open with the connector of encrypted stores, which is nil in a program that
+// does not link it.
 func open(ctx context.Context, c Config, encrypted dialer) (*Store, error) {
 	if err := checkKey(c.Key); err != nil {
 		return nil, err
@@ -100,8 +97,8 @@ func open(ctx context.Context, c Config, encrypted dialer) (*Store, error) {
 	}
 	found, err := s.inspect(ctx)
 	if c.ReadOnly && cannotShare(err) && isEmpty(c.Path+"-wal") {
-		// SQLite cannot make its shared memory file here, and nobody needs it: no
-		// process holds the store open.
+		// SQLite cannot create its shared memory file here. It is not needed, because no
+		// process has the store open.
 		err = s.readDB.Close()
 		s.readDB = sql.OpenDB(s.connector("mode=ro&immutable=1", s.readPragmas()))
 		if err == nil {
@@ -178,7 +175,7 @@ func newStore(c Config, encrypted dialer) *Store {
 	return s
 }
 
-// connector opens the store's file in a mode, with the driver that its key asks for.
+// connector opens the store's file in a mode, with the driver for its key.
 func (s *Store) connector(mode string, pragmas []string) connector {
 	if s.key == nil {
 		return plain(s.path, mode, false, pragmas...)
@@ -186,7 +183,7 @@ func (s *Store) connector(mode string, pragmas []string) connector {
 	return s.encrypted(s.path, mode, s.key, pragmas)
 }
 
-// dialer makes the connector of an encrypted file. Functions receive [encrypted] as a
+// dialer returns the connector of an encrypted file. Functions receive [encrypted] as a
 // value, so that the linker leaves SQLite in Go out of a program that only calls
 // OpenWithDriver.
 type dialer func(path, mode string, key []byte, pragmas []string) connector
@@ -195,9 +192,8 @@ func encrypted(path, mode string, key []byte, pragmas []string) connector {
 	return connector{driver: gosqlite.Driver{First: pragmas}, uri: fileURI(path, mode+"&"+gosqlite.URIQuery(key))}
 }
 
-// readersCache is how many KiB of pages the connections that are kept for reading hold
-// together, none more than 2,000, as SQLite has it, and none less than 256. After each
-// commit they begin again.
+// readersCache is the total page cache in KiB of the kept reading connections. Each has
+// at most 2,000, SQLite's default, and at least 256. Each commit invalidates the caches.
 const readersCache = 12 << 10
 
 func (s *Store) readPragmas() []string {
@@ -205,37 +201,37 @@ func (s *Store) readPragmas() []string {
 	return []string{pragmaBusy(s.wait), "PRAGMA query_only=ON", "PRAGMA wal_autocheckpoint=0", fmt.Sprintf("PRAGMA cache_size=-%d", cache)}
 }
 
-// cannotShare reports whether a store could not be opened because nothing can be
-// written next to it, without rights or of room.
+// cannotShare reports whether a store could not be opened because no file can be created
+// next to it, for lack of permissions or space.
 func cannotShare(err error) bool {
 	err = classify(err)
 	return fault.HasCode(err, CodeReadOnly) || fault.HasCode(err, CodeFull)
 }
 
-// isEmpty reports whether a file is missing or holds nothing.
+// isEmpty reports whether a file is missing or empty.
 func isEmpty(path string) bool {
 	info, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
-// Path is the database file.
+// Path returns the database file.
 func (s *Store) Path() string { return s.path }
 
-// Encrypted reports whether the store is an encrypted one.
+// Encrypted reports whether the store is encrypted.
 func (s *Store) Encrypted() bool { return s.key != nil }
 
-// Now is the time of the store's clock.
+// Now returns the time of the store's clock.
 func (s *Store) Now() time.Time { return s.clock() }
 
-// Close waits for the reads and writes in progress, refuses later ones with
-// CodeClosed and closes the file. Closing twice is harmless.
+// Close waits for the reads and writes in progress, refuses later ones with CodeClosed
+// and closes the file. It is idempotent.
 func (s *Store) Close() error {
 	var err error
 	s.closing.Do(func() {
 		close(s.quit)
 		err = s.writer.stop()
 		for _, places := range []chan struct{}{s.limit, s.extra} {
-			for range cap(places) { // taken for good: every reader has been given back
+			for range cap(places) { // not released again: all readers have ended
 				places <- struct{}{}
 			}
 		}
@@ -255,9 +251,9 @@ func (s *Store) closeDBs() error {
 	return err
 }
 
-// classify is classify for what went wrong in this store. Damage is remembered:
-// from then on nothing is written (design §7). A plain store that was encrypted
-// since it was opened is not damaged, whatever SQLite makes of it.
+// classify is the function classify for errors of this store. After damage all writes are
+// refused (design §7). A plain store that was encrypted since it was opened is not
+// damaged, whatever SQLite reports.
 func (s *Store) classify(err error) error {
 	err = classify(err)
 	f, ok := errors.AsType[*fault.Error](err)
@@ -267,7 +263,7 @@ func (s *Store) classify(err error) error {
 	if s.key == nil && exists(s.path+cipherSuffix) {
 		return becameEncrypted()
 	}
-	if s.damage.Load() != f { // else a write that was refused
+	if s.damage.Load() != f { // else it is the error of a refused write
 		s.damages.Add(1)
 	}
 	s.damage.CompareAndSwap(nil, f)
@@ -277,18 +273,18 @@ func (s *Store) classify(err error) error {
 func (s *Store) outdated(version int) error {
 	if version == 0 {
 		return fault.New(fault.NotFound, CodeMissing, "there is no store yet").
-			WithHint("it is made by the first recorded event, or by `cairn import`")
+			WithHint("the first recorded event or `cairn import` creates it")
 	}
 	return fault.Newf(fault.Unavailable, "store_older",
 		"the store has schema %d, this cairn needs %d", version, newest()).
 		WithHint("run any writing command once, for instance `cairn import`")
 }
 
-// state is what Open finds at its path.
+// state describes the file that Open finds at its path.
 type state struct {
 	version int  // the schema number, 0 if the file is missing or empty
-	file    bool // there is one, and it is not empty
-	wal     bool // the file keeps a write-ahead log; a restored copy may not
+	file    bool // the file exists and is not empty
+	wal     bool // the file uses a write-ahead log; a restored copy may not
 }
 
 func (s *Store) inspect(ctx context.Context) (found state, err error) {

@@ -11,12 +11,12 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// swap keeps the old files under another name and puts the new store in their
-// place. A write-ahead log belongs to one database file alone, so the two cannot
-// be replaced one after the other: first the old database takes its log in, which
-// changes nothing that it says, then the log goes, then the new store comes. Each
-// step is one rename; between any two the path holds the old store or the new.
-func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string, tell func(string)) error {
+// swap keeps the old files under another name and puts the new store in their place. A
+// write-ahead log belongs to one database file, so the two cannot be replaced one after
+// the other. First the log is checkpointed into the old database, then the log is
+// removed, then the new store replaces the old one. Each step is one rename, so the path
+// always holds the old or the new store.
+func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string, report func(string)) error {
 	names := []string{""}
 	if old.wal != nil {
 		names = append(names, "-wal")
@@ -26,7 +26,7 @@ func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string, tell func(
 			names = append(names, suffix)
 		}
 	}
-	tell("keeping the damaged files as " + kept)
+	report("keeping the damaged files as " + kept)
 	for _, suffix := range names {
 		if suffix == "" && old.db == nil {
 			continue
@@ -40,30 +40,30 @@ func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string, tell func(
 		return err
 	}
 	if old.wal != nil {
-		if err := old.takeLogIn(image, fresh+"-merged", tell); err != nil {
+		if err := old.takeLogIn(image, fresh+"-merged", report); err != nil {
 			return err
 		}
 	}
 	if err := removeAll(old.path + "-shm"); err != nil {
 		return err
 	}
-	tell("putting the new store in place")
+	report("putting the new store in place")
 	if err := errors.Join(old.replace(fresh), wholefile.SyncDir(dir)); err != nil {
 		return err
 	}
-	tell("done")
+	report("done")
 	return nil
 }
 
-// takeLogIn replaces the old database by one that needs no log, and removes the
+// takeLogIn replaces the old database with one that includes the log, and removes the
 // log.
-func (o *oldStore) takeLogIn(image *sqlitefile.Image, merged string, tell func(string)) error {
+func (o *oldStore) takeLogIn(image *sqlitefile.Image, merged string, report func(string)) error {
 	info, err := o.wal.Stat()
 	if err != nil {
 		return err
 	}
 	if info.Size() > 0 {
-		tell("taking the old log in")
+		report("checkpointing the old log")
 		f, err := os.OpenFile(merged, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return err
@@ -76,14 +76,14 @@ func (o *oldStore) takeLogIn(image *sqlitefile.Image, merged string, tell func(s
 			return err
 		}
 	}
-	tell("removing the old log")
+	report("removing the old log")
 	if err := releaseToReplace(o.wal); err != nil {
 		return err
 	}
 	return removeAll(o.path + "-wal")
 }
 
-// write writes a database as the store's files are written.
+// write writes a database, encrypted if the store is.
 func (o *oldStore) write(f io.Writer, image *sqlitefile.Image) error {
 	if o.key == nil {
 		_, err := image.WriteTo(f)
@@ -94,15 +94,15 @@ func (o *oldStore) write(f io.Writer, image *sqlitefile.Image) error {
 	return errors.Join(err, w.Close())
 }
 
-// replace puts a file at the store's path, locked like the one before it, so that
-// nobody opens what does not stay.
+// replace puts a file at the store's path, locked like the one before it, so that no
+// process opens an intermediate file.
 func (o *oldStore) replace(by string) error {
 	f, err := os.OpenFile(by, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	o.locked = append(o.locked, f)
-	if _, err := lockAlone(f); err != nil {
+	if _, err := lockExclusive(f); err != nil {
 		return err
 	}
 	for _, open := range append([]*os.File{o.db}, o.locked...) {
@@ -116,9 +116,9 @@ func (o *oldStore) replace(by string) error {
 	return os.Rename(by, o.path)
 }
 
-// keep gives one of the old files a second name; where the file system cannot, a
-// copy gets it. The database is not opened again for that: closing it would give
-// up the lock.
+// keep gives one of the old files a second name, or copies it if the file system does not
+// support links. It does not reopen the database, because closing it would release the
+// lock.
 func (o *oldStore) keep(suffix, kept string) error {
 	if os.Link(o.path+suffix, kept+suffix) == nil {
 		return nil
@@ -133,7 +133,7 @@ func (o *oldStore) keep(suffix, kept string) error {
 	return copyTo(io.NewSectionReader(o.db, 0, info.Size()), kept)
 }
 
-// copyFile copies a file to one that must not exist yet.
+// copyFile copies a file. The target must not exist.
 func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -142,8 +142,7 @@ func copyFile(from, to string) error {
 	return errors.Join(copyTo(in, to), in.Close())
 }
 
-// copyTo writes a new file, readable by its owner alone. After an error there is
-// none.
+// copyTo writes a new file that only its owner can read. After an error there is no file.
 func copyTo(in io.Reader, to string) error {
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

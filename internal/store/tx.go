@@ -13,37 +13,37 @@ import (
 	"cairn/internal/fault"
 )
 
-// Tx is one transaction, valid inside its closure only and for one goroutine.
+// Tx is one transaction. It is valid only inside its closure and for one goroutine.
 //
-// A statement of a write runs to its end whatever becomes of its ctx. An error
-// that ended the transaction (disk full, say) makes every later statement fail
-// with it, and the closure too, even if it returns nil.
+// A statement of a write runs to its end, even if its ctx ends. An error that ended the
+// transaction, such as a full disk, makes every later statement fail with the same error,
+// and also the closure, even if it returns nil.
 type Tx struct {
 	ses   *session
 	store *Store
 	now   time.Time
-	log   *logHead         // the own device's newest change, shared by a batch; nil in a read
-	fresh map[string]int64 // symbols made here, not yet committed
+	log   *logHead         // this device's newest change, shared by a batch; nil in a read
+	fresh map[string]int64 // new symbols, not yet committed
 	wrote bool             // a change was appended
-	open  []*cursor        // handed out by Query
-	lost  error            // what ended the transaction before its closure did
+	open  []*cursor        // open results of Query
+	lost  error            // error that ended the transaction before its closure returned
 	over  bool             // the closure has returned
 }
 
-// cursor is a result that is being read. Its statement serves nobody else
-// meanwhile, so that a query may run again while its rows are read.
+// cursor is an open result. Its statement is not reused meanwhile, so a query may run
+// again while its rows are read.
 type cursor struct {
 	query string
 	stmt  *sql.Stmt
 	rows  *sql.Rows
 }
 
-// Now is the time of this transaction, read once from the store's clock.
+// Now returns the time of this transaction, read once from the store's clock.
 func (t *Tx) Now() time.Time { return t.now }
 
-// Exec runs a statement. Statements are kept prepared by their text. One whose LIMIT is
-// a bare parameter is prepared again at every run anyway, since SQLite plans by the
-// number; with a sign, as in LIMIT +?, it is not.
+// Exec runs a statement. Statements stay prepared, by their text. SQLite prepares a
+// statement with LIMIT ? again at every run, because it plans by the number; with LIMIT
+// +? it does not.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	ctx, st, err := t.prepared(ctx, query)
 	if err != nil {
@@ -53,8 +53,8 @@ func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, e
 	return res, t.noted(err)
 }
 
-// Query runs a query; the caller closes the rows. Rows still open when the
-// closure returns are closed then.
+// Query runs a query; the caller closes the rows. Open rows are closed when the closure
+// returns.
 func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	c, err := t.read(ctx, query, args)
 	if err != nil {
@@ -90,8 +90,8 @@ func (t *Tx) Each(ctx context.Context, scan func(*sql.Rows) error, query string,
 	return nil
 }
 
-// Texts are the first column of every row of a query that has one column, in order;
-// nil without a row.
+// Texts returns the column of every row of a one-column query, in order, or nil without a
+// row.
 func (t *Tx) Texts(ctx context.Context, query string, args ...any) (out []string, err error) {
 	err = t.Each(ctx, func(rows *sql.Rows) error {
 		var text string
@@ -102,7 +102,7 @@ func (t *Tx) Texts(ctx context.Context, query string, args ...any) (out []string
 	return out, err
 }
 
-// Keys are as Texts, of a column of integers.
+// Keys is Texts for a column of integers.
 func (t *Tx) Keys(ctx context.Context, query string, args ...any) (out []int64, err error) {
 	err = t.Each(ctx, func(rows *sql.Rows) error {
 		var key int64
@@ -126,8 +126,8 @@ func (t *Tx) read(ctx context.Context, query string, args []any) (*cursor, error
 	return &cursor{query, st, rows}, nil
 }
 
-// finish closes a cursor and gives its statement back. It returns what went
-// wrong while the rows were read.
+// finish closes a cursor and releases its statement. It returns the error of reading the
+// rows.
 func (t *Tx) finish(c *cursor) error {
 	err := t.noted(errors.Join(c.rows.Close(), c.rows.Err()))
 	if _, another := t.ses.stmts[c.query]; another {
@@ -145,7 +145,7 @@ func (t *Tx) prepared(ctx context.Context, query string) (context.Context, *sql.
 	case t.lost != nil:
 		return nil, nil, t.lost
 	case t.log != nil:
-		ctx = context.WithoutCancel(ctx) // an interrupted statement would undo the neighbours' too
+		ctx = context.WithoutCancel(ctx) // an interrupted statement would also roll back other callers' writes
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -154,8 +154,8 @@ func (t *Tx) prepared(ctx context.Context, query string) (context.Context, *sql.
 	return ctx, st, t.noted(err)
 }
 
-// noted remembers an error on which SQLite gives up a whole transaction, lest
-// later statements run outside of any.
+// noted remembers an error that makes SQLite roll back the transaction, so that later
+// statements do not run outside it.
 func (t *Tx) noted(err error) error {
 	if code, _ := resultCode(err); t.lost == nil && endsTransaction(code) {
 		t.lost = err
@@ -163,8 +163,8 @@ func (t *Tx) noted(err error) error {
 	return err
 }
 
-// run calls the closure and closes what it left open. A panic becomes an error,
-// so that one defect does not take other callers with it.
+// run calls the closure and closes its open rows. A panic becomes an error, so that a
+// defect does not affect other callers.
 func (t *Tx) run(ctx context.Context, fn func(context.Context, *Tx) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -182,8 +182,8 @@ func (t *Tx) run(ctx context.Context, fn func(context.Context, *Tx) error) (err 
 // within marks the context of a closure of a store.
 type within struct{ store *Store }
 
-// nested is the error of a Read or Write inside a closure of the same store,
-// which could wait for itself for ever.
+// nested returns an error for a Read or Write inside a closure of the same store, because
+// it could wait for itself forever.
 func (s *Store) nested(ctx context.Context) error {
 	if ctx.Value(within{s}) == nil {
 		return nil
@@ -191,8 +191,8 @@ func (s *Store) nested(ctx context.Context) error {
 	return fault.New(fault.Internal, "internal", "a defect in cairn: one transaction was begun inside another")
 }
 
-// controlsTransaction reports whether a statement would begin or end a
-// transaction, which is the store's alone to do.
+// controlsTransaction reports whether a statement begins or ends a transaction, which
+// only the store may do.
 func controlsTransaction(query string) bool {
 	word, _, _ := strings.Cut(strings.TrimSpace(query), " ")
 	switch strings.ToUpper(strings.TrimRight(word, ";")) {

@@ -31,13 +31,13 @@ func limitPages(t testing.TB, s *store.Store, more int) {
 	}
 }
 
-// big is a note that needs some hundred pages.
+// big returns a note that needs some hundred pages.
 func big(ctx context.Context, tx *store.Tx) error {
 	_, err := tx.Append(ctx, store.Change{Stream: "s", Kind: "big", ID: "big", Op: store.OpPut, Doc: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)})
 	return err
 }
 
-// SQLite gives up the whole transaction, savepoints included.
+// SQLite rolls back the whole transaction, including savepoints.
 func TestFullDiskInASharedCommitStoresNothingAndIsSurvived(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,8 +57,7 @@ func TestFullDiskInASharedCommitStoresNothingAndIsSurvived(t *testing.T) {
 	})
 }
 
-// A closure that goes on after such an error would write outside of any
-// transaction.
+// A closure that continues after such an error would write outside any transaction.
 func TestClosureThatIgnoresAFullDiskStoresNothing(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
@@ -88,7 +87,7 @@ func TestClosureThatIgnoresAFullDiskStoresNothing(t *testing.T) {
 	}
 }
 
-func TestDurabilityIsWhatTheWriteAsksFor(t *testing.T) {
+func TestDurabilityIsAsRequestedByTheWrite(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
 	expect := func(sync store.Sync, want int) {

@@ -14,19 +14,20 @@ import (
 )
 
 // schemaNote is the name in store_meta of the number of the store's schema. It repeats
-// user_version, so that a flipped bit in the header can be told from a newer store.
+// user_version, so that a flipped bit in the header can be distinguished from a newer
+// store.
 const schemaNote = "schema"
 
-// noteSchema stores the number of the schema beside user_version.
+// noteSchema stores the number of the schema next to user_version.
 const noteSchema = `INSERT OR REPLACE INTO store_meta (name, value) VALUES ('` + schemaNote + `', ?)`
 
-// unnoted is the newest schema of which a store notes no number.
+// unnoted is the newest schema without a note of its number.
 const unnoted = 8
 
-// createdBy returns the tables that the n-th migration creates, by which stores are
-// recognized that note no number.
+// createdBy returns the tables that the n-th migration creates. They identify the schema
+// of stores without a note.
 func createdBy(n int) (names []string) {
-	text, _ := migrations.ReadFile(migrationFiles()[n-1]) // it is embedded
+	text, _ := migrations.ReadFile(migrationFiles()[n-1]) // embedded, so it cannot fail
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "CREATE TABLE "); ok {
 			name, _, _ := strings.Cut(rest, " ")
@@ -36,8 +37,8 @@ func createdBy(n int) (names []string) {
 	return names
 }
 
-// versionOf returns the number of the schema that a store has, from its note and its
-// tables; 0 if they are not cairn's.
+// versionOf returns the number of a store's schema, from its note and its tables, or 0 if
+// they are not cairn's.
 func versionOf(tables map[string]bool, note string) int {
 	own := 0
 	for _, name := range []string{"changes", "store_meta", "symbols", "followers", "projects", "sessions"} {
@@ -60,7 +61,7 @@ func versionOf(tables map[string]bool, note string) int {
 	return version
 }
 
-// queryer is a connection or a pool of them.
+// queryer is a connection or a pool of connections.
 type queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -70,12 +71,12 @@ const (
 	selectNote   = `SELECT value FROM store_meta WHERE name = '` + schemaNote + `'`
 )
 
-// checkVersion compares the schema number of the header with what the store itself
-// contains. The number of a store that can be used is 0 for an empty file, else at most
-// the newest.
+// checkVersion compares the schema number of the header with the note and the tables of
+// the store. The number of a usable store is 0 for an empty file, else at most the
+// newest.
 //
-// Errors: CodeNewer (Unavailable) for a store of a newer cairn, which notes its number
-// a second time; CodeForeign (Unavailable) for another program's database; CodeCorrupt
+// Errors: CodeNewer (Unavailable) for a store of a newer cairn, whose note confirms the
+// number; CodeForeign (Unavailable) for another program's database; CodeCorrupt
 // (Internal) if the number is damaged.
 func checkVersion(ctx context.Context, q queryer, version int) error {
 	tables, note, err := readSchemaNote(ctx, q)
@@ -93,7 +94,7 @@ func checkVersion(ctx context.Context, q queryer, version int) error {
 	case len(tables) > 0:
 		return foreign()
 	}
-	return fault.Newf(fault.Internal, CodeCorrupt, "the store is damaged: it has schema number %d and not the tables of a store", version).
+	return fault.Newf(fault.Internal, CodeCorrupt, "the store is damaged: it has schema number %d but not the tables of a store", version).
 		WithHint("run `cairn doctor --salvage`")
 }
 
@@ -133,12 +134,12 @@ func newerStore(version int) error {
 
 func damagedVersion(version, found int) error {
 	return fault.Newf(fault.Internal, CodeCorrupt,
-		"the store is damaged: its header says schema %d, its tables are those of schema %d", version, found).
+		"the store is damaged: its header has schema %d, its tables are those of schema %d", version, found).
 		WithHint("run `cairn doctor --salvage`")
 }
 
-// imageVersion returns the number of the schema of a damaged store, from whatever of its
-// note, its tables and its header can be read; the newest if nothing can.
+// imageVersion returns the number of a damaged store's schema, from those of its note,
+// its tables and its header that can be read. If none can be read, it returns the newest.
 //
 // Errors: CodeNewer (Unavailable) if note and header agree that a newer cairn wrote it.
 func imageVersion(image *sqlitefile.Image) (int, error) {

@@ -10,10 +10,10 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// storeOfSchema8 is a store as cairn made them before they noted their schema number.
+// storeOfSchema8 returns a store of a cairn that did not note the schema number.
 func storeOfSchema8(t *testing.T) (path string) { return storeOfSchema(t, 8) }
 
-// storeOfSchema is an empty store as an older cairn made it.
+// storeOfSchema returns an empty store of an older schema.
 func storeOfSchema(t *testing.T, version int) (path string) {
 	t.Helper()
 	if storetest.Key() != nil {
@@ -37,9 +37,9 @@ func storeOfSchema(t *testing.T, version int) (path string) {
 	return path
 }
 
-// TestAStoreThatNotesNoSchemaNumberIsKnownByItsTables: it is brought to the newest schema,
-// which notes it, and a flipped bit in its number is damage.
-func TestAStoreThatNotesNoSchemaNumberIsKnownByItsTables(t *testing.T) {
+// The store is migrated to the newest schema, which notes its number. A flipped bit in
+// the number is damage.
+func TestAStoreWithoutASchemaNoteIsIdentifiedByItsTables(t *testing.T) {
 	t.Parallel()
 	file := content(t, storeOfSchema8(t))
 	path := storetest.Path(t)
@@ -71,7 +71,7 @@ func TestAStoreThatNotesNoSchemaNumberIsKnownByItsTables(t *testing.T) {
 	expectNoted(t, path)
 }
 
-// expectNoted fails the test if a store does not note its number, the newest.
+// expectNoted fails the test unless a store notes the newest schema number.
 func expectNoted(t *testing.T, path string) {
 	t.Helper()
 	_, known, err := store.Schema(path, storetest.Key())

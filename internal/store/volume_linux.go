@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// volumeOf asks the kernel. The numbers are those of statfs(2).
+// volumeOf calls statfs(2). The numbers are those of its manual page.
 func volumeOf(path string) (Volume, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(path, &st); err != nil {
@@ -28,7 +28,7 @@ func volumeOf(path string) (Volume, error) {
 	case 0x0bd00bd0:
 		v.Kind, v.Network = "lustre", true
 	case 0x65735546:
-		v.Kind = "fuse" // local or not, nobody can tell
+		v.Kind = "fuse" // local or remote is unknown
 	case 0x01021994:
 		v.Kind = "tmpfs"
 	case 0xef53:

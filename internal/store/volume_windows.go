@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// driveRemote is what GetDriveTypeW says of another machine's disk.
+// driveRemote is the result of GetDriveTypeW for a disk of another machine.
 const driveRemote = 4
 
 func volumeOf(path string) (Volume, error) {

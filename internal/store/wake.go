@@ -2,8 +2,8 @@ package store
 
 import "sync"
 
-// wakeups tells the followers of this process that something was committed. A
-// lost signal costs one Poll, never a change.
+// wakeups notifies the followers of this process of commits. A lost signal costs one
+// Poll, never a change.
 type wakeups struct {
 	mu    sync.Mutex
 	chans map[chan struct{}]bool

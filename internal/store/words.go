@@ -19,8 +19,8 @@ const (
 	emptyIndexMade  = `INSERT INTO %[1]s (%[1]s) VALUES ('delete-all')`
 )
 
-// What CheckWords keeps in memory: a sum for each bucket of rows, the words of a few
-// rows, and the sums of the single rows of the first buckets that differ.
+// Limits of CheckWords' memory: a sum for each bucket of rows, the words of a few rows,
+// and the sums of the rows of the first differing buckets.
 const (
 	wordBucket     = 256 // row numbers
 	wordBatchRows  = 500
@@ -41,23 +41,24 @@ type WordIndex struct {
 	// Counts reports whether a row is compared. Nil means that every row is.
 	Counts func(row int64) bool
 
-	// Variants returns what else the index may contain of a row: first the arguments that
-	// Rows gives, then others. Their first one is the row's number. Nil means that there
-	// is only one way to index a row.
+	// Variants returns the valid ways to index a row: first the arguments of Rows, then
+	// others. The first argument is the row's number. Nil means that there is only one
+	// way to index a row.
 	Variants func(ctx context.Context, tx *Tx, row int64) ([][]any, error)
 }
 
 // CheckWords compares the words in a full-text index with those of the rows, and returns
 // the numbers of up to 20 rows that differ; none for an intact index. The words of each
-// row are indexed again in memory, a few rows at a time. SQLite's own check does not see
-// an altered word, because the index does not contain its texts. It is for a Read only.
+// row are indexed again in memory, a few rows at a time. SQLite's own check does not
+// detect an altered word, because the index does not contain its texts. Call it only in a
+// Read.
 func (t *Tx) CheckWords(ctx context.Context, x WordIndex) (differing []int64, err error) {
 	made, err := newMadeIndex(ctx, t, x)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, made.close()) }()
-	// The table exists on this connection alone, until the end of this check.
+	// The table exists only on this connection, until the end of this check.
 	if err := t.ses.exec(ctx, "PRAGMA query_only=OFF"); err != nil {
 		return nil, t.noted(err)
 	}
@@ -133,7 +134,7 @@ func (w *wordSums) isVariant(ctx context.Context, t *Tx, made *madeIndex, row in
 	return false, nil
 }
 
-// wordSums adds up the hashes of all words with their places, by rows or by buckets of
+// wordSums sums the hashes of all words with their positions, by rows or by buckets of
 // rows. The sum does not depend on their order. Words of the index count positive, words
 // that it should contain negative, so the sum of equal ones is 0.
 type wordSums struct {

@@ -8,29 +8,28 @@ import (
 	"time"
 )
 
-// Sync says what a committed write survives.
+// Sync is the durability of a committed write.
 type Sync uint8
 
-// The two durabilities (design §7).
+// The durabilities: what a write survives (design §7).
 const (
 	Full   Sync = iota // power loss: memories, mail, records
 	Normal             // a killed process: observations
 )
 
-// Write runs fn in an immediate transaction and returns after it is committed
-// as durably as sync says. Callers that arrive while another commit is under
-// way share the next one, each in a savepoint of its own: an error of fn undoes
-// fn alone and is returned to its caller alone. fn may run at any time until
-// Write returns, on another goroutine, and must not call Write or Read itself;
-// with the ctx it was given, these refuse.
+// Write runs fn in an immediate transaction and returns after the commit, with the
+// durability sync. Callers that arrive during another commit share the next one, each in
+// its own savepoint: an error of fn rolls back only fn and is returned only to its
+// caller. fn may run on another goroutine, at any time until Write returns. It must not
+// call Write or Read; with fn's ctx these return an error.
 //
-// A caller whose ctx ends before fn has begun, be it for the queue or for the
-// lock of another process, gets ctx's error and fn does not run; once fn has
-// begun, the end of ctx changes nothing.
+// If ctx ends before fn has begun, because of the queue or the lock of another process,
+// Write returns ctx's error and fn does not run. Once fn has begun, the end of ctx has no
+// effect.
 //
-// Errors besides fn's: CodeBusy, CodeFull, CodeReadOnly, CodeCorrupt, CodeIO,
-// CodeNewer, CodeOverloaded, CodeClosed; then nothing of fn is stored and
-// repeating is safe. After CodeCorrupt every further write is refused with it.
+// Errors besides fn's: CodeBusy, CodeFull, CodeReadOnly, CodeCorrupt, CodeIO, CodeNewer,
+// CodeOverloaded, CodeClosed; then nothing of fn is stored, and it is safe to retry.
+// After CodeCorrupt every further write fails with it.
 func (s *Store) Write(ctx context.Context, sync Sync, fn func(ctx context.Context, tx *Tx) error) error {
 	if err := s.refusal(ctx); err != nil {
 		return err
@@ -60,7 +59,7 @@ func (s *Store) Write(ctx context.Context, sync Sync, fn func(ctx context.Contex
 	}
 }
 
-// refusal says why a write cannot even be tried.
+// refusal returns the error if a write cannot even be tried.
 func (s *Store) refusal(ctx context.Context) error {
 	if s.reading {
 		return notWritable(nil)
@@ -74,9 +73,9 @@ func (s *Store) refusal(ctx context.Context) error {
 	return s.nested(ctx)
 }
 
-// lead commits one batch of waiting writes on behalf of all callers. The caller
-// holds the turn, which lead gives back. An error means that no transaction
-// could be begun for op; what waits besides it still waits.
+// lead commits one batch of waiting writes for all callers. The caller must hold the
+// turn, which lead releases. An error means that no transaction could be started for op;
+// other writes still wait.
 func (s *Store) lead(op *pending) error {
 	defer func() { <-s.writer.turn }()
 	sync, waiting := s.writer.wanted()
@@ -94,7 +93,7 @@ func (s *Store) lead(op *pending) error {
 		s.gauges.waited(op.began)
 	}
 	results := make([]error, len(batch))
-	lost := errors.New("a write ended its goroutine") // unless commit returns
+	lost := errors.New("a write ended its goroutine") // replaced when commit returns
 	defer func() {
 		if lost != nil {
 			lost = errors.Join(lost, s.rollback())
@@ -108,25 +107,25 @@ func (s *Store) lead(op *pending) error {
 	}()
 	lost = s.commit(batch, results)
 	if slices.ContainsFunc(append(results, lost), isReadOnly) && s.writer.ses != nil {
-		_ = s.writer.reopen() // all that matters is that it is not used again
+		_ = s.writer.reopen() // the connection must not be used again
 	}
 	return nil
 }
 
-// isReadOnly reports whether a write failed because the file could not be written
-// when its connection was opened. SQLite would not look again.
+// isReadOnly reports whether a write failed because the file was not writable when its
+// connection was opened. SQLite does not check again.
 func isReadOnly(err error) bool {
 	code, _ := resultCode(err)
 	return code&0xff == resReadOnly
 }
 
-// commit runs the batch in the transaction that was begun. results receives the
-// errors of single closures; the error is what befell all of them, and the
-// transaction is then still to be rolled back. It befell those too that were refused
-// after another had written: what they were refused for may never have been stored.
+// commit runs the batch in the started transaction. results receives the errors of single
+// closures. The returned error affects all of them, and the caller must then roll back
+// the transaction. It also affects closures that failed after another had written,
+// because the data that they failed on may not be stored.
 func (s *Store) commit(batch []*pending, results []error) (lost error) {
 	log, fresh, wrote, failed := &logHead{}, map[string]int64{}, false, 0
-	written := len(batch) // those from here on ran over rows of others
+	written := len(batch) // closures from here on may have seen rows of others
 	defer func() {
 		if lost != nil {
 			clear(results[written:])
@@ -139,7 +138,7 @@ func (s *Store) commit(batch []*pending, results []error) (lost error) {
 			return err
 		}
 		if results[i] != nil {
-			*log = logHead{} // it may have been moved by what was undone
+			*log = logHead{} // a rolled-back closure may have advanced it
 			failed++
 			continue
 		}
@@ -159,8 +158,8 @@ func (s *Store) commit(batch []*pending, results []error) (lost error) {
 	return nil
 }
 
-// runOne runs one closure, in a savepoint if it has neighbours. own is its
-// error; err means that the transaction as a whole is lost.
+// runOne runs one closure, in a savepoint if the transaction is shared. own is its error;
+// err means that the whole transaction is lost.
 func runOne(op *pending, tx *Tx, shared bool) (own, err error) {
 	ctx := context.WithoutCancel(op.ctx)
 	if shared {

@@ -18,8 +18,8 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// gate is a write that has begun and stays until it is opened, so that others
-// queue behind it. It needs a synctest bubble.
+// gate starts a write that runs until open is called, so that others queue after it. It
+// needs a synctest bubble.
 func gate(t *testing.T, s *store.Store) (open func()) {
 	entered, opened, done := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
@@ -84,7 +84,7 @@ func ddl(t testing.TB, s *store.Store, queries ...string) {
 	}
 }
 
-func TestConcurrentWritersShareCommitsAndOneErrorHurtsNobodyElse(t *testing.T) {
+func TestConcurrentWritersShareCommitsAndOneErrorAffectsNoOther(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
 	refuse := errors.New("refused")
@@ -171,7 +171,7 @@ func TestPanicIsReportedWithItsPlace(t *testing.T) {
 }
 
 // A test's own t.FailNow does this to a closure.
-func TestClosureThatEndsItsGoroutineBlocksNobody(t *testing.T) {
+func TestClosureThatEndsItsGoroutineBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.Open(t, store.Config{})
@@ -267,7 +267,7 @@ func TestCallerThatLeavesWhileItsWriteRunsGetsTheResult(t *testing.T) {
 	})
 }
 
-// leaving is a context that is found to have ended at its n-th look.
+// leaving is a context that ends at its n-th check.
 type leaving struct {
 	context.Context
 	looks atomic.Int32
@@ -280,8 +280,8 @@ func (l *leaving) Err() error {
 	return nil
 }
 
-// The one that leads a shared commit may leave, too.
-func TestCallerThatLeavesAtAnyPointWritesWhollyOrNot(t *testing.T) {
+// The caller that leads a shared commit may leave, too.
+func TestCallerThatLeavesAtAnyPointWritesAtomically(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.Open(t, store.Config{})

@@ -20,14 +20,14 @@ const (
 	maxQueue = 4096
 )
 
-// How long to wait before trying for SQLite's lock again. Only whoever is first
-// in line does.
+// Pauses between attempts to get SQLite's lock. Only the holder of the writers' lock
+// tries.
 const (
 	shortestPause = 200 * time.Microsecond
 	longestPause  = 2 * time.Millisecond
 )
 
-// pending is one caller's write on its way to a commit.
+// pending is one caller's write that waits for a commit.
 type pending struct {
 	ctx   context.Context
 	sync  Sync
@@ -35,7 +35,7 @@ type pending struct {
 	began time.Time
 	until time.Time // when to stop waiting for another process
 	done  chan struct{}
-	err   error // once done is closed
+	err   error // valid once done is closed
 }
 
 func (p *pending) finish(err error) {
@@ -43,8 +43,8 @@ func (p *pending) finish(err error) {
 	close(p.done)
 }
 
-// writer is the queue in front of the one writing connection. Whoever holds the
-// turn commits for everybody who waits.
+// writer is the queue of the single writing connection. The holder of the turn commits
+// for all waiting callers.
 type writer struct {
 	turn chan struct{}
 
@@ -52,13 +52,13 @@ type writer struct {
 	queue  []*pending
 	closed bool
 
-	ses  *session // used under turn only, as is what follows
-	sync Sync     // what ses is set to
-	line line
+	ses  *session // used only while holding turn, like the fields below
+	sync Sync     // durability that ses is set to
+	line fairLock
 }
 
 func newWriter(path string) *writer {
-	return &writer{turn: make(chan struct{}, 1), line: newLine(path)}
+	return &writer{turn: make(chan struct{}, 1), line: newFairLock(path)}
 }
 
 func (w *writer) enqueue(op *pending) error {
@@ -75,7 +75,7 @@ func (w *writer) enqueue(op *pending) error {
 	return nil
 }
 
-// withdraw takes a write off the queue; false if it has been taken off already.
+// withdraw removes a write from the queue. It returns false if it is no longer queued.
 func (w *writer) withdraw(op *pending) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +86,7 @@ func (w *writer) withdraw(op *pending) bool {
 	return i >= 0
 }
 
-// wanted is the durability that the waiting writes need; false if none waits.
+// wanted returns the durability that the waiting writes need, or false if none waits.
 func (w *writer) wanted() (Sync, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,8 +96,8 @@ func (w *writer) wanted() (Sync, bool) {
 	return Normal, len(w.queue) > 0
 }
 
-// next takes up to maxBatch writes off the queue, none that needs more than the
-// given durability. Those whose callers have left do not run.
+// next removes up to maxBatch writes from the queue that need at most the given
+// durability. It skips writes whose callers have left.
 func (w *writer) next(sync Sync) []*pending {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,8 +118,8 @@ func (w *writer) next(sync Sync) []*pending {
 	return batch
 }
 
-// stop refuses new writes, lets those that wait finish, closes the connection
-// and keeps the turn permanently.
+// stop refuses new writes, lets waiting ones finish, closes the connection and keeps the
+// turn permanently.
 func (w *writer) stop() error {
 	w.mu.Lock()
 	w.closed = true
@@ -137,9 +137,8 @@ func (w *writer) stop() error {
 	return w.ses.close()
 }
 
-// begin starts the transaction of a batch that op leads. It waits for other
-// processes until op's time has passed or its caller has left, and tries at
-// least once.
+// begin starts the transaction of a batch led by op. It waits for other processes until
+// op's time has passed or its caller has left, and tries at least once.
 func (s *Store) begin(op *pending, sync Sync) (err error) {
 	line := &s.writer.line
 	defer func() {
@@ -149,7 +148,7 @@ func (s *Store) begin(op *pending, sync Sync) (err error) {
 	}()
 	if err := line.enter(op.ctx, op.until); err != nil && op.ctx.Err() != nil {
 		return op.ctx.Err()
-	} // whoever merely could not queue tries nevertheless
+	} // a process that could not queue tries SQLite's lock directly
 	for {
 		if ended := op.ctx.Err(); ended != nil {
 			return ended
@@ -164,8 +163,8 @@ func (s *Store) begin(op *pending, sync Sync) (err error) {
 	}
 }
 
-// tryBegin opens the writing connection if need be and tries to start a
-// transaction. It does not wait: SQLite's own way of waiting cannot be ended.
+// tryBegin opens the writing connection if necessary and tries to start a transaction. It
+// does not wait, because SQLite's own wait cannot be cancelled.
 func (s *Store) tryBegin(sync Sync) error {
 	ctx := context.Background()
 	w := s.writer
@@ -195,11 +194,11 @@ func (s *Store) tryBegin(sync Sync) error {
 	return nil
 }
 
-// undoInMemory keeps in memory what undoes a closure: the savepoint of a message
-// copies some thirty pages, which SQLite would write to a file after the first 64 KiB.
+// undoInMemory keeps savepoints in memory: the savepoint of a message copies about thirty
+// pages, which SQLite would write to a file after the first 64 KiB.
 const undoInMemory = "PRAGMA temp_store=MEMORY"
 
-// open opens the writing connection if need be.
+// open opens the writing connection if necessary.
 func (w *writer) open(db *sql.DB) error {
 	if w.ses != nil {
 		return nil
@@ -212,8 +211,8 @@ func (w *writer) open(db *sql.DB) error {
 	return ses.exec(context.Background(), pragmaBusy(0)+";"+undoInMemory)
 }
 
-// inPlace refuses to write into a file that is no longer the store: a salvage
-// has put another one at its path.
+// inPlace returns an error if the file is no longer the store, because a salvage has
+// replaced it.
 func (s *Store) inPlace() error {
 	now, err := os.Stat(s.path)
 	if err == nil && os.SameFile(s.file, now) {
@@ -223,8 +222,8 @@ func (s *Store) inPlace() error {
 		WithHint("try again; restart a server")
 }
 
-// rollback ends a transaction that failed. SQLite may have ended it already; a
-// connection of which that is not certain is replaced.
+// rollback ends a failed transaction. SQLite may have ended it already; if that is
+// uncertain, the connection is replaced.
 func (s *Store) rollback() error {
 	w := s.writer
 	if w.ses == nil || w.ses.exec(context.Background(), "ROLLBACK") == nil {
@@ -233,14 +232,14 @@ func (s *Store) rollback() error {
 	return w.reopen()
 }
 
-// reopen gives the connection up, so that the next write opens another one.
+// reopen closes the connection, so that the next write opens another one.
 func (w *writer) reopen() error {
 	ses := w.ses
 	w.ses = nil
 	return ses.discard()
 }
 
-// pause waits a moment before another try; false if there is no time for one.
+// pause waits before another attempt. It returns false if there is no time for one.
 func pause(ctx context.Context, until time.Time) bool {
 	if !time.Now().Before(until) {
 		return false

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// IsPlain reports whether a query is words alone: it has no quote, no * and none of the
-// operators AND, OR, NOT and NEAR in capitals. A query that is not plain keeps the exact
+// IsPlain reports whether a query consists only of words: it has no quote, no * and no
+// operator (AND, OR, NOT, NEAR in capitals). A query that is not plain keeps the exact
 // language of Parse; a plain one may be answered with rows that hold some of its words
 // (amendments §A.1). Parentheses without an operator group nothing, so they are plain.
 func IsPlain(query string) bool {
@@ -17,9 +17,9 @@ func IsPlain(query string) bool {
 			func(word string) bool { return isOperator(word) || word == "NEAR" })
 }
 
-// Key returns the form in which a word is compared: in small letters, English words by
-// their stem, words of other alphabets with cases (Cyrillic, Greek) by their first six
-// letters, since their endings change.
+// Key returns the form of a word for comparisons, in lower case. English words become
+// their stem. Words of other alphabets with cases (Cyrillic, Greek) become their first
+// six letters, because their endings change.
 func Key(word string) string {
 	const stemLetters = 6
 	word = strings.ToLower(word)

@@ -114,10 +114,10 @@ const (
 	ideograph // Han, Kana, Hangul: a separate token
 )
 
-// isBorder reports whether a part ends between a character of class last and the one of
-// class next with which rest begins: at a change between letters and digits (utf|8),
-// before a hump (get|User), and before the last capital of several that a lower-case
-// letter follows (HTTP|Server), except the s of a plural (URLs).
+// isBorder reports whether a part ends between a character of class last and one of class
+// next, with which rest begins. Parts end between letters and digits (utf|8), before a
+// hump (get|User), and before the last of several capitals that a lower-case letter
+// follows (HTTP|Server). The s of a plural (URLs) is an exception.
 func isBorder(last, next runeClass, rest string) bool {
 	switch {
 	case (last == digit) != (next == digit):

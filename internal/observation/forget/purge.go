@@ -37,13 +37,13 @@ type PurgeArgs struct {
 
 // PurgeResult is what a purge forgot, or would forget.
 type PurgeResult struct {
-	Rows     int            `json:"rows"`
-	Counts   []PurgeCount   `json:"counts"`   // by project and type
-	Prompts  int            `json:"prompts"`  // of the rows, those that were prompts and answers
-	Sessions int            `json:"sessions"` // that held nothing any more
-	Ledger   int            `json:"ledger"`   // entries of what sessions were told
-	Backups  int            `json:"backups"`  // automatic copies of the store
-	Behind   []store.Behind `json:"behind"`   // followers that do not know of it yet
+	Rows     int                     `json:"rows"`
+	Counts   []PurgeCount            `json:"counts"`   // by project and type
+	Prompts  int                     `json:"prompts"`  // of the rows, those that were prompts and answers
+	Sessions int                     `json:"sessions"` // that held nothing any more
+	Ledger   int                     `json:"ledger"`   // entries of what sessions were told
+	Backups  int                     `json:"backups"`  // automatic copies of the store
+	Behind   []store.LaggingFollower `json:"behind"`   // followers that do not know of it yet
 }
 
 // PurgeCount is how many rows of one project and type match.
@@ -88,7 +88,7 @@ WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last
 // between it has forgotten a part; repeating it then comes to the same end. After
 // CodeHeld and other errors PurgeResult still reports what is gone.
 func Purge(ctx context.Context, svc *observation.Service, a PurgeArgs) (PurgeResult, error) {
-	done := PurgeResult{Counts: []PurgeCount{}, Behind: []store.Behind{}}
+	done := PurgeResult{Counts: []PurgeCount{}, Behind: []store.LaggingFollower{}}
 	p := purging{PurgeArgs: a, service: svc, done: &done}
 	if err := p.check(); err != nil {
 		return done, err
@@ -106,7 +106,7 @@ func Purge(ctx context.Context, svc *observation.Service, a PurgeArgs) (PurgeRes
 	if err != nil {
 		return done, err
 	}
-	behind, err := svc.Store.Behind(ctx, p.seq)
+	behind, err := svc.Store.LaggingFollowers(ctx, p.seq)
 	done.Behind = append(done.Behind, behind...)
 	return done, err
 }

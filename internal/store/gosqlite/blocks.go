@@ -8,7 +8,7 @@ import (
 	"lukechampine.com/adiantum/hbsh"
 )
 
-// blocks turns blocks of a file into what they hold and back, past SQLite.
+// blocks encrypts and decrypts blocks of a file without SQLite.
 type blocks struct {
 	cipher *hbsh.HBSH
 	tweak  [tweakSize]byte
@@ -24,9 +24,8 @@ func (b *blocks) encrypt(block []byte, at int64) []byte {
 	return b.cipher.Encrypt(block, b.tweak[:])
 }
 
-// Reader reads what an encrypted database or write-ahead log holds. A block
-// that is damaged reads as noise, all of it, and one that is cut short not at all.
-// It is for one goroutine.
+// Reader reads an encrypted database or write-ahead log. A damaged block decrypts to
+// noise, all of it; a truncated block cannot be read. It must be used by one goroutine.
 type Reader struct {
 	blocks
 	file  io.ReaderAt
@@ -38,10 +37,10 @@ func NewReader(file io.ReaderAt, key []byte) *Reader {
 	return &Reader{blocks: blocks{cipher: adiantum.New(key)}, file: file}
 }
 
-// Whole is how many bytes of a file of that size are in whole blocks.
+// Whole returns how many bytes of a file of the given size are in complete blocks.
 func Whole(size int64) int64 { return size / blockSize * blockSize }
 
-// ReadAt is that of io.ReaderAt.
+// ReadAt implements io.ReaderAt.
 func (r *Reader) ReadAt(p []byte, off int64) (n int, err error) {
 	for n < len(p) {
 		at := Whole(off + int64(n))
@@ -57,13 +56,13 @@ func (r *Reader) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// Writer encrypts what is written to it from a file's beginning on.
+// Writer encrypts data and writes it from the beginning of a file.
 type Writer struct {
 	blocks
 	file  io.Writer
 	block [blockSize]byte
 	full  int   // bytes of block
-	at    int64 // where block belongs
+	at    int64 // offset of block
 }
 
 // NewWriter writes a file with a key of KeySize bytes.
@@ -71,7 +70,7 @@ func NewWriter(file io.Writer, key []byte) *Writer {
 	return &Writer{blocks: blocks{cipher: adiantum.New(key)}, file: file}
 }
 
-// Write is that of io.Writer. The last bytes reach the file with Close.
+// Write implements io.Writer. The last bytes are written to the file by Close.
 func (w *Writer) Write(p []byte) (n int, err error) {
 	for n < len(p) {
 		m := copy(w.block[w.full:], p[n:])

@@ -10,8 +10,8 @@ import (
 	"cairn/internal/store/gosqlite"
 )
 
-// What is written in pieces of any size reads the same from anywhere, padded to
-// whole blocks; equal blocks differ by their place.
+// Data written in pieces of any size reads back equally at any offset, padded to whole
+// blocks. Equal blocks are encrypted differently at different offsets.
 func TestBlocksReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
 	key := bytes.Repeat([]byte{3}, gosqlite.KeySize)

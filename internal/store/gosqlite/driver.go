@@ -12,19 +12,19 @@ import (
 )
 
 // Driver opens files by URI: encrypted ones if the URI has a URIQuery, plain ones
-// otherwise. The driver that comes with this SQLite cannot be linked beside
-// mattn's, since both claim the same name; this one does what cairn needs and has
-// no name. Arguments are those of database/sql; named ones are refused.
+// otherwise. The driver that comes with this SQLite cannot be linked with mattn's,
+// because both register the same name. This one implements what cairn needs and registers
+// no name. Arguments are those of database/sql; named arguments are not supported.
 type Driver struct {
-	// First are statements for every new connection. They run before full-text
+	// First contains statements for every new connection. They run before full-text
 	// search is registered, which reads the schema and may meet a lock.
 	First []string
 	// Immediate makes transactions take the write lock when they begin.
 	Immediate bool
 }
 
-// Code is SQLite's extended result code of err, 0 if err is not from here. Of joined errors
-// it is that of the first one.
+// Code returns SQLite's extended result code of err, 0 if err is not from here. For
+// joined errors it is that of the first one.
 func Code(err error) (code int, message string) {
 	first, ok := errors.AsType[sqlite3.ExtendedErrorCode](err)
 	if !ok {
@@ -76,7 +76,7 @@ type transaction struct{ lib *sqlite3.Conn }
 
 func (t transaction) Commit() error { return t.lib.Exec("COMMIT") }
 
-// Rollback does nothing where SQLite has rolled back by itself, as after a full disk.
+// Rollback does nothing if SQLite has rolled back itself, as after a full disk.
 func (t transaction) Rollback() error {
 	if t.lib.GetAutocommit() {
 		return nil
@@ -88,8 +88,7 @@ func (c *conn) Prepare(query string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), query)
 }
 
-// during makes the end of ctx interrupt the connection until the function that
-// it returns is called.
+// during makes the end of ctx interrupt the connection until end is called.
 func (c *conn) during(ctx context.Context) (end func()) {
 	old := c.lib.SetInterrupt(ctx)
 	return func() { c.lib.SetInterrupt(old) }
@@ -109,8 +108,8 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	return &stmt{conn: c, lib: st}, nil
 }
 
-// ExecContext runs any number of statements without arguments; one with
-// arguments is prepared.
+// ExecContext runs any number of statements without arguments. A statement with arguments
+// is prepared.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	if len(args) > 0 {
 		return nil, driver.ErrSkip
@@ -126,7 +125,7 @@ func (c *conn) result() driver.Result {
 	return result{c.lib.LastInsertRowID(), c.lib.Changes()}
 }
 
-// orEnded is the end of ctx where that is what interrupted SQLite.
+// orEnded returns the error of ctx if its end interrupted SQLite.
 func orEnded(ctx context.Context, err error) error {
 	if code, _ := Code(err); code == int(sqlite3.INTERRUPT) && ctx.Err() != nil {
 		return ctx.Err()
@@ -162,8 +161,8 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 	return s.conn.result(), nil
 }
 
-// QueryContext takes the first step at once, so that an error of the query is
-// its own and not that of its first row.
+// QueryContext takes the first step immediately, so that an error of the query is
+// returned here and not with the first row.
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	if err := s.bind(args); err != nil {
 		return nil, err
@@ -216,15 +215,15 @@ type rows struct {
 	ctx context.Context
 	*stmt
 	columns []string
-	first   bool  // the row of the first step has not been read yet
-	row     bool  // the last step led to a row
+	first   bool  // the row of the first step was not read yet
+	row     bool  // the last step returned a row
 	err     error // of the last step
 }
 
 func (r *rows) Columns() []string { return r.columns }
 
 func (r *rows) Close() error {
-	// What failed was told by Next; resetting would tell it again.
+	// Next has returned the error of a failed step; Reset would return it again.
 	err := r.lib.Reset()
 	if r.err != nil {
 		err = nil
@@ -266,19 +265,18 @@ func (r *rows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// KeepFiles makes a connection of this driver leave its write-ahead log as it is
-// when it closes: neither moved into the database nor removed. It is for
-// database/sql's Conn.Raw.
+// KeepFiles makes a connection of this driver keep its write-ahead log when it closes: it
+// neither checkpoints nor removes the log. Use it with database/sql's Conn.Raw.
 func KeepFiles(driverConn any) error { return keepFiles(driverConn, true) }
 
-// ReleaseFiles undoes KeepFiles: closing the connection moves the write-ahead log
-// into the database and removes it, if no other connection is open.
+// ReleaseFiles undoes KeepFiles: closing the last connection checkpoints the write-ahead
+// log and removes it.
 func ReleaseFiles(driverConn any) error { return keepFiles(driverConn, false) }
 
 func keepFiles(driverConn any, keep bool) error {
 	c, ok := driverConn.(*conn)
 	if !ok {
-		return fmt.Errorf("%T is no connection of this driver", driverConn)
+		return fmt.Errorf("%T is not a connection of this driver", driverConn)
 	}
 	_, err := c.lib.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, keep)
 	return err

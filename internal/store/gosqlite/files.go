@@ -21,9 +21,9 @@ import (
 // KeySize is the length of a key in bytes.
 const KeySize = 32
 
-// URIQuery is what a file's URI says after the question mark to open it with a
-// key of KeySize bytes. The key itself is not in it: SQLite repeats names of files
-// in its errors. It stays in the process, in a file system made for it.
+// URIQuery returns the query of a URI that opens a file with a key of KeySize bytes. The
+// key itself is not in it, because SQLite repeats file names in its errors. The key stays
+// in the process, in a file system created for it.
 func URIQuery(key []byte) string {
 	sum := sha256.Sum256(append([]byte("cairn file system "), key...))
 	name := "cairn-" + hex.EncodeToString(sum[:8])
@@ -33,8 +33,9 @@ func URIQuery(key []byte) string {
 	return "vfs=" + name + "&textkey=held"
 }
 
-// PlainURIQuery is URIQuery for a file that is not encrypted. SQLite's own file system in
-// this library lets other users read the files that it creates; this one does not.
+// PlainURIQuery is URIQuery for an unencrypted file. With SQLite's own file system in
+// this library, other users could read the files that it creates; with this one they
+// cannot.
 func PlainURIQuery() string {
 	const name = "cairn-plain"
 	if vfs.Find(name) == nil {
@@ -43,10 +44,10 @@ func PlainURIQuery() string {
 	return "vfs=" + name
 }
 
-// keyed gives files their gosqlite.
+// keyed provides the key for encrypted files.
 type keyed struct{ key [KeySize]byte }
 
-// KDF is asked for the key of a file that has a name, and of one that has none.
+// KDF returns the key of a named file, and a random key for a file without a name.
 func (k keyed) KDF(name string) []byte {
 	if name != "" {
 		return k.key[:]
@@ -65,9 +66,9 @@ func (k keyed) HBSH(key []byte) *hbsh.HBSH {
 	return adiantum.New(key)
 }
 
-// files is the file system below the encryption: the operating system's, with
-// files that are their owner's alone and, below an encryption, a write-ahead log whose
-// blocks are written and read whole.
+// files is the file system below the encryption: that of the operating system, but files
+// are readable only by their owner. Below an encryption it reads and writes whole blocks
+// of a write-ahead log.
 type files struct {
 	vfs.VFS
 	encrypted bool
@@ -79,7 +80,8 @@ func (f files) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, v
 	}
 	file, opened, err := vfsutil.WrapOpenFilename(f.VFS, name, flags)
 	if name != nil && flags&vfs.OPEN_READWRITE != 0 && cannotWrite(err) {
-		// As SQLite's own file system does: what cannot be written may be read.
+		// Like SQLite's own file system: a file that cannot be written is opened for
+		// reading.
 		file, opened, err = vfsutil.WrapOpenFilename(f.VFS, name, flags&^(vfs.OPEN_READWRITE|vfs.OPEN_CREATE)|vfs.OPEN_READONLY)
 	}
 	if err != nil {
@@ -103,7 +105,7 @@ func cannotWrite(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// systemFile is what a file of the operating system can do and SQLite makes use of.
+// systemFile contains the methods of the operating system's files that SQLite uses.
 type systemFile interface {
 	vfs.FileLockState
 	vfs.FileHasMoved
@@ -113,8 +115,8 @@ type systemFile interface {
 	Fd() uintptr
 }
 
-// plainFile is what lies on the disk. It tells a full volume from a broken one,
-// which the library does not manage.
+// plainFile is a file on disk. It distinguishes a full volume from other errors, which
+// the library does not.
 type plainFile struct{ systemFile }
 
 func (f plainFile) WriteAt(p []byte, off int64) (int, error) {
@@ -125,14 +127,14 @@ func (f plainFile) WriteAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// DeviceCharacteristics are without atomic batches, which the encryption offers
-// without passing on how they are made.
+// DeviceCharacteristics excludes atomic batches: the encryption would offer them but does
+// not pass on their calls.
 func (f plainFile) DeviceCharacteristics() vfs.DeviceCharacteristic {
 	return f.systemFile.DeviceCharacteristics() &^ vfs.IOCAP_BATCH_ATOMIC
 }
 
-// mainFile is a database file. The shared memory next to it, which holds numbers
-// of pages only, is made before SQLite makes it with wider rights.
+// mainFile is a database file. It creates the shared memory file next to it, which
+// contains only page numbers, before SQLite creates it with wider permissions.
 type mainFile struct {
 	plainFile
 	shared string // "" once it is there, as it then stays while this file is open
@@ -147,7 +149,7 @@ func (m *mainFile) SharedMemory() vfs.SharedMemory {
 	return shared
 }
 
-// makePrivate makes a missing file, for the owner of its database alone.
+// makePrivate creates a missing file that only the owner of its database can access.
 func makePrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -159,18 +161,18 @@ func makePrivate(path string) error {
 	return errors.Join(f.Close(), giveToOwner(path))
 }
 
-// log is a write-ahead log. Its pages do not lie on the borders of blocks, so
-// that appending one rewrites the block in which the page before it ends, which
-// another process may be reading at this moment. Without encryption that harms
-// nobody, as the bytes it reads stay the same. Here a block read half old and half
-// new would decrypt to noise: so each is locked while it is read or written.
+// log is a write-ahead log. Its pages are not aligned to blocks, so appending a page
+// rewrites the block in which the previous page ends, while another process may be
+// reading it. Without encryption that is harmless, because the bytes do not change. With
+// encryption a half-written block would decrypt to noise. So each block is locked while
+// it is read or written.
 type log struct{ plainFile }
 
 func (l *log) ReadAt(p []byte, off int64) (n int, err error) {
 	if err := lock(l.Fd(), false, off, len(p)); err != nil {
 		return 0, err
 	}
-	n, err = l.plainFile.ReadAt(p, off) // io.EOF must stay what it is
+	n, err = l.plainFile.ReadAt(p, off) // io.EOF must be returned unchanged
 	if failed := unlock(l.Fd(), off, len(p)); failed != nil {
 		err = failed
 	}
@@ -188,17 +190,17 @@ func (l *log) WriteAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// header is how every SQLite file begins.
+// header is the beginning of every SQLite file.
 const header = "SQLite format 3\x00"
 
-// The sizes of a block and of the number that makes blocks differ by their place.
+// Sizes of a block and of its tweak, the number that makes equal blocks differ by offset.
 const (
 	blockSize = 4096
 	tweakSize = 8
 )
 
-// Opens reports whether the first block of a file is that of a database under a
-// key. Fewer bytes than a block are not.
+// Opens reports whether the first block of a file is that of a database under a key. It
+// is false for less than a block.
 func Opens(block, key []byte) bool {
 	if len(block) < blockSize || len(key) != KeySize {
 		return false
@@ -207,6 +209,5 @@ func Opens(block, key []byte) bool {
 	return IsPlain(first.decrypt(append([]byte(nil), block[:blockSize]...), 0))
 }
 
-// IsPlain reports whether a file that begins with these bytes is a database that
-// is not encrypted.
+// IsPlain reports whether a file that begins with these bytes is an unencrypted database.
 func IsPlain(start []byte) bool { return bytes.HasPrefix(start, []byte(header)) }

@@ -1,5 +1,5 @@
 package gosqlite
 
-// setLockWait locks for an open file, not for a process, and waits: Apple's
-// F_OFD_SETLKW, which the system package does not name.
+// setLockWait waits for a lock of an open file, not of a process: Apple's F_OFD_SETLKW,
+// which the system package does not define.
 const setLockWait = 91

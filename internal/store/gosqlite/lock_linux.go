@@ -2,5 +2,5 @@ package gosqlite
 
 import "golang.org/x/sys/unix"
 
-// setLockWait locks for an open file, not for a process, and waits.
+// setLockWait waits for a lock of an open file, not of a process.
 const setLockWait = unix.F_OFD_SETLKW

@@ -30,5 +30,5 @@ func setLock(fd uintptr, typ int16, off int64, n int) error {
 	}
 }
 
-// isFull reports whether an error says that the volume is full.
+// isFull reports whether an error means that the volume is full.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) }

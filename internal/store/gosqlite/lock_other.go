@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// lock refuses: an encrypted store cannot be shared safely here.
+// lock returns an error: an encrypted store cannot be shared safely on this system.
 func lock(uintptr, bool, int64, int) error { return errors.ErrUnsupported }
 
 func unlock(uintptr, int64, int) error { return errors.ErrUnsupported }
 
-// isFull reports whether an error says that the volume is full.
+// isFull reports whether an error means that the volume is full.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) }

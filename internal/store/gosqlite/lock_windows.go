@@ -24,7 +24,7 @@ func at(off int64) *windows.Overlapped {
 	return &windows.Overlapped{Offset: uint32(off), OffsetHigh: uint32(off >> 32)}
 }
 
-// isFull reports whether an error says that the volume is full.
+// isFull reports whether an error means that the volume is full.
 func isFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
 }

@@ -2,5 +2,5 @@
 
 package gosqlite
 
-// giveToOwner does nothing: on this system files have the rights of their folder.
+// giveToOwner does nothing: on this system files inherit the permissions of their folder.
 func giveToOwner(string) error { return nil }

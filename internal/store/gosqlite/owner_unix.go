@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// giveToOwner makes a file that belongs to a database the property of the database's owner,
-// as SQLite does: else what root creates beside another user's store locks that user out.
+// giveToOwner changes the owner of a database's file to the owner of the database, like
+// SQLite. Otherwise files that root creates next to another user's store lock that user
+// out.
 func giveToOwner(path string) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What root creates beside another user's database belongs to that user.
-func TestFilesBesideADatabaseBelongToItsOwner(t *testing.T) {
+// Files that root creates next to another user's database belong to that user.
+func TestFilesNextToADatabaseBelongToItsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root creates files for others")

@@ -12,12 +12,12 @@ import (
 	"cairn/internal/store"
 )
 
-// encryptedFlag makes every store of a test binary an encrypted one:
-// go test ./internal/store -args -encrypted.
-var encryptedFlag = flag.Bool("encrypted", false, "every store of these tests is an encrypted one")
+// encryptedFlag makes every store of a test binary encrypted: go test ./internal/store
+// -args -encrypted.
+var encryptedFlag = flag.Bool("encrypted", false, "encrypt every store of these tests")
 
-// Key is the key of every store if they are to be encrypted, else nil. It keeps
-// nothing secret.
+// Key returns the key of every store if stores must be encrypted, else nil. The key is
+// not secret.
 func Key() []byte {
 	if !*encryptedFlag {
 		return nil
@@ -25,7 +25,7 @@ func Key() []byte {
 	return bytes.Repeat([]byte{0x5a}, store.KeySize)
 }
 
-// Config is c for an encrypted store if they are to be encrypted.
+// Config returns c with the key if stores must be encrypted.
 func Config(c store.Config) store.Config {
 	if c.Key == nil {
 		c.Key = Key()
@@ -33,10 +33,10 @@ func Config(c store.Config) store.Config {
 	return c
 }
 
-// RunEncrypted runs tests of this binary again, in a process in which every store
-// is encrypted. Without names it runs all but the calling one. Under the race
-// detector the driver of encrypted stores takes minutes for what it does in
-// seconds, and the code around it is watched over plain stores: there it skips.
+// RunEncrypted runs tests of this binary again, in a process in which every store is
+// encrypted. Without names it runs all tests except the calling one. It skips under the
+// race detector: the driver of encrypted stores would take minutes, and plain stores
+// cover the same code.
 func RunEncrypted(t *testing.T, names ...string) {
 	t.Helper()
 	if Key() != nil {
@@ -67,7 +67,7 @@ func RunEncrypted(t *testing.T, names ...string) {
 	t.Log(fmt.Sprint(passed, " tests passed over encrypted stores"))
 }
 
-// failures is a test's output without the tests that passed.
+// failures returns a test's output without the tests that passed.
 func failures(text string) string {
 	var kept []string
 	for line := range strings.Lines(text) {

@@ -13,44 +13,45 @@ import (
 
 // Subject is a follower that RunFollower tries to break.
 type Subject struct {
-	// New makes the follower over an open store. What it makes outside the store goes to
-	// dir, an existing folder, empty at first; made again over the same dir it goes on
-	// there, in another process too. end, if not nil, is called when it runs no more.
+	// New creates the follower over an open store. It stores its other data in dir, an
+	// existing folder that is empty at first. Created again over the same dir, it
+	// continues there, also in another process. end, if not nil, is called when it stops.
 	New func(t testing.TB, s *store.Store, dir string) (f store.Follower, end func() error)
 
-	// Start, instead of New, is for a follower that has a loop of its own over the store's
-	// account and leases: the replication. run runs it until ctx ends. Each piece of its work
-	// goes through around, whose error is the outcome of that piece.
+	// Start, instead of New, is for a follower with its own loop over the store's leases:
+	// the replication. run runs it until ctx ends. Each piece of its work goes through
+	// around, whose error is the result of that piece.
 	Start func(t testing.TB, s *store.Store, dir string, around func(work func() error) error) (run func(ctx context.Context) error)
 
-	// Prepare, if not nil, writes what the rows need, before anything follows the store.
+	// Prepare, if not nil, writes the data that the rows need, before anything follows
+	// the store.
 	Prepare func(t testing.TB, s *store.Store)
 
-	// Write writes the n-th of some rows, n = 1, 2, 3 …, such that the follower accepts
-	// it and the order of the rows does not matter.
+	// Write writes the n-th row, n = 1, 2, 3 …. The follower must accept it, and the
+	// order of the rows must not matter.
 	Write func(t testing.TB, s *store.Store, n int)
 
-	// Waits reports how much the follower has yet to do; nil for the follower's lag.
+	// Waits returns how much work the follower has left; nil means the follower's lag.
 	Waits func(t testing.TB, s *store.Store, dir string) int64
 
-	// State tells everything that the follower has made. It must not show how often or
-	// in what batches the changes came. Reset takes back what it has made in the store.
+	// State returns everything that the follower has made. It must not depend on how
+	// often or in what batches the changes came. Reset deletes what it has made in the
+	// store.
 	State func(t testing.TB, s *store.Store, dir string) string
 	Reset func(ctx context.Context, tx *store.Tx) error
 
-	// Refused, if not nil, writes a row that the follower refuses until Mend has been
+	// Refused, if not nil, writes a row that the follower refuses until Repair has been
 	// called.
 	Refused func(t testing.TB, s *store.Store)
-	Mend    func(t testing.TB, dir string)
+	Repair  func(t testing.TB, dir string)
 
-	// Retry, if not nil, is how a person has a refused row tried again. Without a person a
-	// follower that has it does not try such a row again.
+	// Retry, if not nil, retries a refused row on behalf of a person. A follower with
+	// Retry does not retry such a row itself.
 	Retry func(t testing.TB, s *store.Store)
 }
 
-// RunFollower runs the suite. It starts the calling test again in child
-// processes, so that test should do nothing of weight before this call, and
-// nothing after it.
+// RunFollower runs the suite. It starts the calling test again in child processes, so the
+// test should do nothing expensive before this call, and nothing after it.
 func RunFollower(t *testing.T, subject Subject) {
 	if role := os.Getenv(roleVar); role != "" {
 		runFollowerChild(t, subject, role)
@@ -58,15 +59,15 @@ func RunFollower(t *testing.T, subject Subject) {
 	}
 	r := &rig{subject: subject, test: t.Name()}
 	for name, test := range map[string]func(t *testing.T){
-		"GoesOnWhereItWasAfterARestart":                    r.resumes,
-		"KilledWhenItHasWorkedDoesItAgain":                 r.killedAfterWork,
-		"KilledAtAnyInstantLosesNothingAndTellsTheTruth":   r.killedAnywhere,
-		"OneProcessRunsAndAnotherTakesOverWhenItDies":      r.takesOver,
-		"StopLetsTheWorkFinish":                            r.stops,
-		"FailureIsTriedAgainMovesNothingAndIsAccountedFor": r.fails,
-		"WriteOfThisProcessWakesIt":                        r.wakes,
-		"WriteOfAnotherProcessIsSeen":                      r.sees,
-		"ItsRefusalStopsNothingAndIsTriedAgainOnceMended":  r.mends,
+		"GoesOnWhereItWasAfterARestart":                     r.resumes,
+		"KilledWhenItHasWorkedDoesItAgain":                  r.killedAfterWork,
+		"KilledAtAnyInstantLosesNothingAndTellsTheTruth":    r.killedAnywhere,
+		"OneProcessRunsAndAnotherTakesOverWhenItDies":       r.takesOver,
+		"StopLetsTheWorkFinish":                             r.stops,
+		"FailureIsTriedAgainMovesNothingAndIsAccountedFor":  r.fails,
+		"WriteOfThisProcessWakesIt":                         r.wakes,
+		"WriteOfAnotherProcessIsSeen":                       r.sees,
+		"ItsRefusalStopsNothingAndIsTriedAgainOnceRepaired": r.repairs,
 	} {
 		if name[:3] != "Its" || subject.Refused != nil {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
@@ -74,13 +75,13 @@ func RunFollower(t *testing.T, subject Subject) {
 	}
 }
 
-// rig is the suite over one subject.
+// rig is the suite for one subject.
 type rig struct {
 	subject Subject
 	test    string // the test to start again in a child
 }
 
-// sandbox is a store and a folder of one test.
+// sandbox is the store and the folder of one test.
 type sandbox struct {
 	*rig
 	s     *store.Store
@@ -88,10 +89,10 @@ type sandbox struct {
 	clock *Clock
 	count int // rows written
 
-	mended bool // what the follower refused is mended
+	repaired bool // Repair was called
 }
 
-// sandbox makes one in which the follower has run once, before the first row.
+// sandbox creates one in which the follower has run once, before the first row.
 func (r *rig) sandbox(t *testing.T) *sandbox {
 	t.Helper()
 	clock := &Clock{}
@@ -104,7 +105,7 @@ func (r *rig) sandbox(t *testing.T) *sandbox {
 	return b
 }
 
-// realDir is a folder of the test's own by a path without links.
+// realDir returns a folder of the test by a path without links.
 func realDir(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -123,8 +124,8 @@ func (b *sandbox) write(t testing.TB, n int) {
 	}
 }
 
-// around has a hook called before each batch or turn of a follower. What it returns or
-// panics with is the outcome; without an error the work is done.
+// around calls a hook before each batch or run of a follower. The hook's error or panic
+// is the result; without an error the follower continues.
 func around(f store.Follower, hook func(ctx context.Context, changes []store.Change) error) store.Follower {
 	if f.Lanes != nil {
 		lanes := *f.Lanes
@@ -148,14 +149,14 @@ func around(f store.Follower, hook func(ctx context.Context, changes []store.Cha
 	return f
 }
 
-// run is a follower at work.
+// run is a running follower.
 type run struct {
 	stop  context.CancelFunc
 	ended chan error
 }
 
-// start runs the subject, with small batches and looking often, until stopped, at the
-// latest at the end of the test; hook may be nil.
+// start runs the subject with small batches and frequent polls until it is stopped, at
+// the latest at the end of the test. hook may be nil.
 func (b *sandbox) start(t *testing.T, hook func(ctx context.Context, changes []store.Change) error, change ...func(*store.Follower)) *run {
 	t.Helper()
 	r := &run{ended: make(chan error, 1)}
@@ -204,7 +205,7 @@ func catch(err *error) {
 	}
 }
 
-// finish stops the follower and waits for it. Repeating it is harmless.
+// finish stops the follower and waits for it. It is idempotent.
 func (r *run) finish(t testing.TB) {
 	t.Helper()
 	r.stop()
@@ -214,7 +215,7 @@ func (r *run) finish(t testing.TB) {
 	r.ended <- nil
 }
 
-// waits is how much the follower has yet to do.
+// waits returns how much work the follower has left.
 func (b *sandbox) waits(t testing.TB) int64 {
 	t.Helper()
 	if b.subject.Waits != nil {
@@ -231,7 +232,7 @@ func (b *sandbox) waits(t testing.TB) int64 {
 	return lag
 }
 
-// until waits until something holds, asking every few milliseconds.
+// until waits until a condition holds, checking every few milliseconds.
 func until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -246,7 +247,7 @@ func until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// done waits until nothing waits any more.
+// done waits until no work is left.
 func (b *sandbox) done(t testing.TB) {
 	t.Helper()
 	until(t, "everything is handled", func() bool { return b.waits(t) == 0 })
@@ -272,8 +273,8 @@ func (b *sandbox) aside(t testing.TB) []store.FailedChange {
 	return out
 }
 
-// sameAsUndisturbed compares what the follower has made with what a new one
-// makes of the same log without any disturbance.
+// sameAsUndisturbed compares what the follower has made with what a new one makes of the
+// same log without disturbance.
 func (b *sandbox) sameAsUndisturbed(t *testing.T) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "copy.db")
@@ -295,8 +296,8 @@ func (b *sandbox) sameAsUndisturbed(t *testing.T) {
 	if err != nil {
 		t.Fatalf("make the copy new: %v", err)
 	}
-	if b.mended {
-		b.subject.Mend(t, c.dir)
+	if b.repaired {
+		b.subject.Repair(t, c.dir)
 	}
 	c.catchUp(t)
 	if got, want := b.subject.State(t, b.s, b.dir), c.subject.State(t, c.s, c.dir); got != want {

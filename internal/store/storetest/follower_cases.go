@@ -42,7 +42,8 @@ func (r *rig) resumes(t *testing.T) {
 	b.sameAsUndisturbed(t)
 }
 
-// startAndFinish runs the follower until nothing waits, and shows what it handles.
+// startAndFinish runs the follower until no work is left, and calls seen with the
+// changes.
 func (b *sandbox) startAndFinish(t *testing.T, seen func(changes []store.Change)) {
 	t.Helper()
 	r := b.start(t, func(_ context.Context, changes []store.Change) error {
@@ -53,7 +54,7 @@ func (b *sandbox) startAndFinish(t *testing.T, seen func(changes []store.Change)
 	r.finish(t)
 }
 
-// killedAfterWork kills the follower when it has worked and not yet returned.
+// killedAfterWork kills the follower after it has worked and before it returns.
 func (r *rig) killedAfterWork(t *testing.T) {
 	b := r.sandbox(t)
 	b.write(t, 8)
@@ -69,7 +70,7 @@ func (r *rig) killedAfterWork(t *testing.T) {
 	b.sameAsUndisturbed(t)
 }
 
-// toldTrue fails the test if nothing is said to wait though not everything is made.
+// toldTrue fails the test if no work is reported although something is missing.
 func (b *sandbox) toldTrue(t *testing.T) {
 	t.Helper()
 	if b.waits(t) == 0 {
@@ -85,7 +86,7 @@ func (r *rig) killedAnywhere(t *testing.T) {
 		child := b.child(t, roleFollow, 0)
 		child.Expect(t, "start")
 		began := time.Now()
-		if round == 0 { // how long it takes when it is left alone
+		if round == 0 { // how long it takes undisturbed
 			b.done(t)
 			typical = time.Since(began)
 		} else {
@@ -170,7 +171,7 @@ func (r *rig) fails(t *testing.T) {
 	b.sameAsUndisturbed(t)
 }
 
-// expectFailure fails the test unless the account has one failure with this in it, or
+// expectFailure fails the test unless the follower has one failure with this text, or
 // none for "".
 func (b *sandbox) expectFailure(t testing.TB, what string) {
 	t.Helper()
@@ -187,9 +188,9 @@ func (b *sandbox) expectFailure(t testing.TB, what string) {
 	}
 }
 
-// mendsByPerson is about a row that the follower itself refuses and does not try again
-// before a person has asked for it.
-func (r *rig) mendsByPerson(t *testing.T) {
+// repairsByPerson tests a row that the follower itself refuses and does not retry before
+// a person asks for it.
+func (r *rig) repairsByPerson(t *testing.T) {
 	b := r.sandbox(t)
 	b.write(t, 2)
 	b.subject.Refused(t, b.s)
@@ -199,8 +200,8 @@ func (r *rig) mendsByPerson(t *testing.T) {
 	if len(all) != 1 || all[0].Error == "" || all[0].Attempts != 1 || !all[0].NextTry.IsZero() || all[0].Since.After(b.clock.Now()) {
 		t.Fatalf("set aside are %+v, want the refused change with its error", all)
 	}
-	b.subject.Mend(t, b.dir)
-	b.mended = true
+	b.subject.Repair(t, b.dir)
+	b.repaired = true
 	if changes, lanes, err := b.s.Retry(t.Context(), all[0].Follower); changes != 0 || lanes != 0 || err != nil {
 		t.Errorf("made due without a person: %d changes, %d lanes, %v", changes, lanes, err)
 	}
@@ -210,16 +211,16 @@ func (r *rig) mendsByPerson(t *testing.T) {
 	}
 	run := b.start(t, nil)
 	b.subject.Retry(t, b.s)
-	until(t, "it is handled once mended", func() bool { return len(b.aside(t)) == 0 })
+	until(t, "it is handled once repaired", func() bool { return len(b.aside(t)) == 0 })
 	b.done(t)
 	run.finish(t)
 	b.sameAsUndisturbed(t)
 }
 
-// mends is about a row that the follower itself refuses.
-func (r *rig) mends(t *testing.T) {
+// repairs tests a row that the follower itself refuses.
+func (r *rig) repairs(t *testing.T) {
 	if r.subject.Retry != nil {
-		r.mendsByPerson(t)
+		r.repairsByPerson(t)
 		return
 	}
 	b := r.sandbox(t)
@@ -231,7 +232,7 @@ func (r *rig) mends(t *testing.T) {
 	if len(all) != 1 || all[0].Error == "" || all[0].Attempts < 1 || !all[0].NextTry.After(b.clock.Now()) || all[0].Since.After(b.clock.Now()) {
 		t.Fatalf("set aside are %+v, want the refused change with its error", all)
 	}
-	b.catchUp(t) // a start tries it again
+	b.catchUp(t) // a start retries it
 	if again := b.aside(t); len(again) != 1 || again[0].Seq != all[0].Seq || !again[0].Since.Equal(all[0].Since) {
 		t.Errorf("refused again, set aside are %+v", again)
 	}
@@ -240,12 +241,12 @@ func (r *rig) mends(t *testing.T) {
 		left := b.aside(t)
 		return len(left) == 1 && left[0].Attempts >= 2 && left[0].NextTry.After(b.clock.Now())
 	})
-	b.subject.Mend(t, b.dir)
-	b.mended = true
+	b.subject.Repair(t, b.dir)
+	b.repaired = true
 	if changes, _, err := b.s.Retry(t.Context(), all[0].Follower); err != nil || changes != 1 {
 		t.Fatalf("retry: %d, %v", changes, err)
 	}
-	until(t, "it is handled once mended", func() bool { return len(b.aside(t)) == 0 })
+	until(t, "it is handled once repaired", func() bool { return len(b.aside(t)) == 0 })
 	run.finish(t)
 	b.sameAsUndisturbed(t)
 }

@@ -10,7 +10,7 @@ import (
 	"cairn/internal/store"
 )
 
-// What a child of RunFollower is told by its environment.
+// Environment variables of a child of RunFollower.
 const (
 	roleVar = "CAIRN_FOLLOWER_CHILD"
 	pathVar = "CAIRN_FOLLOWER_STORE"

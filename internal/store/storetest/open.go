@@ -10,14 +10,14 @@ import (
 	"cairn/internal/store"
 )
 
-// Path is where a store of the test's own may be made; there is nothing yet.
+// Path returns a path for a store of the test; nothing exists there yet.
 func Path(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "data", "cairn.db")
 }
 
-// Open opens a store, in a folder of the test's own if c has no path. At the end
-// of the test it is closed, unless the test has done so, and checked.
+// Open opens a store, in a folder of the test if c has no path. At the end of the test
+// the store is closed, unless the test has done so, and checked.
 func Open(t testing.TB, c store.Config) *store.Store {
 	t.Helper()
 	if c.Path == "" {
@@ -36,7 +36,7 @@ func Open(t testing.TB, c store.Config) *store.Store {
 	return s
 }
 
-// Check fails the test if anything is wrong with the store at path.
+// Check fails the test if the store at path is damaged.
 func Check(t testing.TB, path string) {
 	t.Helper()
 	check(t, store.Config{Path: path})
@@ -44,22 +44,22 @@ func Check(t testing.TB, path string) {
 
 func check(t testing.TB, c store.Config) {
 	t.Helper()
-	ctx := context.Background() // the test's own has ended when cleaning up
+	ctx := context.Background() // the test's context has ended during clean-up
 	s, err := store.Open(ctx, Config(store.Config{Path: c.Path, Key: c.Key, ReadOnly: true}))
 	if err != nil {
 		t.Errorf("open the store to check it: %v", err)
 		return
 	}
 	if found, err := s.Check(ctx); err != nil || len(found) > 0 {
-		t.Errorf("the store is not sound: %v %q", err, found)
+		t.Errorf("the store is not intact: %v %q", err, found)
 	}
 	if err := s.Close(); err != nil {
 		t.Errorf("close the checked store: %v", err)
 	}
 }
 
-// Note appends a change as a part would, without a row of its own: the n-th of
-// some independent ones.
+// Note appends a change like a part, but without a row. Notes are independent of each
+// other.
 func Note(ctx context.Context, tx *store.Tx, id string) error {
 	_, err := tx.Append(ctx, store.Change{
 		Project: "p", Stream: "notes/" + id, Kind: "note", ID: id, Op: store.OpPut, Doc: []byte(`{"id":"` + id + `"}`),
@@ -67,7 +67,7 @@ func Note(ctx context.Context, tx *store.Tx, id string) error {
 	return err
 }
 
-// Changes is the whole change log.
+// Changes returns the whole change log.
 func Changes(t testing.TB, s *store.Store) []store.Change {
 	t.Helper()
 	var out []store.Change
@@ -81,11 +81,10 @@ func Changes(t testing.TB, s *store.Store) []store.Change {
 	return out
 }
 
-// Clock is a time that only the test moves. Its zero value stands at the Unix
-// epoch.
+// Clock is a clock that only the test moves. Its zero value is the Unix epoch.
 type Clock struct{ ns atomic.Int64 }
 
-// Now is the clock's time; pass it as store.Config.Clock.
+// Now returns the clock's time; pass it as store.Config.Clock.
 func (c *Clock) Now() time.Time { return time.Unix(0, c.ns.Load()) }
 
 // Move moves the clock, backwards if d is negative.

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// patience ends tests that would otherwise hang; no test waits for it to pass.
+// patience ends tests that would otherwise hang; no test waits for that long.
 const patience = 2 * time.Minute
 
-// mark begins the lines that a child sends to its parent, so that whatever else
-// reaches standard output is not taken for one.
+// mark begins the lines that a child sends to its parent, to distinguish them from other
+// output.
 const mark = "@ "
 
-// Process is a child process of a test: the test's own binary, started again.
+// Process is a child process of a test, running the test's own binary.
 type Process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -30,9 +30,9 @@ type Process struct {
 	err    error        // how it ended, once lines is closed
 }
 
-// Command is the test's own binary, to be started with StartProcess. With a
-// test's name it runs that test alone. env are further variables ("NAME=value"):
-// what the child is to do it learns from them, in TestMain or in the test.
+// Command returns a command that runs the test's own binary, for StartProcess. With a
+// test's name it runs only that test. env contains further variables ("NAME=value"),
+// which tell the child in TestMain or in the test what to do.
 func Command(test string, env ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], "-test.count=1")
 	if test != "" {
@@ -71,7 +71,7 @@ func (p *Process) read(stdout io.Reader) {
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			break // a torn last line was not sent
+			break // an incomplete last line was not sent
 		}
 		if text, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), mark); ok {
 			p.lines <- text
@@ -81,8 +81,8 @@ func (p *Process) read(stdout io.Reader) {
 	close(p.lines)
 }
 
-// Line returns the next line that the child sent, false once it has ended and
-// all its lines were read. A child that nobody reads from waits.
+// Line returns the next line that the child sent, or false once it has ended and all its
+// lines were read. A child blocks until its lines are read.
 func (p *Process) Line(t testing.TB) (line string, ok bool) {
 	t.Helper()
 	select {
@@ -113,12 +113,11 @@ func (p *Process) Send(line string) {
 	}
 }
 
-// Signal kills the child as kill -9 does and does not wait; its lines can still
-// be read.
+// Signal kills the child like kill -9 and does not wait; its lines can still be read.
 func (p *Process) Signal() error { return p.cmd.Process.Kill() }
 
-// Kill kills the child and returns when it is gone, dropping unread lines. A
-// child that has ended already is no error.
+// Kill kills the child and waits for its end, dropping unread lines. A child that has
+// already ended is not an error.
 func (p *Process) Kill() {
 	if err := p.Signal(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return
@@ -127,8 +126,8 @@ func (p *Process) Kill() {
 	}
 }
 
-// Finish closes the child's standard input, on which it is to end by itself, and
-// fails the test if it ends badly.
+// Finish closes the child's standard input, which must make it exit, and fails the test
+// if it exits with an error.
 func (p *Process) Finish(t testing.TB) {
 	t.Helper()
 	if err := p.stdin.Close(); err != nil {
@@ -139,8 +138,8 @@ func (p *Process) Finish(t testing.TB) {
 	}
 }
 
-// Wait reads what is left of the child's lines and returns how it ended: nil if
-// by exit code 0, else the error with its standard error.
+// Wait reads the rest of the child's lines and returns how it ended: nil for exit code 0,
+// else the error with its standard error.
 func (p *Process) Wait(t testing.TB) ([]string, error) {
 	t.Helper()
 	var left []string
@@ -160,12 +159,11 @@ func (p *Process) Wait(t testing.TB) ([]string, error) {
 // Tell sends a line from a child to its parent.
 func Tell(line string) {
 	if _, err := fmt.Fprintln(os.Stdout, mark+line); err != nil {
-		os.Exit(3) // the parent is gone
+		os.Exit(3) // the parent has ended
 	}
 }
 
-// Hear waits for a line that a child's parent sends. A parent that is gone ends
-// the child.
+// Hear waits for a line from a child's parent. If the parent has ended, the child exits.
 func Hear(in *bufio.Reader) string {
 	line, err := in.ReadString('\n')
 	if err != nil {
@@ -174,7 +172,7 @@ func Hear(in *bufio.Reader) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// Die ends a child at once, as kill -9 does.
+// Die ends a child immediately, like kill -9.
 func Die() {
 	if p, err := os.FindProcess(os.Getpid()); err == nil && p.Kill() == nil {
 		select {}
