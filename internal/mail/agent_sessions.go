@@ -9,7 +9,7 @@ import (
 	"cairn/internal/store"
 )
 
-// agentSessions holds the sessions of harnesses that act, or acted, as an agent. Sessions
+// AgentSessions holds the sessions of harnesses that act, or acted, as an agent. Sessions
 // that no harness reported are left out: their end is unknown.
 type AgentSessions struct {
 	Acting []ActingSession // those whose bond has not ended

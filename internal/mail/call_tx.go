@@ -24,7 +24,7 @@ type Caller struct {
 	Place     project.Location  // the working directory, zero if unknown; its Home counts for every path that is looked at
 }
 
-// callTx is one transaction of one call on a project. Every tool runs in one; those
+// CallTx is one transaction of one call on a project. Every tool runs in one; those
 // that span several tools (macros) run in one as well.
 type CallTx struct {
 	*Kernel
@@ -116,7 +116,7 @@ func (o *Kernel) ReadFrom(ctx context.Context, c Caller, t *Target, fn func(ctx 
 	})
 }
 
-// InProject is the scope of another project in the same transaction, for the same
+// InProject returns the same call for another project: the same transaction, the same
 // actor.
 func (s *CallTx) InProject(p *Project) *CallTx {
 	o := *s
@@ -215,7 +215,7 @@ func (s *CallTx) moveSession(ctx context.Context) error {
 	return project.MoveSession(ctx, s.Tx, s.Session, q)
 }
 
-// byOwner stands behind the name of an agent in the author of a change that the
+// ByOwnerSuffix follows the name of an agent in the author of a change that the
 // file's owner made in its name (mail §4).
 const ByOwnerSuffix = " (by owner)"
 
@@ -332,7 +332,7 @@ func MissingField(field, hint string) error {
 	return Errorf(CodeMissing, "%s is missing", field).With("field", field).With("provided", nil).Hint(hint)
 }
 
-// IsPlaceholder recognises what stands in examples for a name, or for a folder of a
+// IsPlaceholder reports whether a text is a placeholder of an example for a name, or for a folder of a
 // path (mail §2.1).
 func IsPlaceholder(text string) bool {
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '/' || r == '\\' }) {
@@ -352,5 +352,5 @@ func PlaceholderGiven(field, text, want string) error {
 		With("field", field).With("provided", Clip(text, MaxShown)).Hint("look into the configuration or the instructions that the value comes from")
 }
 
-// maxShown bounds what an error repeats of an argument, in bytes.
+// MaxShown bounds what an error repeats of an argument, in bytes.
 const MaxShown = 200

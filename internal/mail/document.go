@@ -19,7 +19,7 @@ const (
 	KindBlob        = "mail.blob"        // sha1 of the bytes, which stay in mail_blobs
 )
 
-// Document is an entity as it stands: what its change holds, and all that its files
+// Document is the current state of an entity: the content of its change, and all that its files
 // in the archive are rendered from. It refers to other entities by uid or name.
 type Document interface {
 	// Kind and Key are the kind and the id of its change.
@@ -27,7 +27,7 @@ type Document interface {
 	Key() string
 	// project is the project_uid of the project in whose stream it is.
 	StreamProject() string
-	// sound reports what is wrong with it, taken by itself; see the function sound.
+	// Validate checks the document by itself; see the function Validate.
 	Validate() error
 	// apply brings the rows to it; seq is its change's.
 	Apply(ctx context.Context, tx *store.Tx, seq int64) error
@@ -208,9 +208,9 @@ func (c *Contact) StreamProject() string     { return c.FromProjectUID }
 func (r *Reservation) StreamProject() string { return r.ProjectUID }
 func (b *Blob) StreamProject() string        { return b.ProjectUID }
 
-// Decode reads the document of a change of this room.
+// Decode reads the document of a change of mail.
 //
-// Errors: Invalid for another kind, and for a document that is none.
+// Errors: Invalid for an unknown kind, and for a text that is not such a document.
 func Decode(kind string, doc []byte) (Document, error) {
 	var d Document
 	switch kind {

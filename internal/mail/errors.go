@@ -10,7 +10,7 @@ import (
 	"cairn/internal/store"
 )
 
-// Codes of the errors that this room makes (mail §2.1).
+// Codes of the errors of mail (mail §2.1).
 const (
 	CodeConfiguration   = "CONFIGURATION_ERROR"
 	CodeInvalid         = "INVALID_ARGUMENT"
@@ -48,7 +48,7 @@ const (
 	CodeUnhandled       = "UNHANDLED_EXCEPTION"
 )
 
-// problem is an error of this room while it is being put together.
+// Error is an error of mail to which details, a hint and suggested calls can be added.
 type Error struct{ e *fault.Error }
 
 // kindOf is the kind of a code's errors; those that are not named are Invalid.

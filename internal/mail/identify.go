@@ -27,7 +27,7 @@ const (
 	LocalRemote = "path:" // begins the key of a remote that is a path on this machine
 )
 
-// identity is what the files around a path say about the project that it means.
+// Identity is what the files around a path say about the project that it means.
 type Identity struct {
 	Place     project.Location
 	Git       project.Git // of the repository around it, if there is one

@@ -32,7 +32,7 @@ type Config struct {
 	OrphanGrace          time.Duration // until reservations of an ended session are released; 0 for 5 min
 	AckTTL, AckOverdue   time.Duration // 0 for 30 min and 1 h
 	NoticeTokens         int           // 0 for 200
-	NoticeInterval       time.Duration // between notices upon tools; 0 for 30 s
+	NoticeInterval       time.Duration // between notices after tool calls; 0 for 30 s
 	DataFolder           string        // never attached from; "" for none
 
 	Archive Archive // where the commits of the projects' archives are
@@ -129,7 +129,7 @@ func (o *Kernel) Write(ctx context.Context, fn func(ctx context.Context, tx *sto
 	return Fault(o.Store.Write(ctx, store.Full, fn))
 }
 
-// Read runs fn over the store as it is. Where there is none yet it is an empty one.
+// Read runs fn in a read of the store. Without a store it runs fn on an empty one.
 func (o *Kernel) Read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if o.Store == nil {
 		return Fault(store.Scratch(ctx, time.Unix(0, 0), fn))

@@ -10,7 +10,7 @@ import (
 )
 
 // Past is an answer about a moment of the past: what the same question would have
-// answered then, as far as the change log tells it. It writes nothing.
+// answered then, as far as the change log contains it. It writes nothing.
 type Past[T any] struct {
 	At     store.Moment `json:"at"`
 	Result T            `json:"result"`
@@ -22,7 +22,7 @@ type Past[T any] struct {
 // decide.
 const rowSlack = Time(time.Minute)
 
-// Slack is how far times in rows may lie on the wrong side of the scope's moment.
+// Slack returns how far times in rows may differ from the moment that the call asks about.
 func (s *CallTx) Slack(ctx context.Context) (Time, error) {
 	skew, err := s.Tx.Skew(ctx, s.At, Stream(s.Project.UID))
 	return rowSlack + Time(skew), err

@@ -24,7 +24,7 @@ const (
 AND lower(ifnull(m.normalized_remote, '')) = lower(?2) AND p.root IS NULL AND p.identity IS NULL AND p.origin_url IS NULL`
 )
 
-// target is a project_key before it is looked up. What it takes to read files is
+// Target is a project_key before it is looked up. What it takes to read files is
 // done here, before a transaction holds anybody up.
 type Target struct {
 	Key  string

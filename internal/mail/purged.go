@@ -7,13 +7,13 @@ import (
 
 const buryMessage = `UPDATE mail_messages SET subject = '', body_md = '', attachments = ?2, archive_path = ?3 WHERE uid = ?1`
 
-// marker stands in the column of attachments of a purged message, which has none.
+// purgeMarker is the content of the attachments column of a purged message.
 type purgeMarker struct {
 	Purged  Time     `json:"purged"`
 	Dropped []string `json:"dropped,omitempty"`
 }
 
-// AttachmentsColumn is what stands in the column of attachments.
+// AttachmentsColumn returns the content of the attachments column.
 func (m *Message) AttachmentsColumn() any {
 	if m.Purged == 0 {
 		return textOrNull(m.Attachments)

@@ -165,7 +165,7 @@ func Register(ctx context.Context, s *mail.CallTx, p Registration, onlyNew bool)
 }
 
 // save stores an agent in its own name, unless nothing but its activity is new, and
-// returns it as it then stands.
+// returns its new state.
 func save(ctx context.Context, s *mail.CallTx, a, before *mail.Agent) (_ *mail.Agent, err error) {
 	s.SetActor(a)
 	switch {
@@ -305,7 +305,7 @@ type WhoisArgs struct {
 	CommitLimit *int   `arg:"commit_limit,default=5,min=1,max=1000" about:"How many commits."`
 }
 
-// Whois tells about an agent, retired ones too, and which of the newest commits of
+// Whois describes an agent, also a retired one, and which of the newest commits of
 // the archive hold something of its doing.
 //
 // Errors: NOT_FOUND with suggestions, INVALID_LIMIT.

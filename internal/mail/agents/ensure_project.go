@@ -13,7 +13,7 @@ type EnsureArgs struct {
 	IdentityMode string `arg:"identity_mode,enum=dir|git-remote|git-toplevel|git-common-dir" about:"What tells the project from others. Omitted: the repository if the path is inside one, else the folder."`
 }
 
-// ProjectInfo is what ensure_project answers. What files do not tell is null.
+// ProjectInfo is the result of ensure_project. A field that no file determines is null.
 type ProjectInfo struct {
 	ID            int64     `json:"id"`
 	Slug          string    `json:"slug"`
@@ -60,7 +60,7 @@ func ensuring(c mail.Caller, a EnsureArgs) (*mail.Target, error) {
 	return &mail.Target{Key: key, Path: i}, err
 }
 
-// projectInfo is the project of a scope whose project_key is a path.
+// projectInfo describes the project of a call whose project_key is a path.
 func projectInfo(s *mail.CallTx) ProjectInfo {
 	i, p := s.Path, s.Project
 	out := ProjectInfo{

@@ -55,7 +55,7 @@ func (o *Agents) BindObservedCall(ctx context.Context, q project.Project, c Obse
 }
 
 // actor is the agent of a call and the token that the call shows; "" for a call that
-// is none of an agent, or whose result is none of a success.
+// has no agent, or that failed.
 func (c *ObservedCall) actor() (name, token string) {
 	var result struct {
 		Error json.RawMessage `json:"error"`

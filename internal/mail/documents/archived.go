@@ -52,7 +52,7 @@ func Newest(ctx context.Context, tx *store.Tx, n int) (out []FileRef, err error)
 
 // SourceOf tells of a path in a project's archive whether files of mail lie there,
 // and of which entity it is the file that the
-// entity is read from: its kind and what the path tells of its id, which is a
+// entity is read from: its kind and the part of its id that the path contains, which is a
 // message's or reservation's number; kind and id "" for copies, digests and other files.
 func SourceOf(name string) (kind, id string, ours bool) {
 	folder, rest, _ := strings.Cut(name, "/")

@@ -65,7 +65,7 @@ func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) ([]int64, 
 	return tx.Keys(ctx, selectReservingSessions, of.Key)
 }
 
-// exporting is the mail of a scope on its way out.
+// exporting is an export in progress.
 type exporting struct {
 	tx       *store.Tx
 	all      bool

@@ -14,7 +14,7 @@ import (
 )
 
 // ExportImporter takes the mail of an export over, line by line, each of which References
-// has found sound. It is used by one goroutine.
+// has found valid. It must be used by one goroutine only.
 type ExportImporter struct {
 	filter   *redact.Filter
 	archive  mail.Archive
@@ -308,7 +308,7 @@ func resolve(ctx context.Context, tx *store.Tx, d mail.Document) error {
 	return nil
 }
 
-// earlier is what stands: the first stamp wins.
+// earlier returns the earlier of two times that are set: the first stamp wins.
 func earlier(old, d mail.Time) mail.Time {
 	if old != 0 {
 		return old

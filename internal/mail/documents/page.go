@@ -85,7 +85,7 @@ func parseMessage(path string, content []byte) (*mail.Message, error) {
 	}, nil
 }
 
-// compact is JSON without blanks, as it stands in the rows.
+// compact returns JSON without blanks, as rows store it.
 func compact(text json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if len(text) == 0 || json.Compact(&b, text) != nil {

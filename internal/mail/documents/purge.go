@@ -22,7 +22,7 @@ type PurgeArgs struct {
 	// Note runs in each transaction that leaves bytes behind; it notes that they are
 	// to be cleared.
 	Note func(ctx context.Context, tx *store.Tx) error
-	// Progress, if set, is told how many messages of how many are gone.
+	// Progress, if set, is called with the numbers of purged and of all messages.
 	Progress func(done, total int)
 }
 

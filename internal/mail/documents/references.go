@@ -12,7 +12,7 @@ import (
 )
 
 // Check reads the document and says what is wrong with it, taken by itself, for
-// people; nil for a sound one. What a newer cairn wrote is Unavailable.
+// people; nil for a valid one. A document of a newer cairn is Unavailable.
 func (e *Exported) Check() error {
 	d, err := mail.Decode(e.Kind, []byte("{}"))
 	if err != nil {
@@ -94,7 +94,7 @@ const (
 // messages get later times.
 const maxAhead = mail.Time(48 * time.Hour)
 
-// Check reports what is wrong with a line where it stands, "" if nothing. It must have
+// Check reports what is wrong with a line at its position, "" if nothing. It must have
 // passed its own Check. hasProject reports whether the file has a project that stands
 // for itself.
 func (f *References) Check(e *Exported, hasProject func(id string) bool) string {

@@ -12,8 +12,8 @@ import (
 	"cairn/internal/store"
 )
 
-// mends are the statements that derive rows from others again, in their order.
-func mends() []string {
+// repairs are the statements that derive rows from others again, in their order.
+func repairs() []string {
 	return []string{
 		`UPDATE mail_recipients SET importance = m.importance, ack_required = m.ack_required, created_ts = m.created_ts
 FROM mail_messages m WHERE m.id = mail_recipients.message_id`,
@@ -71,7 +71,7 @@ func orphans() []string {
 // is safe.
 func Repair(ctx context.Context, tx *store.Tx) error {
 	for i, step := range []func(context.Context, *store.Tx) error{
-		dropAlteredBlobs, adoptMadeUp, dropMadeUp, bringBack, statements(orphans()), mendThreads, statements(mends()), raiseUsed, logRows, statements(mends()), mendThreads, raiseUsed,
+		dropAlteredBlobs, adoptMadeUp, dropMadeUp, bringBack, statements(orphans()), mendThreads, statements(repairs()), raiseUsed, logRows, statements(repairs()), mendThreads, raiseUsed,
 		blankLost,
 	} {
 		if err := step(ctx, tx); err != nil {

@@ -79,7 +79,7 @@ func addresses(c *mail.Caller, kind string, list []string) ([]address, error) {
 	return out, nil
 }
 
-// recipient is an agent that a message goes to, in the project where it lives.
+// Recipient is an agent that a message goes to, in the project where it lives.
 type Recipient struct {
 	*mail.Agent
 	Project *mail.Project
@@ -172,7 +172,7 @@ func (r *resolver) projectOf(ctx context.Context, a address) (*mail.Project, err
 	return p, nil
 }
 
-// resolveMirror is the agent that a mirror stands for, nil if it is not there any more, or
+// resolveMirror returns the agent that a mirror represents, nil if that no longer exists, or
 // the agent itself.
 func resolveMirror(ctx context.Context, s *mail.CallTx, a *mail.Agent, p *mail.Project) (*mail.Agent, *mail.Project, error) {
 	if a.Home == nil {

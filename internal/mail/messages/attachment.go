@@ -31,7 +31,7 @@ type file struct {
 // attach makes the meta data of a draft's files and of the images in its body, as
 // the sender's policy has it.
 //
-// Errors: what reading the files came to; INVALID_ARGUMENT where the policy is none.
+// Errors: those of reading the files; INVALID_ARGUMENT for an unknown policy.
 func attach(s *mail.CallTx, me *mail.Agent, d *draft) (out attachments, err error) {
 	all := []mail.Attachment{}
 	switch {

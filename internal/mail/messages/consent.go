@@ -168,13 +168,13 @@ func heldBy(ctx context.Context, s *mail.CallTx, a *mail.Agent) (all []pathpatte
 	return all, err
 }
 
-// blockedContact is the error where somebody takes no mail. It must not tell who or
+// blockedContact is the error if a recipient accepts no mail. It must not reveal who or
 // why.
 func blockedContact() error {
 	return mail.Errorf(mail.CodeContactBlocked, "Recipient is not accepting messages.").Hint("write to somebody else, or ask the person who oversees the agents")
 }
 
-// contactNeeded is the error where recipients have to agree first. Upon request each
+// contactNeeded is the error if recipients have to agree first. On request each
 // of them is asked, which stays although the message is refused.
 func contactNeeded(ctx context.Context, s *mail.CallTx, me *mail.Agent, d *draft, asked []Recipient) error {
 	attempted := []string{}

@@ -189,7 +189,7 @@ func request(ctx context.Context, s *mail.CallTx, me *mail.Agent, to Recipient, 
 	return k, sendContactRequest(ctx, s, me, to, reason)
 }
 
-// sendContactRequest tells an agent that somebody asks for contact. Policies are not asked,
+// sendContactRequest notifies an agent of a contact request. It ignores the contact policy,
 // but for one.
 func sendContactRequest(ctx context.Context, s *mail.CallTx, me *mail.Agent, to Recipient, reason string) error {
 	if to.Retired != 0 || to.ContactPolicy == "block_all" {
@@ -235,7 +235,7 @@ type Response struct {
 	From     string    `json:"from"`
 	To       string    `json:"to"`
 	Approved bool      `json:"approved"`
-	Expires  mail.Time `json:"expires_ts"` // null upon a denial
+	Expires  mail.Time `json:"expires_ts"` // null after a denial
 	Updated  int       `json:"updated"`    // 1
 }
 

@@ -95,7 +95,7 @@ func post(ctx context.Context, s *mail.CallTx, from *mail.Agent, d *draft, attac
 			m.BCC = append(m.BCC, r.Name)
 		}
 	}
-	slices.Sort(m.BCC) // no file of the archive tells their order
+	slices.Sort(m.BCC) // no file of the archive contains their order
 	if err := assignNumbers(ctx, s, m); err != nil {
 		return nil, err
 	}

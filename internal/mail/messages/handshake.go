@@ -99,7 +99,7 @@ func shake(ctx context.Context, s *mail.CallTx, me *mail.Agent, to Recipient, re
 	from := Recipient{Agent: me, Project: s.Project}
 	out.Request = linkOf(k, from, to)
 	switch {
-	case accept && k.Status == approvedLink: // it stands
+	case accept && k.Status == approvedLink: // it is approved already
 		response := out.Request
 		out.Response = &response
 		return nil

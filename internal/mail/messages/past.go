@@ -36,7 +36,7 @@ func (o *Messages) InboxAt(ctx context.Context, c mail.Caller, a InboxArgs) (out
 }
 
 // itemsAt lists what an agent had got by a moment. A message does not change after it
-// was sent, so that its row is its document; whether it was read the log tells.
+// was sent, so its row is its document. The log contains whether it was read.
 func itemsAt(ctx context.Context, s *mail.CallTx, me *mail.Agent, a InboxArgs) ([]item, error) {
 	n, since, topic, err := a.Window()
 	if err != nil {
@@ -105,7 +105,7 @@ func receivedMessages(ctx context.Context, s *mail.CallTx, args ...any) (out []*
 	return out, err
 }
 
-// markRead sets which of some messages an agent had read by the scope's moment: of those
+// markRead sets which of some messages an agent had read by the moment of the call: of those
 // that it has read by now, those of which the log says so.
 func markRead(ctx context.Context, s *mail.CallTx, me *mail.Agent, all []*receivedMessage) error {
 	read := map[string]*receivedMessage{}

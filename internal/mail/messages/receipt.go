@@ -37,7 +37,7 @@ type ReceiptsByState struct {
 const selectReceipts = `SELECT a.name, r.kind, r.created_ts, ifnull(r.shown_ts, 0), r.shown_via, ifnull(r.read_ts, 0), ifnull(r.ack_ts, 0)
 FROM mail_recipients r CROSS JOIN mail_agents a ON a.id = r.agent_id WHERE r.message_id = ? ORDER BY r.position`
 
-// GetDeliveryReceipt tells the sender of a message, and nobody else, what has become
+// GetDeliveryReceipt shows only the sender of a message what has become
 // of it at each recipient. Of a message that it sent into another project it asks in
 // its own.
 //

@@ -25,7 +25,7 @@ type Summary struct {
 	CodeReferences []string  `json:"code_references,omitempty"`
 }
 
-// Mention is how often @Name stands in the texts.
+// Mention is how often @Name occurs in the texts.
 type Mention struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
@@ -304,7 +304,7 @@ func (g *summaryBuilder) line(line string) {
 	g.codeIn(line)
 }
 
-// listItem is what stands behind the mark of a list's line, or the line itself.
+// listItem returns the text after the mark of a list item, or the line itself.
 func listItem(line string) (text string, listed bool) {
 	for _, mark := range [...]string{"- ", "* ", "+ ", "• "} {
 		if rest, ok := strings.CutPrefix(line, mark); ok {
@@ -368,7 +368,7 @@ func isNameRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_'
 }
 
-// codeIn keeps what stands between back-quotes and looks like a path or a call.
+// codeIn keeps texts between back-quotes that look like a path or a call.
 func (g *summaryBuilder) codeIn(line string) {
 	for {
 		_, rest, found := strings.Cut(line, "`")

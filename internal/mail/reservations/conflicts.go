@@ -32,7 +32,7 @@ type CheckedPath struct {
 	Holders []CheckedHolder `json:"holders"`
 }
 
-// CheckedHolder is a reservation that stands in the way.
+// CheckedHolder is a conflicting reservation.
 type CheckedHolder struct {
 	ID          int64     `json:"id"`
 	Agent       string    `json:"agent"`
@@ -121,12 +121,12 @@ type watch struct {
 	mail  map[int64]mail.Time // by the agent's
 }
 
-// of says in which scope the reservations are.
+// of sets the call whose project has the reservations.
 func (w *watch) of(s *mail.CallTx) {
 	w.Kernel, w.tx, w.p, w.now, w.mail = s.Kernel, s.Tx, s.Project, s.Now, map[int64]mail.Time{}
 }
 
-// add notes a reservation, with what rows tell about its holder.
+// add notes a reservation, with the activity of its holder in rows.
 func (w *watch) add(ctx context.Context, r *mail.Reservation, lastActive mail.Time, worktree *string) (err error) {
 	if w.found[r.ID] != nil {
 		return nil

@@ -31,7 +31,7 @@ func (o *Reservations) FileReservationsAt(ctx context.Context, c mail.Caller, pr
 	return out, err
 }
 
-// reservedAt calls each with the reservations that were active at the scope's moment, or
+// reservedAt calls each with the reservations that were active at the moment of the call, or
 // with ended with all that had been made, by number.
 func reservedAt(ctx context.Context, s *mail.CallTx, ended bool, each func(r *mail.Reservation)) error {
 	slack, err := s.Slack(ctx)
