@@ -2,10 +2,9 @@ package observation
 
 import "strings"
 
-// IsBookkeeping reports whether a call of a tool only serves the harness itself: its
-// list of tasks, the loading of tools, the modes of a session. Such calls are stored
-// (observations §5), but a new session has no use for them, so the context leaves
-// them out.
+// IsBookkeeping reports whether a tool only serves the harness itself: its task list, the
+// loading of tools, the modes of a session. Such calls are stored (observations §5), but the
+// context of a new session leaves them out.
 func IsBookkeeping(obsType, tool string) bool {
 	if obsType != TypeOther {
 		return false
@@ -22,9 +21,9 @@ func IsBookkeeping(obsType, tool string) bool {
 	return false
 }
 
-// isHarnessPrompt reports whether a prompt was written by the harness for a side
-// session of its own (a fork): to warm up a cache, to name or summarise a
-// conversation, to suggest the next prompt. A user's intent is never one of these.
+// isHarnessPrompt reports whether the harness wrote a prompt for a side session (a fork), for
+// example to warm up a cache, summarize a conversation or suggest the next prompt. Such a prompt
+// is never the user's intent.
 func isHarnessPrompt(text string) bool {
 	text = strings.TrimSpace(text)
 	if strings.EqualFold(text, "warmup") {

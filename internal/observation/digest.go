@@ -15,7 +15,7 @@ import (
 	"cairn/internal/store"
 )
 
-// Digest is what a session comes to, made by rules (observations §10).
+// Digest summarizes a session by rules (observations §10).
 type Digest struct {
 	Intent      string   `json:"intent"`       // ≤ 200 characters
 	FilesEdited []string `json:"files_edited"` // relative, newest first, ≤ 20
@@ -52,7 +52,7 @@ FROM observation_rows WHERE session_key = ? ORDER BY timestamp, id`
 WHERE session_id = ? AND source = 'agent' AND agent_id IS NULL ORDER BY timestamp DESC, id DESC LIMIT 1`
 )
 
-// WriteDigest recomputes a session's digest as a whole and stores it.
+// WriteDigest recomputes a session's whole digest and stores it.
 func WriteDigest(ctx context.Context, tx *store.Tx, s project.Session) error {
 	d, err := DigestOf(ctx, tx, s)
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *Digest) readPrompts(ctx context.Context, tx *store.Tx, session string) 
 	return err
 }
 
-// newestOnce keeps the last occurrence of each text, newest first, at most n.
+// newestOnce returns the last occurrence of each text, newest first, at most n.
 func newestOnce(texts []string, n int) []string {
 	seen := map[string]bool{}
 	out := []string{}
@@ -148,8 +148,8 @@ func newestOnce(texts []string, n int) []string {
 	return out
 }
 
-// commandRuns remembers, per command in its normal form, whether it ever failed
-// and how its last run ended.
+// commandRuns records, for each command in its normal form, whether it ever failed and whether
+// its last run failed.
 type commandRuns struct {
 	last map[string]int // index into runs
 	runs []commandRun
@@ -177,8 +177,9 @@ func (c *commandRuns) add(command string, failed bool, order int) {
 	r.failed, r.lastRunOrder, r.everFailed = failed, order, r.everFailed || failed
 }
 
-// split lists the commands that failed and later passed, and those that failed last,
-// newest first. A failed check that a later, equal or broader check covers is resolved.
+// split returns the commands that failed and later passed, and the commands whose last run
+// failed, newest first. A failed check is resolved if a later check that passed is equal or
+// broader.
 func (c *commandRuns) split() (fixed, failing []string) {
 	fixed, failing = []string{}, []string{}
 	slices.SortFunc(c.runs, func(a, b commandRun) int { return b.lastRunOrder - a.lastRunOrder })
@@ -199,8 +200,8 @@ func (c *commandRuns) split() (fixed, failing []string) {
 	return fixed, failing
 }
 
-// lastSentences is the end of a text, at most n characters, beginning at a
-// sentence where one begins in that range, else at a word.
+// lastSentences returns the end of a text, at most n characters. It begins at the first sentence
+// that starts in that range, else at a word.
 func lastSentences(s string, n int) string {
 	s = strings.TrimSpace(s)
 	over := utf8.RuneCountInString(s) - n
@@ -217,8 +218,8 @@ func lastSentences(s string, n int) string {
 	return tail
 }
 
-// sentenceStart is where the first sentence that begins inside s begins, 0 if
-// none does.
+// sentenceStart returns the offset of the first sentence that begins inside s, 0 if there is
+// none.
 func sentenceStart(s string) int {
 	for i, r := range s {
 		if r == '\n' || (r == '.' || r == '!' || r == '?') && strings.HasPrefix(s[i+1:], " ") {

@@ -17,10 +17,10 @@ type FileKey struct {
 	Path    string
 }
 
-// FileKeys are the files that a path may mean, likeliest first: seen from the
-// working directory, from its repository's root, from the repository that the
-// file itself lies in, and from projects to which it is a file outside of them. A
-// path relative to one project says nothing of another's.
+// FileKeys returns the files that a path may mean, most likely first: relative to the working
+// directory, to its repository's root, and to the repository that contains the file. Then it
+// returns the path as an outside file of each project. A path relative to one project does not
+// identify a file of another.
 func FileKeys(ctx context.Context, tx *store.Tx, place project.Location, file, home string) ([]FileKey, error) {
 	out, err := FileReadings(ctx, tx, place, file, home)
 	outside := project.Location{}.PathKey(place.Absolute(file))
@@ -32,8 +32,7 @@ func FileKeys(ctx context.Context, tx *store.Tx, place project.Location, file, h
 	}, selectProjectKeys))
 }
 
-// FileReadings are the files of known projects that a path may mean, likeliest
-// first.
+// FileReadings returns the files of known projects that a path may mean, most likely first.
 func FileReadings(ctx context.Context, tx *store.Tx, place project.Location, file, home string) (out []FileKey, err error) {
 	add := func(p project.Location, key func(project.Location) string) error {
 		pr, ok, err := project.Current(ctx, tx, p)
@@ -56,7 +55,8 @@ func FileReadings(ctx context.Context, tx *store.Tx, place project.Location, fil
 
 const selectProjectKeys = `SELECT key FROM projects ORDER BY key`
 
-// Below is a key as it is seen from a project's root.
+// Below returns a key relative to a project's root. A key that is not below the root is returned
+// unchanged.
 func Below(key, root string) string {
 	if root == "" {
 		return key
@@ -68,8 +68,8 @@ func Below(key, root string) string {
 	return key
 }
 
-// IsOutside tells the key of a file outside the repository, or outside the folder
-// of a project that has none, whose keys are whole paths.
+// IsOutside reports whether a key is a file outside the repository, or outside the folder of a
+// project without one. Such keys are absolute paths.
 func IsOutside(key, root string) bool {
 	if Below(key, root) != key {
 		return false
@@ -77,8 +77,8 @@ func IsOutside(key, root string) bool {
 	return strings.HasPrefix(key, "/") || len(key) > 1 && key[1] == ':'
 }
 
-// RemoteOwner returns the host and the owner of a remote's URL, "" if it has none:
-// "github.com/ada" of "https://github.com/ada/shop.git" and of "git@github.com:ada/shop".
+// RemoteOwner returns the host and owner of a remote's URL, "" if it has none. Both
+// "https://github.com/ada/shop.git" and "git@github.com:ada/shop" return "github.com/ada".
 func RemoteOwner(url string) string {
 	if _, rest, ok := strings.Cut(url, "://"); ok {
 		url = rest

@@ -8,15 +8,15 @@ import (
 	"cairn/internal/store"
 )
 
-// MoveRows gives every row of one project to another; it is this part's share of
-// merging projects. Repeating it is harmless.
+// MoveRows moves all rows of one project to another, as this part's share of merging projects.
+// It is idempotent.
 func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
 	_, err := tx.Exec(ctx, moveRows, into.Key, from.Key)
 	return err
 }
 
-// MoveSessions gives the rows of some sessions in one project to another; it is this
-// part's share of linking and splitting checkouts. It is idempotent.
+// MoveSessions moves the rows of the given sessions from one project to another, as this part's
+// share of linking and splitting checkouts. It is idempotent.
 func MoveSessions(ctx context.Context, tx *store.Tx, from, into project.Project, sessions []int64) error {
 	list, err := json.Marshal(sessions)
 	if err != nil {

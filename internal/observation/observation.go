@@ -9,42 +9,42 @@ import (
 	"cairn/internal/store"
 )
 
-// Config is what a Service needs to know beside its store.
+// Config configures a Service.
 type Config struct {
 	Filter      *redact.Filter
 	Home        string        // the user's home directory, "" if there is none
-	DedupWindow time.Duration // within which an equal read or search is dropped; 0 turns that off
+	DedupWindow time.Duration // an equal read or search within it is dropped; 0 turns this off
 	Limits      Limits        // of the injected context
-	AssistTime  time.Duration // of work that help during a turn may take; 0 turns it off
-	AssistWall  time.Duration // that it may take by the clock; 0 for DefaultAssistWall
+	AssistTime  time.Duration // CPU time limit for assistance during a turn; 0 turns assistance off
+	AssistWall  time.Duration // elapsed time limit for the same; 0 means DefaultAssistWall
 
-	Worked     func() time.Duration // the processor time that this process has used; nil: the clock stands in for it
+	Worked     func() time.Duration // returns this process's CPU time; nil: use elapsed time instead
 	Retention  Retention            // nil: nothing expires
-	MaxBytes   int64                // what the store may hold, 0 for any amount
+	MaxBytes   int64                // maximum size of the store, 0 for no limit
 	Output     OutputMode           // which outputs of commands and tools are kept
-	OutputDays int                  // after how many days an output expires; 0: never
-	Unnamed    []string             // harnesses whose hooks know no ids that their transcripts know, see Match
-	Kept       []Keeper             // the other parts that need sessions; nil: none does
+	OutputDays int                  // days after which an output expires; 0: never
+	Unnamed    []string             // harnesses whose hooks lack ids that their transcripts contain, see Match
+	Kept       []Keeper             // parts whose sessions a purge must keep; nil: none
 }
 
-// Keeper returns which of the sessions, by their keys, a part needs: a purge leaves them.
+// Keeper returns the keys of those sessions that a part needs. A purge keeps them.
 type Keeper func(ctx context.Context, tx *store.Tx, sessions []int64) ([]int64, error)
 
 // DefaultDedupWindow is the window of observations §5.
 const DefaultDedupWindow = 300 * time.Second
 
-// Service is the part's handle: everything that can be done with observations.
-// Its methods may be called from any number of goroutines.
+// Service is the part's handle: all operations on observations. Its methods are safe for
+// concurrent use.
 type Service struct {
 	Store  *store.Store
 	Config Config
 }
 
-// New returns the service of an open store. Without a store (nil) it answers
-// every question as an empty one would and can record nothing.
+// New returns the service of an open store. With a nil store, queries return the results of an
+// empty store, and nothing can be recorded.
 func New(s *store.Store, c Config) *Service { return &Service{Store: s, Config: c} }
 
-// Read runs fn over a snapshot, or not at all if there is no store yet.
+// Read runs fn on a snapshot. Without a store it does not run fn.
 func (svc *Service) Read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if svc.Store == nil {
 		return nil
@@ -68,10 +68,10 @@ type Observation struct {
 	IsPinned    bool            `json:"is_pinned"`
 	AgentID     *string         `json:"agent_id"`
 
-	// Output is the digest of what the command or tool printed, "" if none is kept. Only
-	// Get reads it.
+	// Output is the digest of the output of the command or tool, "" if none is stored. Only Get
+	// reads it.
 	Output string `json:"output,omitempty"`
 }
 
-// Exists reports whether there is a store behind the service.
+// Exists reports whether the service has a store.
 func (svc *Service) Exists() bool { return svc.Store != nil }

@@ -8,8 +8,8 @@ import (
 	"cairn/internal/tooloutput"
 )
 
-// BenchmarkNewOutput measures what keeping an output costs a hook, of lines that differ in
-// more than their numbers.
+// BenchmarkNewOutput measures the cost of storing an output in a hook. The lines differ in more
+// than their numbers.
 func BenchmarkNewOutput(b *testing.B) {
 	words := strings.Fields("window refund ledger worker queue stream cursor parser signal branch merge uploaded objects expected session")
 	word := func(i int) string { return words[i%len(words)] + words[i/len(words)%len(words)] }

@@ -16,16 +16,16 @@ import (
 	"cairn/internal/tooloutput"
 )
 
-// Output is what is kept of what a command or tool printed: never the text itself, but a
-// digest of it and hashes of its lines.
+// Output is the stored form of an output of a command or tool: a digest of the text and hashes
+// of its lines, never the text itself.
 type Output struct {
 	size   int    // bytes printed
 	digest string // redacted, at most maxDigest bytes; never ""
 	lines  []tooloutput.LineHash
 }
 
-// NewOutput redacts a text before it makes a digest and hashes of it. A text without a
-// line to keep returns nil.
+// NewOutput redacts a text, then creates its digest and the hashes of its lines. It returns nil
+// if the text has no line worth storing.
 func NewOutput(text string, f *redact.Filter) *Output {
 	size := len(text)
 	if size == 0 {
@@ -40,7 +40,7 @@ func NewOutput(text string, f *redact.Filter) *Output {
 	return &Output{size: size, digest: digest, lines: tooloutput.Hashes(lines)}
 }
 
-// maxOutputEnd is how many characters of either end of an output are read.
+// maxOutputEnd is the number of characters read from each end of an output.
 const maxOutputEnd = 32 << 10
 
 // Insert stores the output of a row. A nil output stores nothing.
@@ -80,13 +80,13 @@ type OutputRow struct {
 	sum        int64 // the checksum as it is stored
 }
 
-// IsAltered reports whether the row is not what was written.
+// IsAltered reports whether the row does not match its checksum.
 func (r *OutputRow) IsAltered() bool { return r.sum != r.checksum() }
 
-// outputsBatch is how many outputs are read at once.
+// outputsBatch is the number of outputs read at a time.
 const outputsBatch = 200
 
-// EachOutput calls fn with all rows of outputs, in the order of their numbers.
+// EachOutput calls fn with all rows of outputs, in the order of their ids.
 func EachOutput(ctx context.Context, tx *store.Tx, fn func(*OutputRow) error) error {
 	for last := int64(0); ; {
 		batch, err := OutputsAfter(ctx, tx, last)
@@ -102,7 +102,7 @@ func EachOutput(ctx context.Context, tx *store.Tx, fn func(*OutputRow) error) er
 	}
 }
 
-// OutputsAfter returns the next rows of outputs after a number.
+// OutputsAfter returns the next batch of outputs, with ids greater than after.
 func OutputsAfter(ctx context.Context, tx *store.Tx, after int64) (batch []OutputRow, err error) {
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var r OutputRow
@@ -113,8 +113,8 @@ func OutputsAfter(ctx context.Context, tx *store.Tx, after int64) (batch []Outpu
 	return batch, err
 }
 
-// StoredOutput makes an output out of a digest from elsewhere, which it redacts. A blank
-// digest returns nil.
+// StoredOutput creates an output from a digest of another source and redacts it. A blank digest
+// returns nil.
 func StoredOutput(digest string, size int, f *redact.Filter) *Output {
 	digest, _ = f.Text(Clean(digest))
 	lines := tooloutput.DigestedLines(digest)
@@ -127,8 +127,8 @@ func StoredOutput(digest string, size int, f *redact.Filter) *Output {
 	return &Output{size: max(size, 0), digest: digest, lines: tooloutput.Hashes(lines)}
 }
 
-// Rewrite stores another digest of a row, and the hashes of its lines instead of those of
-// the whole output.
+// Rewrite replaces the digest of a row, and the hashes of the whole output's lines by those of
+// the new digest's lines. A digest that is blank after redaction deletes the row.
 func (r *OutputRow) Rewrite(ctx context.Context, tx *store.Tx, digest string, f *redact.Filter) error {
 	o := StoredOutput(digest, r.size, f)
 	if o == nil {
@@ -154,7 +154,7 @@ func (r *OutputRow) Rewrite(ctx context.Context, tx *store.Tx, digest string, f 
 	return err
 }
 
-// text returns the digest for the column of texts, nil if it is deflated.
+// text returns the value of the digest column, nil if the digest is deflated.
 func (r *OutputRow) text() any {
 	if _, ok := r.Stored.(string); ok {
 		return r.Stored
@@ -162,7 +162,7 @@ func (r *OutputRow) text() any {
 	return nil
 }
 
-// deflated returns the digest for the column of deflated ones, nil if it is a text.
+// deflated returns the value of the deflated column, nil if the digest is stored as text.
 func (r *OutputRow) deflated() any {
 	if _, ok := r.Stored.([]byte); ok {
 		return r.Stored
@@ -170,8 +170,8 @@ func (r *OutputRow) deflated() any {
 	return nil
 }
 
-// checksum returns a CRC-32 of the row without its number, which an import may change. It
-// is signed so that it takes four bytes.
+// checksum returns a CRC-32 of the row without its id, which an import may change. It is signed
+// so that it takes four bytes.
 func (r *OutputRow) checksum() int64 {
 	b := binary.AppendVarint(binary.AppendVarint(nil, r.keptOn), int64(r.size))
 	switch digest := r.Stored.(type) {
@@ -183,7 +183,7 @@ func (r *OutputRow) checksum() int64 {
 	return int64(int32(crc32.ChecksumIEEE(b)))
 }
 
-// OutputOf returns the digest of a row, "" if none is kept or it is damaged.
+// OutputOf returns the digest of a row, "" if there is none or it is damaged.
 func OutputOf(ctx context.Context, tx *store.Tx, id int64) (string, error) {
 	var stored any
 	err := tx.Get(ctx, []any{&stored}, selectDigest, id)
@@ -194,7 +194,7 @@ func OutputOf(ctx context.Context, tx *store.Tx, id int64) (string, error) {
 	return digest, err
 }
 
-// LineSalt returns the store's salt of line hashes and makes it if there is none.
+// LineSalt returns the store's salt of line hashes and creates it if there is none.
 func LineSalt(ctx context.Context, tx *store.Tx) (tooloutput.Salt, error) {
 	salt, ok, err := FindLineSalt(ctx, tx)
 	if ok || err != nil {

@@ -79,8 +79,8 @@ func TestHostileOutputsAreBoundedAndReadable(t *testing.T) {
 	}
 }
 
-// FuzzDigest makes an output of any text: what is kept is bounded, valid and safe to
-// print, and every line of the digest that was printed whole is found by its hash.
+// FuzzDigest creates an output of any text. The digest must be bounded, valid and safe to print.
+// Every line that the digest contains in full must be found by its hash.
 func FuzzDigest(f *testing.F) {
 	for _, s := range []string{
 		"", "ok\n", "one\r\ntwo\n", "a\rb", "\x1b[31mred\x1b[0m\n", "FAIL a/b.go:12: want 3\n", strings.Repeat("row 1 of a table\n", 90),

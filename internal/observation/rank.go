@@ -9,16 +9,17 @@ import (
 	"cairn/internal/store"
 )
 
-// RecencyDays is the half-life of the signal of recency (observations §8.4).
+// RecencyDays is the half-life of the recency signal in days (observations §8.4).
 const RecencyDays = 7
 
-// Recency halves with every so many days of age; a future time counts as now.
+// Recency returns a score that halves with every halfLife days of age. A future time counts as
+// now.
 func Recency(now, at int64, halfLife float64) float64 {
 	const day = 24 * 60 * 60
 	return math.Exp2(-float64(max(now-at, 0)) / (halfLife * day))
 }
 
-// ToolWeight is the type signal of the tool recent_context.
+// ToolWeight returns the type signal for the tool recent_context.
 func ToolWeight(obsType string) float64 {
 	switch obsType {
 	case TypeEdit:
@@ -33,7 +34,7 @@ func ToolWeight(obsType string) float64 {
 	return 0.17
 }
 
-// ContextWeight is the type signal of the injected context (observations §9.1).
+// ContextWeight returns the type signal for the injected context (observations §9.1).
 func ContextWeight(obsType string) float64 {
 	switch obsType {
 	case TypeMarker:
@@ -50,7 +51,7 @@ func ContextWeight(obsType string) float64 {
 	return ToolWeight(obsType)
 }
 
-// Ranked is one row in the order of its score.
+// Ranked is one row of a ranking.
 type Ranked struct {
 	Id        int64
 	Timestamp int64
@@ -60,21 +61,21 @@ type Ranked struct {
 	Score     float64
 }
 
-// lane is the rows of one type in one project, newest first. Inside a lane the
-// score falls with age, so merging lanes is exact and needs no scan.
+// lane contains the rows of one type in one project, newest first. Within a lane the score
+// decreases with age, so merging lanes is exact and needs no scan.
 type lane struct {
 	project int64
 	obsType string
-	rows    []Ranked // those read ahead, best first
-	more    bool     // there may be older ones
+	rows    []Ranked // rows read ahead, best first
+	more    bool     // there may be older rows
 }
 
 // Ranking merges lanes into one descending order.
 type Ranking struct {
 	lanes []*lane
-	seen  map[rankedFile]bool // files that take has returned
+	seen  map[rankedFile]bool // files that Take has returned
 	score func(project int64, obsType string, at int64) float64
-	Skip  func(obsType, tool string) bool // rows that are no part of the order; nil for none
+	Skip  func(obsType, tool string) bool // rows to leave out; nil: none
 }
 
 const (
@@ -91,18 +92,17 @@ ORDER BY timestamp DESC, id DESC LIMIT +?`
 	laneAhead = 64
 )
 
-// Lanes says which projects' lanes a ranking takes.
+// Lanes selects the projects whose lanes a ranking uses.
 type Lanes struct {
 	Project int64
-	Mode    int // laneOnly, laneOthers or laneAll
+	Mode    int // LaneOnly, LaneOthers or LaneAll
 }
 
-// The values are what selectLaneHeads adds to (p.key = project): a sum of 1
-// leaves a project out.
+// selectLaneHeads adds the value to (p.key = project). A sum of 1 leaves a project out.
 const (
-	LaneOthers = 0 // 1 for the project itself
-	LaneOnly   = 1 // 1 for every other one
-	LaneAll    = 2 // never 1
+	LaneOthers = 0 // the sum is 1 for the project itself
+	LaneOnly   = 1 // the sum is 1 for all other projects
+	LaneAll    = 2 // the sum is never 1
 )
 
 func NewRanking(ctx context.Context, tx *store.Tx, s Lanes, typesJSON string,
@@ -128,8 +128,8 @@ type rankedFile struct {
 	path    string
 }
 
-// Take returns the next n best rows, one per project and path, best first. Further
-// calls go on behind them.
+// Take returns the next n best rows, one per project and path, best first. Further calls
+// continue after them.
 func (r *Ranking) Take(ctx context.Context, tx *store.Tx, n int) ([]Ranked, error) {
 	var out []Ranked
 	for len(out) < n && len(r.lanes) > 0 {
@@ -196,7 +196,7 @@ func (r *Ranking) Less(i, k int) bool {
 // Swap exchanges two lanes.
 func (r *Ranking) Swap(i, k int) { r.lanes[i], r.lanes[k] = r.lanes[k], r.lanes[i] }
 
-// Push is never used: lanes only leave.
+// Push is never used, since lanes are only removed.
 func (r *Ranking) Push(x any) { r.lanes = append(r.lanes, x.(*lane)) }
 
 // Pop removes the last lane.

@@ -18,15 +18,15 @@ import (
 	"cairn/internal/words"
 )
 
-// Text is what a row says: the columns that its checksum covers. A row gets them when it
-// is recorded, and only a rescan changes them.
+// Text contains the columns that a row's checksum covers. They are set when the row is recorded,
+// and only a rescan changes them.
 type Text struct {
 	At                                         int64
 	ObsType, Source, Tool, Content, Path, Meta string // a missing one is ""
 }
 
-// Checksum returns a CRC-32 of a row, which no flipped bit leaves as it was. It is signed
-// so that it takes four bytes.
+// Checksum returns a CRC-32 of a row, which detects every single-bit error. It is signed so that
+// it takes four bytes.
 func (r *Text) Checksum() int64 {
 	texts := [...]string{r.ObsType, r.Source, r.Tool, r.Content, r.Path, r.Meta}
 	size := 10
@@ -40,11 +40,11 @@ func (r *Text) Checksum() int64 {
 	return int64(int32(crc32.ChecksumIEEE(b)))
 }
 
-// Metadata is a row's metadata: strings, integers, true, lists and params. What
-// is empty or unknown is not in it.
+// Metadata is a row's metadata: strings, integers, true, lists and params. Empty and unknown
+// values are left out.
 type Metadata map[string]any
 
-// Text is the metadata as compact JSON with sorted keys, "" if there is none.
+// Text returns the metadata as compact JSON with sorted keys, "" if it is empty.
 func (m Metadata) Text() (string, error) {
 	if len(m) == 0 {
 		return "", nil
@@ -60,7 +60,7 @@ func CompactJSON(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// Clean makes a text storable: valid UTF-8 without NUL (observations §13).
+// Clean returns a text that can be stored: valid UTF-8 without NUL (observations §13).
 func Clean(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s
@@ -68,7 +68,7 @@ func Clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// Structure is the JSON object or array that a text holds, else the text.
+// Structure returns the JSON object or array that a text contains, else the text.
 func Structure(s string) any {
 	if s == "" || s[0] != '{' && s[0] != '[' {
 		return s
@@ -82,8 +82,8 @@ func Structure(s string) any {
 	return v
 }
 
-// StoredMetadata reads a row's metadata as it was before it was stored. It is empty if the
-// text is not a JSON object.
+// StoredMetadata parses a row's stored metadata into its original form. It is empty if the text
+// is not a JSON object.
 func StoredMetadata(text string) Metadata {
 	m := Metadata{}
 	if text == "" || json.Unmarshal([]byte(text), &m) != nil {
@@ -92,8 +92,7 @@ func StoredMetadata(text string) Metadata {
 	return withParams(m)
 }
 
-// withParams gives the parameters of an MCP call in metadata the type that they had before
-// they were stored.
+// withParams restores the original type of an MCP call's parameters in stored metadata.
 func withParams(m Metadata) Metadata {
 	if params, ok := m["params"].(map[string]any); ok {
 		texts := map[string]string{}
@@ -105,7 +104,8 @@ func withParams(m Metadata) Metadata {
 	return m
 }
 
-// holdsWords reports whether s stands in text and is no part of a longer word there.
+// holdsWords reports whether text contains s at its first occurrence as whole words, not as part
+// of a longer word.
 func holdsWords(text, s string) bool {
 	i := strings.Index(text, s)
 	if i < 0 {
@@ -123,9 +123,9 @@ const (
 	insertBranch = `INSERT OR IGNORE INTO session_branches (branch, session_key) VALUES (?, ?)`
 )
 
-// SearchableText returns the text by which a row is found (observations §8.1): its content
-// and what its path, as the call gave it, and its metadata hold that the content does not say
-// already.
+// SearchableText returns the text that a search for the row matches (observations §8.1). This is
+// its content, plus its path as reported and its metadata where the content does not contain
+// them.
 func SearchableText(content, path string, meta Metadata) string {
 	var b strings.Builder
 	b.WriteString(content)
@@ -162,7 +162,7 @@ func DropWords(ctx context.Context, tx *store.Tx, id int64) error {
 	return err
 }
 
-// AddBranch notes that a session worked on a branch. It is idempotent.
+// AddBranch records that a session worked on a branch. It is idempotent.
 func AddBranch(ctx context.Context, tx *store.Tx, branch string, session int64) error {
 	_, err := tx.Exec(ctx, insertBranch, branch, session)
 	return err
@@ -177,7 +177,7 @@ func CallRow(ctx context.Context, tx *store.Tx, call string, session int64, part
 
 const selectContent = `SELECT content FROM observation_rows WHERE id = ?`
 
-// ContentOf returns the content of a row; ok is false if the row is gone.
+// ContentOf returns the content of a row; ok is false if the row does not exist.
 func ContentOf(ctx context.Context, tx *store.Tx, id int64) (text string, ok bool, err error) {
 	err = tx.Get(ctx, []any{&text}, selectContent, id)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -14,13 +14,13 @@ import (
 	"cairn/internal/words"
 )
 
-// Scope says which project a question is about.
+// Scope selects the project of a query.
 type Scope struct {
 	Project string // id or alias; "" means all projects
 }
 
-// ScopeKey is the key of a scope's project, 0 for all; ok is false when the
-// project is unknown or has no rows.
+// ScopeKey returns the key of a scope's project, 0 for all projects. ok is false if the project
+// is unknown or has no rows.
 func ScopeKey(ctx context.Context, tx *store.Tx, s Scope) (key int64, ok bool, err error) {
 	if s.Project == "" {
 		return 0, true, nil
@@ -37,7 +37,7 @@ const (
 	selectHasRows = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE project_key = ?)`
 )
 
-// LookUp is the id that a query finds, 0 if it finds none.
+// LookUp returns the id that a query finds, 0 if it finds none.
 func LookUp(ctx context.Context, tx *store.Tx, query string, args ...any) (id int64, err error) {
 	err = tx.Get(ctx, []any{&id}, query, args...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -53,7 +53,8 @@ func NullText(s string) any {
 	return s
 }
 
-// ProjectID is the id of the project that an id or alias names, "" for "".
+// ProjectID returns the id of the project with this id or alias, "" for "". An unknown project
+// is a NotFound error.
 func ProjectID(ctx context.Context, tx *store.Tx, name string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -65,8 +66,8 @@ func ProjectID(ctx context.Context, tx *store.Tx, name string) (string, error) {
 	return p.ID, err
 }
 
-// EachNumbered calls fn with the entries of the text that a query returns, which NUL
-// separates: some numbers and what follows them.
+// EachNumbered runs a query that returns one text with entries separated by NUL. It calls fn
+// with each entry: its leading numbers and the text after them.
 func EachNumbered[N [1]int64 | [2]int64](ctx context.Context, tx *store.Tx, fn func(N, string) error, query string, args ...any) error {
 	var list string
 	if err := tx.Get(ctx, []any{&list}, query, args...); err != nil || list == "" {
@@ -89,7 +90,7 @@ func EachNumbered[N [1]int64 | [2]int64](ctx context.Context, tx *store.Tx, fn f
 	return nil
 }
 
-// IdList is ids as a JSON array.
+// IdList returns ids as a JSON array.
 func IdList(ids []int64) (string, error) {
 	list, err := json.Marshal(ids)
 	return string(list), err
@@ -104,10 +105,10 @@ func SessionNotFound(id string) error {
 	return fault.New(fault.NotFound, "not_found", "session not found: "+id)
 }
 
-// MaxIDs is how many rows one call of Get may ask for.
+// MaxIDs is the maximum number of rows of one call of Get.
 const MaxIDs = 50
 
-// ParseQuery reads a query over observations_fts.
+// ParseQuery parses a search query into a match expression for observations_fts.
 func ParseQuery(query string) (match string, err error) {
 	return words.Language{Parts: "parts", Wholes: "wholes"}.Parse(query)
 }

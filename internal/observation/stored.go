@@ -9,7 +9,7 @@ import (
 	"cairn/internal/redact"
 )
 
-// StoredRow is what a row holds that may have to be redacted.
+// StoredRow contains the columns of a row that redaction may change, and those that it needs.
 type StoredRow struct {
 	Id, SessionKey            int64
 	Project, Session, ObsType string
@@ -19,12 +19,12 @@ type StoredRow struct {
 	Source                    string
 }
 
-// Checksum returns the checksum of the row as it is to be stored.
+// Checksum returns the checksum of the row in its current state.
 func (s *StoredRow) Checksum() int64 {
 	return (&Text{s.At, s.ObsType, s.Source, s.Tool.String, s.Content, s.Path.String, s.Meta.String}).Checksum()
 }
 
-// SearchableText returns the text by which the row is found.
+// SearchableText returns the text that a search for the row matches.
 func (s *StoredRow) SearchableText() (string, error) {
 	if !s.Meta.Valid {
 		return SearchableText(s.Content, s.GivenPath(), nil), nil
@@ -36,8 +36,8 @@ func (s *StoredRow) SearchableText() (string, error) {
 	return SearchableText(s.Content, s.GivenPath(), withParams(meta)), nil
 }
 
-// GivenPath is the path as the call gave it: rows about files and searches say it
-// in their content, others keep it as an absolute one only.
+// GivenPath returns the path as the call reported it. Rows about files and searches contain it
+// in their content. Other rows only have the absolute path.
 func (s *StoredRow) GivenPath() string {
 	said := s.Content
 	switch s.ObsType {
@@ -56,7 +56,7 @@ func (s *StoredRow) GivenPath() string {
 	return s.Path.String
 }
 
-// Redaction redacts what is stored and counts replacements by rule.
+// Redaction redacts stored data and counts the replacements by rule.
 type Redaction struct {
 	Filter *redact.Filter
 	Rules  map[string]int
@@ -72,7 +72,7 @@ func (c *Redaction) Text(s string) (string, bool) {
 	return out, found
 }
 
-// Row redacts a row in place and marks it as redacted.
+// Row redacts a row in place and marks it as redacted. found is false if nothing was redacted.
 func (c *Redaction) Row(s *StoredRow) (found bool, err error) {
 	before := s.Path.String
 	for _, field := range []*string{&s.Content, &s.Tool.String, &s.Path.String} {
@@ -91,7 +91,7 @@ func (c *Redaction) Row(s *StoredRow) (found bool, err error) {
 	return true, err
 }
 
-// withRedacted sets redacted in a row's metadata, "" for none.
+// withRedacted sets redacted in a row's metadata, which is "" if the row has none.
 func withRedacted(meta string) (string, error) {
 	m := map[string]json.RawMessage{}
 	if meta != "" {
@@ -103,8 +103,8 @@ func withRedacted(meta string) (string, error) {
 	return CompactJSON(m)
 }
 
-// keyOf is the key of a file whose path was redacted: the same part of the path
-// as before, or the redacted key where the part before it is no longer the same.
+// keyOf returns the key of a file whose path was redacted. This is the same part of the new path
+// as before. If the part before the key has changed, it is the redacted key.
 func (c *Redaction) keyOf(before, after, key string) string {
 	before, after = filepath.ToSlash(before), filepath.ToSlash(after)
 	if root, ok := strings.CutSuffix(before, key); ok && strings.HasPrefix(after, root) {
@@ -114,8 +114,8 @@ func (c *Redaction) keyOf(before, after, key string) string {
 	return key
 }
 
-// Document redacts a JSON object with its structure, for a name may be what tells
-// a secret; "" stays.
+// Document redacts a JSON object with its structure, since a name may show that a value is a
+// secret. It returns "" for "".
 func (c *Redaction) Document(s string) (string, bool, error) {
 	if s == "" {
 		return "", false, nil
@@ -126,7 +126,7 @@ func (c *Redaction) Document(s string) (string, bool, error) {
 	if err := d.Decode(&m); err != nil {
 		return "", false, err
 	}
-	params, _ := m["params"].(map[string]any) // an MCP call's, which were redacted as what they are
+	params, _ := m["params"].(map[string]any) // of an MCP call; originally redacted as structured values
 	for name, v := range params {
 		if text, ok := v.(string); ok {
 			params[name] = Structure(text)
@@ -155,7 +155,7 @@ func (c *Redaction) Document(s string) (string, bool, error) {
 	return text, true, err
 }
 
-// count counts what is found in the texts of a JSON value taken by themselves.
+// count counts the findings in each text of a JSON value separately.
 func (c *Redaction) count(v any) (n int) {
 	switch v := v.(type) {
 	case string:

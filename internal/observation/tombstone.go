@@ -19,11 +19,11 @@ import (
 	"cairn/internal/store"
 )
 
-// Tombstones knows what must not come back (observations §11.3): a purged row under
-// every key by which the same event may be told again, and whole sessions and
-// projects. The keys are salted hashes. Without a purge there is no salt; beside
-// the store's own there are those of the stores that it has imported exports of.
-type Tombstones struct{ salts [][]byte } // its own first
+// Tombstones identifies purged data that must not be stored again (observations §11.3): rows,
+// under every key by which the same event may be delivered again, and whole sessions and
+// projects. The keys are salted hashes. There is no salt before the first purge. In addition to
+// the store's own salt there are the salts of stores whose exports were imported.
+type Tombstones struct{ salts [][]byte } // the store's own salt first
 
 const (
 	selectTombstone = `SELECT until FROM tombstones WHERE hash = ?`
@@ -33,11 +33,11 @@ ON CONFLICT (hash) DO UPDATE SET until = CASE WHEN until IS NULL OR excluded.unt
     ELSE max(until, excluded.until) END`
 )
 
-// OwnSalt is the name of the store's own salt; another store's has part of itself
-// behind it.
+// OwnSalt is the name of the store's own salt. The name of another store's salt has a part of
+// that salt as a suffix.
 const OwnSalt = "tombstone_salt"
 
-// OpenTombstones reads the salts: all that a store costs in which nothing was purged.
+// OpenTombstones reads the salts. A store without a purge needs no further reads.
 func OpenTombstones(ctx context.Context, tx *store.Tx) (g Tombstones, err error) {
 	notes, err := tx.MetaUnder(ctx, OwnSalt)
 	for _, note := range notes {
@@ -50,7 +50,7 @@ func OpenTombstones(ctx context.Context, tx *store.Tx) (g Tombstones, err error)
 	return g, err
 }
 
-// MakeTombstones is OpenTombstones for a purge: it creates the salt if there is none.
+// MakeTombstones opens the tombstones for a purge. It creates the salt if there is none.
 func MakeTombstones(ctx context.Context, tx *store.Tx) (Tombstones, error) {
 	g, err := OpenTombstones(ctx, tx)
 	if err != nil || g.Any() {
@@ -62,7 +62,7 @@ func MakeTombstones(ctx context.Context, tx *store.Tx) (Tombstones, error) {
 	return g, err
 }
 
-// AddSalt keeps one more salt, as the store's own if it has none.
+// AddSalt stores another salt, as the store's own if it has none. It is idempotent.
 func (g *Tombstones) AddSalt(ctx context.Context, tx *store.Tx, salt []byte) error {
 	if slices.ContainsFunc(g.salts, func(s []byte) bool { return bytes.Equal(s, salt) }) {
 		return nil
@@ -75,10 +75,10 @@ func (g *Tombstones) AddSalt(ctx context.Context, tx *store.Tx, salt []byte) err
 	return tx.SetMeta(ctx, name, hex.EncodeToString(salt))
 }
 
-// Any reports whether anything was ever buried.
+// Any reports whether anything was ever purged.
 func (g Tombstones) Any() bool { return len(g.salts) > 0 }
 
-// Salts are the salts in hex.
+// Salts returns the salts in hex.
 func (g Tombstones) Salts() (out []string) {
 	for _, s := range g.salts {
 		out = append(out, hex.EncodeToString(s))
@@ -86,8 +86,8 @@ func (g Tombstones) Salts() (out []string) {
 	return out
 }
 
-// TombstoneKey is what a purged thing is known by: its sort and its parts, told apart
-// by their lengths.
+// TombstoneKey identifies a purged row, session or project by its kind and further parts. The
+// hash includes the length of each part.
 type TombstoneKey []string
 
 func (k TombstoneKey) hash(salt []byte) []byte {
@@ -100,8 +100,8 @@ func (k TombstoneKey) hash(salt []byte) []byte {
 	return h.Sum(nil)[:16]
 }
 
-// Add keeps a key from coming back: permanently, or with its events up to a time
-// (Unix seconds).
+// Add stores tombstones for keys. They apply permanently if until is nil, else to events up to
+// that time (Unix seconds).
 func (g Tombstones) Add(ctx context.Context, tx *store.Tx, until any, keys ...TombstoneKey) error {
 	for _, k := range keys {
 		if err := AddTombstone(ctx, tx, k.hash(g.salts[0]), until); err != nil {
@@ -111,14 +111,15 @@ func (g Tombstones) Add(ctx context.Context, tx *store.Tx, until any, keys ...To
 	return nil
 }
 
-// AddTombstone stores a tombstone: the hash of a key, and the time up to which it holds (Unix
-// seconds), nil for permanently.
+// AddTombstone stores a tombstone: the hash of a key and the time up to which it applies (Unix
+// seconds), nil for permanently. Of two times for a hash, the later one is kept.
 func AddTombstone(ctx context.Context, tx *store.Tx, hash []byte, until any) error {
 	_, err := tx.Exec(ctx, upsertTombstone, hash, until)
 	return err
 }
 
-// Holds reports whether one of the keys is buried for what happened at a time.
+// Holds reports whether one of the keys has a tombstone that applies to events at the given time
+// (Unix seconds).
 func (g Tombstones) Holds(ctx context.Context, tx *store.Tx, at int64, keys ...TombstoneKey) (bool, error) {
 	for _, k := range keys {
 		for _, salt := range g.salts {
@@ -139,15 +140,15 @@ func CallKey(session, call string, part int) TombstoneKey {
 	return TombstoneKey{"call", session, call, strconv.Itoa(part)}
 }
 
-// CopyKey is the key of a call that a resumed or forked session tells again.
+// CopyKey returns the key of a call that a resumed or forked session repeats.
 func CopyKey(call string, part int, content string) TombstoneKey {
 	return TombstoneKey{"copy", call, strconv.Itoa(part), content}
 }
 
 func PromptKey(session, prompt string) TombstoneKey { return TombstoneKey{"prompt", session, prompt} }
 
-// SamePromptKey is the key of a prompt for hooks: what is sent while a turn goes on
-// shares the id of the turn's prompt and is another one.
+// SamePromptKey returns the key of a prompt for live events. A prompt sent during a turn has the
+// same id as the turn's prompt, so the key includes the content.
 func SamePromptKey(session, prompt, content string) TombstoneKey {
 	return TombstoneKey{"same prompt", session, prompt, content}
 }
@@ -160,9 +161,9 @@ func SessionInProjectKey(session, project string) TombstoneKey {
 	return TombstoneKey{"session in project", session, project}
 }
 
-// textKey is the key of a row that has no id of its own: what it says, where and
-// about when. Steps are width seconds long. Hook and transcript may tell a
-// compaction's summary in different words.
+// textKey returns the key of a row without an id: its session, type, text and approximate time.
+// Steps are Width seconds long. The text of a compaction's summary is not included, because hook
+// and transcript may report it in different words.
 func textKey(session, obsType, content, role string, step int64) TombstoneKey {
 	at := strconv.FormatInt(step, 10)
 	if role == RoleSummary {
@@ -171,7 +172,8 @@ func textKey(session, obsType, content, role string, step int64) TombstoneKey {
 	return TombstoneKey{"text", session, obsType, content, at}
 }
 
-// Width is how far apart two tellings of a row without an id may be dated.
+// Width returns by how many seconds the times of two deliveries of a row without an id may
+// differ.
 func Width(obsType, role string) int64 {
 	if role == RoleSummary || obsType != TypePrompt && obsType != TypeMessage {
 		return MarkTwin
@@ -179,7 +181,7 @@ func Width(obsType, role string) int64 {
 	return PromptTwin
 }
 
-// Around are the keys under which a row without an id may have been buried.
+// Around returns the possible tombstone keys of a row without an id.
 func Around(session, obsType, content, role string, at int64) (keys []TombstoneKey) {
 	w := Width(obsType, role)
 	for step := at/w - 1; step <= at/w+1; step++ {
@@ -188,20 +190,20 @@ func Around(session, obsType, content, role string, at int64) (keys []TombstoneK
 	return keys
 }
 
-// AnyTime stands for the step of a row that is told again at a time that says
-// nothing.
+// AnyTime replaces the step in keys of deliveries whose time is unreliable.
 const AnyTime = math.MinInt64
 
-// dedupStep is how many seconds after a read or search an equal one may have been
-// dropped for it; with the row gone a transcript would bring that one.
+// dedupStep is the period in seconds after a read or search in which equal ones may have been
+// dropped. Without the purged row, an import would otherwise store a dropped one.
 const dedupStep = int64(DefaultDedupWindow / time.Second)
 
-// IsRepeatable reports whether equal rows near one of this kind are dropped.
+// IsRepeatable reports whether later rows that are equal to such a row are dropped for some
+// time.
 func IsRepeatable(obsType string, failed bool) bool {
 	return !failed && (obsType == TypeRead || obsType == TypeSearch)
 }
 
-// EqualCallKey is the key of a call of which no id is told again.
+// EqualCallKey returns the key of a call that may be delivered again without an id.
 func EqualCallKey(session string, l EqualityKey, step int64) TombstoneKey {
 	return TombstoneKey{"like", session, l.kind, l.what, strconv.FormatInt(step, 10)}
 }
@@ -213,13 +215,15 @@ func EqualCallStep(obsType string, failed bool) int64 {
 	return MarkTwin
 }
 
-// WordsKey is the key of words that a transcript without hooks' ids may tell.
+// WordsKey returns the key of a prompt or message by its words, for transcripts without the
+// hooks' ids.
 func WordsKey(session, obsType, words string, step int64) TombstoneKey {
 	return TombstoneKey{"words", session, obsType, words, strconv.FormatInt(step, 10)}
 }
 
-// wordings are the ends of a stored text that such a transcript may tell of it:
-// hooks may tell of a message what came before it in the turn (see sameWords).
+// wordings returns the texts that such a transcript may contain for a stored text. A hook may
+// report a message together with earlier text of the turn, so the text after each line break
+// counts as well (see sameWords).
 func wordings(obsType, content string) []string {
 	if obsType != TypeMessage {
 		return []string{content}
@@ -236,7 +240,8 @@ func wordings(obsType, content string) []string {
 	return texts
 }
 
-// Wording is what tells a message from others.
+// Wording returns the part of a message that identifies it: at most its last MessageEnd
+// characters.
 func Wording(content string) string {
 	if over := utf8.RuneCountInString(content) - MessageEnd; over > 0 {
 		return content[len(oneline.Cut(content, over)):]
@@ -244,20 +249,20 @@ func Wording(content string) string {
 	return content
 }
 
-// RowToDelete is a row that is to go, with what its tombstones need.
+// RowToDelete is a row to be deleted, with the data for its tombstones.
 type RowToDelete struct {
 	Id, At, SessionKey        int64
 	Session, Project, ObsType string
-	UnknownIDs                bool // a hook told it whose ids the session's transcript does not know (see Match)
+	UnknownIDs                bool // from a hook whose ids the transcript does not have (see Match)
 	Content, Role, Call       string
 	PathKey, Command          string
 	Failed                    bool
 	Part                      int
-	Prompt                    sql.NullInt64 // the prompt it stands for
-	PromptID, Line            string        // that prompt's
+	Prompt                    sql.NullInt64 // the prompt that this row belongs to
+	PromptID, Line            string        // of that prompt
 }
 
-// Keys are what the row is to be buried under.
+// Keys returns the keys for the row's tombstones.
 func (d *RowToDelete) Keys() (keys []TombstoneKey) {
 	if IsAction(d.ObsType) {
 		return d.callKeys()
@@ -278,7 +283,7 @@ func (d *RowToDelete) Keys() (keys []TombstoneKey) {
 	return keys
 }
 
-// callKeys are the keys of a call.
+// callKeys returns the keys of a call.
 func (d *RowToDelete) callKeys() (keys []TombstoneKey) {
 	like := EqualityKeyOf(d.ObsType, d.PathKey, d.Command, d.Content)
 	if d.Call != "" {
@@ -293,9 +298,9 @@ func (d *RowToDelete) callKeys() (keys []TombstoneKey) {
 	return keys
 }
 
-// EqualityKey is what makes two calls of a session the same where no id tells: what
-// kind of thing was done and to what. A write is like an edit of the file, and a
-// command like its failure, for hooks and transcripts differ in that.
+// EqualityKey identifies equal calls of a session without ids: the kind of action and its
+// target. A write equals an edit of the same file, and a command equals its failure, because
+// hooks and transcripts differ in these.
 type EqualityKey struct{ kind, what string }
 
 func EqualityKeyOf(obsType, pathKey, command, content string) EqualityKey {
@@ -310,20 +315,20 @@ func EqualityKeyOf(obsType, pathKey, command, content string) EqualityKey {
 	return EqualityKey{obsType, content}
 }
 
-// MessageEnd is how many characters of a long message tell it from others.
+// MessageEnd is the number of characters at the end of a long message that identify it.
 const MessageEnd = 600
 
-// PromptTwin is how far apart, in seconds, a hook and a transcript may date the
-// same prompt (observations §12).
+// PromptTwin is the largest difference in seconds between a hook's and a transcript's time of
+// the same prompt (observations §12).
 const PromptTwin = 10
 
-// CopyTwin is how far apart, in seconds, a resumed or forked session may date
-// what it copied (observations §12).
+// CopyTwin is the largest difference in seconds between the time of a row and of its copy in a
+// resumed or forked session (observations §12).
 const CopyTwin = 60
 
-// RoleSummary is the role of a message that sums up what a compaction dropped.
+// RoleSummary is the role of a message that summarizes what a compaction dropped.
 const RoleSummary = "compact_summary"
 
-// MarkTwin is how far apart, in seconds, a hook and a transcript may date the
+// MarkTwin is the largest difference in seconds between a hook's and a transcript's time of the
 // same compaction.
 const MarkTwin = 60

@@ -12,10 +12,10 @@ import (
 	"cairn/internal/words"
 )
 
-// What a search ranks is the turn. The index holds each word of a turn once, without
-// positions, in a form that reports how often it stands there; three rows say what is
-// missing from it (stale_turns), so that a hook only notes that its session's last turn
-// has grown. The turn's end, a sweep or a server brings the index up to date.
+// Search ranks turns. The index contains each word of a turn once, without positions, with marks
+// for its frequency. The table stale_turns contains, for each session, where its index is out of
+// date. A hook therefore only records that the last turn of its session has grown. The end of
+// the turn, a sweep or a server updates the index.
 const (
 	upsertStale = `INSERT INTO stale_turns (session_key, since, first_row) VALUES (?, ?, ?)
 ON CONFLICT (session_key) DO UPDATE SET since = min(since, excluded.since), first_row = min(first_row, excluded.first_row)
@@ -43,14 +43,14 @@ WHERE excluded.since < since OR excluded.first_row < first_row`
 FROM observation_rows WHERE session_key = ? AND (timestamp, id) >= (?, ?) ORDER BY timestamp, id`
 )
 
-// staleTurn notes that a row came or is about to go.
+// staleTurn records that the index of a session is out of date from a row on.
 func staleTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error {
 	_, err := tx.Exec(ctx, upsertStale, session, at, id)
 	return err
 }
 
-// ForgetTurn takes the turn of a row that is about to go, or to change, out of the index;
-// what remains of the turn gets into it again later.
+// ForgetTurn removes the turn of a row from the index before the row is deleted or changed. A
+// later update indexes the rest of the turn again.
 func ForgetTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error {
 	var turn, begins int64
 	err := tx.Get(ctx, []any{&turn, &begins}, selectTurnOf, session, at, id)
@@ -66,7 +66,7 @@ func ForgetTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error 
 	return staleTurn(ctx, tx, session, at, id)
 }
 
-// ForgetTurns takes all turns of a session out of the index.
+// ForgetTurns removes all turns of a session from the index.
 func ForgetTurns(ctx context.Context, tx *store.Tx, session int64) error {
 	r := TurnReader{Session: session}
 	return r.replace(ctx, tx, 0, 0)
@@ -80,19 +80,19 @@ func dropTurn(ctx context.Context, tx *store.Tx, turn int64) error {
 	return err
 }
 
-// The bounds of one transaction that indexes turns: a hook at the end of its turn does
-// little, everything else some more.
+// The limits of one transaction that indexes turns. A hook at the end of its turn does less than
+// other callers.
 const (
 	TurnRowsInHook = 200
 	TurnRowsAtOnce = 2000
 )
 
-// ErrEnough ends the reading of rows.
+// ErrEnough stops the reading of rows.
 var ErrEnough = errors.New("enough")
 
-// IndexSession brings the turns of a session up to date. It ends behind the turn with
-// which it has read most rows; done says whether it came to the end. When all is false it
-// does nothing at all if the end is farther than that.
+// IndexSession updates the index of a session's turns. It stops after the turn that reaches most
+// rows; rows counts those read, done reports whether the index is up to date. If all is false
+// and one call cannot index everything, it changes nothing.
 func IndexSession(ctx context.Context, tx *store.Tx, session int64, most int, all bool) (rows int, done bool, err error) {
 	var at, id int64
 	err = tx.Get(ctx, []any{&at, &id}, selectStale, session)
@@ -113,8 +113,9 @@ func IndexSession(ctx context.Context, tx *store.Tx, session int64, most int, al
 	return r.rows, !r.More, r.replace(ctx, tx, at, id)
 }
 
-// turnStart is where the turn of a row begins, as far as the index knows: at the row
-// itself if that is a prompt, else at its turn's first row, 0 without one.
+// turnStart returns the time and id at which the turn of a row begins, according to the index.
+// If the row is a prompt, that is the row itself, else the first row of its turn. It returns
+// zeros if the index has no such turn.
 func turnStart(ctx context.Context, tx *store.Tx, session, at, id int64) (int64, int64, error) {
 	var isPrompt bool
 	err := tx.Get(ctx, []any{&isPrompt}, selectIsPrompt, id, session, at)
@@ -129,14 +130,14 @@ func turnStart(ctx context.Context, tx *store.Tx, session, at, id int64) (int64,
 	return begins, turn, err
 }
 
-// TurnReader makes the turns of a session from its rows.
+// TurnReader builds the turns of a session from its rows.
 type TurnReader struct {
 	Session int64
 	Most    int
 
 	Turns []*turnText
 	rows  int
-	More  bool // there are rows behind the last turn
+	More  bool // there are rows after the last turn
 	Next  [2]int64
 }
 
@@ -162,7 +163,7 @@ func (r *TurnReader) Read(ctx context.Context, tx *store.Tx, at, id int64) error
 	return err
 }
 
-// replace puts the turns that were read in the place of those from a row on.
+// replace replaces the indexed turns from a row on by those that were read.
 func (r *TurnReader) replace(ctx context.Context, tx *store.Tx, at, id int64) error {
 	var old []int64
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
@@ -192,7 +193,7 @@ func (r *TurnReader) replace(ctx context.Context, tx *store.Tx, at, id int64) er
 	return err
 }
 
-// turnRow is a row as the index of turns reads it.
+// turnRow is a row as read for the index of turns.
 type turnRow struct {
 	id, at           int64
 	obsType, content string
@@ -204,10 +205,10 @@ type turnText struct {
 	counts map[string]int
 	length int
 
-	printed map[string]bool // words of what tools printed
+	printed map[string]bool // words of tool output
 }
 
-// add takes the words of a row and of what it printed.
+// add adds the words of a row and of its output.
 func (t *turnText) add(ctx context.Context, tx *store.Tx, row *turnRow) error {
 	if strings.HasPrefix(row.obsType, "session_") {
 		return nil
@@ -228,26 +229,25 @@ func (t *turnText) add(ctx context.Context, tx *store.Tx, row *turnRow) error {
 	return err
 }
 
-// maxPrintedWords is how many different words that tools printed a turn has at most.
+// maxPrintedWords is the maximum number of different words of tool output in a turn.
 const maxPrintedWords = 4000
 
-// PrintedMark stands before a word that a tool printed and that the turn has in no other
-// place.
+// PrintedMark precedes a word that occurs only in the tool output of the turn.
 const PrintedMark = "\uE000"
 
-// OftenMarks are the marks that a word has at its end in the index if it stands in a turn
-// so often, beside its entry without one.
+// OftenMarks returns the suffixes that mark how often a word occurs in a turn. The index
+// contains marked words in addition to the word without a mark.
 func OftenMarks() [3]oftenMark {
 	return [...]oftenMark{{2, "\uE001", 2.5}, {4, "\uE002", 5}, {8, "\uE003", 11}}
 }
 
 type oftenMark struct {
-	least int     // how often it stands there at least
+	least int     // minimum number of occurrences
 	Mark  string  // one private character
-	About float64 // how often it is taken to stand there
+	About float64 // assumed number of occurrences
 }
 
-// Words is the turn as the index holds it: each word once, sorted.
+// Words returns the turn's index text: each word once, sorted.
 func (t *turnText) Words() string {
 	all := make([]string, 0, len(t.counts)+len(t.counts)/2)
 	for key, n := range t.counts {
@@ -267,10 +267,10 @@ func (t *turnText) Words() string {
 	return strings.Join(all, " ")
 }
 
-// IndexTurns brings the index of turns up to date, the newest sessions first, until it
-// has read limit rows, and returns how many it has read; 0 when nothing is missing. Each
-// transaction is short. It is safe to retry and to run in several processes. Errors are
-// those of store.Write.
+// IndexTurns updates the index of turns, the newest sessions first, until it has read at least
+// limit rows. It returns the number of rows read, 0 if the index is up to date. Each transaction
+// is short. It is safe to retry and to run in several processes. Errors are those of
+// store.Write.
 func (svc *Service) IndexTurns(ctx context.Context, limit int) (rows int, err error) {
 	if svc.Store == nil {
 		return 0, nil
@@ -297,8 +297,8 @@ func (svc *Service) IndexTurns(ctx context.Context, limit int) (rows int, err er
 	return rows, nil
 }
 
-// NoteTurn notes that a row came. A prompt of an earlier time, as an import tells it, divides
-// the turn in which what followed it was indexed.
+// NoteTurn records that a row was added. An import may insert a prompt before rows that are
+// already indexed. That splits their turn, so NoteTurn removes it from the index.
 func NoteTurn(ctx context.Context, tx *store.Tx, session, at, id int64, earlierPrompt bool) error {
 	divides := earlierPrompt
 	if divides {

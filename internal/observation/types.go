@@ -31,7 +31,7 @@ const (
 	TypeMarker       = "marker"
 )
 
-// Types lists the values of ObsType, in the order in which people look for them.
+// Types returns the values of ObsType in the order in which they are shown.
 func Types() []string {
 	return []string{
 		TypePrompt, TypeMessage, TypeSessionStart, TypeSessionEnd, TypeCompact, TypeRead, TypeWrite,
@@ -40,11 +40,11 @@ func Types() []string {
 	}
 }
 
-// IsType reports whether rows can have this type.
+// IsType reports whether name is a type of row.
 func IsType(name string) bool { return slices.Contains(Types(), name) }
 
-// CheckType refuses the name of a type that no rows can have, and lists the types. "" is
-// any type.
+// CheckType returns an error that lists the types if name is not a type of row. "" is valid and
+// means any type.
 func CheckType(name string) error {
 	if name == "" || IsType(name) {
 		return nil
@@ -53,16 +53,17 @@ func CheckType(name string) error {
 		WithHint("the types are " + strings.Join(Types(), ", "))
 }
 
-// IsAction tells actions from prompts, messages and session marks (observations §6).
+// IsAction reports whether a type is an action, not a prompt, a message or a session mark
+// (observations §6).
 func IsAction(obsType string) bool {
 	return obsType != TypePrompt && obsType != TypeMessage && !strings.HasPrefix(obsType, "session_")
 }
 
-// Retention says after how many days rows of a type expire; a type that is not
-// in it never does (observations §11.1).
+// Retention maps types to the days after which their rows expire. Rows of other types never
+// expire (observations §11.1).
 type Retention map[string]int
 
-// DefaultRetention is the map over which the settings are merged.
+// DefaultRetention returns the defaults that the settings override.
 func DefaultRetention() Retention {
 	r := Retention{}
 	for days, list := range map[int][]string{
@@ -80,13 +81,13 @@ func DefaultRetention() Retention {
 
 const SecondsPerDay = 24 * 60 * 60
 
-// Expired reports whether a row of this type and time has had its days.
+// Expired reports whether a row of this type and time has expired.
 func (r Retention) Expired(obsType string, at, now int64) bool {
 	cutoff := r.Cutoff(obsType, now)
 	return cutoff != 0 && at < cutoff
 }
 
-// Cutoff is the time before which rows of a type expire, 0 if they never do.
+// Cutoff returns the time before which rows of a type have expired, 0 if they never expire.
 func (r Retention) Cutoff(obsType string, now int64) int64 {
 	if days := r[obsType]; days > 0 {
 		return now - int64(days)*SecondsPerDay
@@ -94,18 +95,17 @@ func (r Retention) Cutoff(obsType string, now int64) int64 {
 	return 0
 }
 
-// OutputMode says which outputs of commands and tools are kept ([observations.capture]
-// output).
+// OutputMode selects the outputs of commands and tools to store ([observations.capture] output).
 type OutputMode string
 
 // The modes. The zero value means OutputDigest.
 const (
-	OutputDigest OutputMode = "digest" // a digest and the hashes of the lines of every call
-	OutputErrors OutputMode = "errors" // the same, of failed calls only
+	OutputDigest OutputMode = "digest" // a digest and the line hashes of every call
+	OutputErrors OutputMode = "errors" // the same, for failed calls only
 	OutputOff    OutputMode = "off"    // nothing
 )
 
-// Stricter returns the mode that keeps less.
+// Stricter returns the mode that stores less.
 func (m OutputMode) Stricter(n OutputMode) OutputMode {
 	for _, mode := range [...]OutputMode{OutputOff, OutputErrors} {
 		if m == mode || n == mode {
@@ -120,10 +120,10 @@ func (m OutputMode) IsValid() bool {
 	return m == "" || m == OutputDigest || m == OutputErrors || m == OutputOff
 }
 
-// DefaultOutputDays is the retention of outputs, in days since cairn stored them.
+// DefaultOutputDays is the retention of outputs in days, from the time they were stored.
 const DefaultOutputDays = 30
 
-// TypeOfCommand returns the type of the row of a command that passed.
+// TypeOfCommand returns the row type of a successful command.
 func TypeOfCommand(u shell.Use) string {
 	switch {
 	case u.Push:
