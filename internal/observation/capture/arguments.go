@@ -36,9 +36,9 @@ func (d *drafter) mcp(c *observation.Call) {
 	d.Content = d.head(d.Content+" "+objectText(args), maxMCP)
 }
 
-// arguments returns as many of an MCP call's arguments as a row can show, each
-// value cut to what the content can show. They are redacted together and with
-// their structure, for a name, or another argument, may be what tells a secret.
+// arguments returns as many of an MCP call's arguments as a row can show, each value cut to what
+// the content can show. They are redacted together with their structure, since a name or another
+// argument may show that a value is a secret.
 func (d *drafter) arguments(args []observation.Arg) []observation.Arg {
 	var out []observation.Arg
 	named := map[string]any{}
@@ -60,8 +60,8 @@ func (d *drafter) arguments(args []observation.Arg) []observation.Arg {
 	return out
 }
 
-// redactedArgument reads an argument back from the redacted ones. One whose name
-// was redacted itself is no longer among them under that name.
+// redactedArgument returns an argument's redacted form. An argument whose name was redacted is
+// missing from redacted under that name, so its parts are redacted separately.
 func (d *drafter) redactedArgument(a observation.Arg, redacted any) observation.Arg {
 	values, _ := redacted.(map[string]any)
 	v, ok := values[a.Name]
@@ -78,8 +78,8 @@ func (d *drafter) redactedArgument(a observation.Arg, redacted any) observation.
 	return observation.Arg{Name: a.Name, Value: text}
 }
 
-// objectText writes arguments as one compact JSON object, in their order, for
-// people to read: what looks like JSON already is not quoted again.
+// objectText returns arguments as one compact, human-readable JSON object, in their order.
+// Values that look like JSON are not quoted again.
 func objectText(args []observation.Arg) string {
 	b := []byte{'{'}
 	for i, a := range args {
@@ -104,7 +104,8 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, text...)
 }
 
-// isJSONLike tells what an adapter wrote as JSON, cut or not, from most strings.
+// isJSONLike reports whether s looks like JSON from an adapter, complete or cut. It also matches
+// a few other strings.
 func isJSONLike(s string) bool {
 	switch {
 	case s == "":

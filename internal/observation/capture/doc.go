@@ -1,10 +1,10 @@
-// Package capture turns the events of agent programs into rows of the store: live ones that a
-// hook reports, and those of transcripts that an import reads. It also stores a person's marks
-// and pins.
+// Package capture turns the events of agent programs into rows of the store: live events from
+// hooks, and imported events from transcripts. It also stores a user's marks and pins.
 //
-// An event is first made into drafts: texts are redacted, then cut, without a transaction. One
-// transaction then stores session, prompt, rows, searchable words and change.
+// An event is first converted to drafts, without a transaction: texts are redacted, then cut.
+// One transaction then stores the session, prompt, rows, searchable words and change.
 //
-// A delivery that is stored already adds nothing. Ids decide where they exist. Elsewhere equal
-// calls are counted: the nth equal call of a transcript is known if the session holds n.
+// A delivery that is already stored adds nothing. Ids identify it if they exist. Otherwise equal
+// calls are counted: the nth equal call of a transcript is known if the session has n equal
+// rows.
 package capture

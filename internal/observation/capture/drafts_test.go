@@ -9,7 +9,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// contentLimits are the most characters a row of each type may hold.
+// contentLimits returns the maximum number of characters in a row's content, by type.
 func contentLimits() map[string]int {
 	return map[string]int{
 		observation.TypePrompt: 2000, observation.TypeMessage: 2000, observation.TypeSessionStart: 200, observation.TypeSessionEnd: 200, observation.TypeCompact: 200,

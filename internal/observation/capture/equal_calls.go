@@ -8,7 +8,7 @@ import (
 	"cairn/internal/store"
 )
 
-// equalityKey of a call to a file with this key.
+// equalityKey returns the equality key of a call on the file with this path key.
 func (d *draft) equalityKey(pathKey string) observation.EqualityKey {
 	command, ok := d.Meta["command"].(string)
 	if !ok {
@@ -17,14 +17,14 @@ func (d *draft) equalityKey(pathKey string) observation.EqualityKey {
 	return observation.EqualityKeyOf(d.Type, pathKey, command, d.Content)
 }
 
-// callCounts counts the equal calls of one session: those that were stored when the
-// transcript came, and those that it has told so far.
+// callCounts counts the equal calls of one session: those stored before the transcript was read,
+// and those read from it so far.
 type callCounts struct {
 	stored, read map[observation.EqualityKey]int
 }
 
-// sessionCounts are those of the sessions of one transcript, by id. Only rows from
-// since on are counted, for of the transcript's calls no earlier one is told.
+// sessionCounts contains the counts of a transcript's sessions by session id. It ignores rows
+// before since, because the import skips the transcript's calls before that time.
 type sessionCounts struct {
 	since int64
 	of    map[string]*callCounts
@@ -43,11 +43,11 @@ func countStored(ctx context.Context, tx *store.Tx, session, since int64) (*call
 	return t, err
 }
 
-// callOrdinal says of a call how many equal ones were stored before its transcript
-// was read, and the how manieth it is in there; zero where ids decide.
+// callOrdinal contains the number of equal calls stored before the transcript was read, and the
+// call's position among the transcript's equal calls. Both are 0 where ids identify calls.
 type callOrdinal struct{ stored, nth int }
 
-// count takes a call into the tally of its session.
+// count counts a call of a transcript and returns its ordinal.
 func (w *writing) count(ctx context.Context, tx *store.Tx, d draft) (n callOrdinal, err error) {
 	if w.event.Match == observation.MatchID {
 		return n, nil
@@ -65,14 +65,14 @@ func (w *writing) count(ctx context.Context, tx *store.Tx, d draft) (n callOrdin
 	return callOrdinal{t.stored[like], t.read[like]}, nil
 }
 
-// isEqual reports whether a call whose id no row has is stored anyway (see
-// Match), or is a read or search to be dropped for an equal one near it.
+// isEqual reports whether a call without a row of its id is already stored (see Match), or is a
+// read or search to be dropped because of an equal one at nearly the same time.
 func (w *writing) isEqual(ctx context.Context, tx *store.Tx, d draft, n callOrdinal) (found bool, err error) {
 	known := n.nth <= n.stored
 	switch {
 	case !observation.IsRepeatable(d.Type, d.Failed) || w.window == 0:
 		found = known
-	case w.event.Match == observation.MatchText: // when it was read nobody knows: once is enough
+	case w.event.Match == observation.MatchText: // the time of the read is unknown, so one row is enough
 		known = n.stored > 0
 		found = known || n.nth > 1
 	case known:
@@ -91,10 +91,10 @@ func (w *writing) isEqual(ctx context.Context, tx *store.Tx, d draft, n callOrdi
 	return found, err
 }
 
-// sameWords finds the prompt or message that an event of a transcript repeats
-// whose harness tells neither hooks' ids nor, it may be, times: one that no line
-// of a transcript has claimed yet, with the same words, the nearest in time. Of a
-// message, hooks may tell the turn's earlier words as well.
+// sameWords returns the stored prompt or message that an imported event repeats, 0 if there is
+// none. It serves transcripts without the hooks' ids, and possibly without times. Candidates
+// have the same words and no transcript line yet; the nearest in time wins. A stored message may
+// begin with earlier text of the turn.
 func (w *writing) sameWords(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
 	from, to := w.at-observation.PromptTwin, w.at+observation.PromptTwin
 	if w.event.Match == observation.MatchText {

@@ -59,8 +59,8 @@ func TestCallsThatHooksToldWithoutIDsAreImportedOnce(t *testing.T) {
 	}
 }
 
-// An import that leaves out what came before a day must not take a later call
-// for an earlier one that is stored.
+// An import that skips events before a day must not confuse a later call with an earlier, stored
+// one.
 func TestCallsAreCountedFromTheDayThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -136,7 +136,7 @@ func TestWordsWithoutIDsAreRecognised(t *testing.T) {
 	}
 	for _, c := range []struct {
 		match  observation.Match
-		off    int64 // by which the transcript's times are wrong
+		off    int64 // error of the transcript's times in seconds
 		events []observation.Event
 		added  int
 	}{

@@ -11,8 +11,8 @@ import (
 	"cairn/internal/tooloutput"
 )
 
-// Limits of what a row keeps, in characters (observations §5). Where the
-// contract is silent they keep a row below 16 KiB.
+// The limits of a row's fields, in characters (observations §5). Where the contract sets no
+// limit, these keep a row below 16 KiB.
 const (
 	maxErrorText = 500 // in the content
 	errorHead    = 1000
@@ -32,32 +32,31 @@ const (
 	maxNewFileText = 2000 // all paths of new files together
 )
 
-// redactMargin is how far behind its limit a field is still read, so that a
-// secret that begins before the limit is seen whole (observations §7).
+// redactMargin is how far past its limit a field is read, so that a secret that begins before
+// the limit is complete (observations §7).
 const redactMargin = 64 << 10
 
-// draft is one row to be, redacted and cut.
+// draft is one row to be inserted, redacted and cut.
 type draft struct {
 	Type    string // obs_type
 	Tool    string // tool_name, "" for none
 	CallID  string
 	Part    int
 	Content string
-	Path    string // as the call gave it, redacted; "" for none
+	Path    string // as the call reported it, redacted; "" for none
 	Meta    observation.Metadata
 	Failed  bool
-	printed string              // by the call, as it came; see printedBy
-	output  *observation.Output // what is kept of printed, nil for nothing
+	printed string              // output of the call, not redacted; see printedBy
+	output  *observation.Output // stored form of printed, nil for none
 	lines   editlines.Lines
 }
 
-// searchable returns the text by which the row is found.
+// searchable returns the text that a search for the row matches.
 func (d *draft) searchable() string { return observation.SearchableText(d.Content, d.Path, d.Meta) }
 
-// drafts returns the rows of an event (observations §5): one, for a patch one per
-// file, none for what is Ignored or only a Touch, for blank prompts and messages
-// and for cairn's own tools and commands. Every text in them went through f
-// before it was cut, and all are valid UTF-8.
+// drafts returns the rows of an event (observations §5): one row, or one per file for a patch.
+// It returns none for Ignored and Touch events, blank prompts and messages, and cairn's own
+// tools and commands. Every text is redacted by f before it is cut, and is valid UTF-8.
 func drafts(e *observation.Event, f *redact.Filter) []draft {
 	switch e.Kind {
 	case observation.SessionStart, observation.SessionEnd:
@@ -105,7 +104,7 @@ func textDraft(e *observation.Event, f *redact.Filter) draft {
 	return d.finish(e)
 }
 
-// callDraft is the row of one tool call; false for cairn's own.
+// callDraft returns the row of one tool call, and false for a call of cairn itself.
 func callDraft(e *observation.Event, c *observation.Call, f *redact.Filter) (draft, bool) {
 	d := drafter{filter: f, draft: draft{CallID: c.ID, Part: c.Part, Failed: c.Failed}}
 	d.Tool = d.head(c.Tool, maxFact)
@@ -158,13 +157,13 @@ func (d *drafter) shell(c *observation.Call, use shell.Use) {
 		return
 	}
 	d.Type = observation.TypeOfCommand(use)
-	if c.Interrupted { // nothing says that it has pushed or committed
+	if c.Interrupted { // the output does not show whether it pushed or committed
 		d.Type = observation.TypeCommand
 	}
 	if use.Commit {
 		d.commit(tooloutput.ReadCommit(tooloutput.StripEscapes(c.Stdout)))
 	}
-	if use.Push { // 2>&1, and hosts that join the two streams, put it on standard output
+	if use.Push { // with 2>&1, or if a host joins the streams, the text is on standard output
 		d.push(tooloutput.ReadPush(tooloutput.StripEscapes(c.Stderr + "\n" + c.Stdout)))
 	}
 }
@@ -197,8 +196,7 @@ func (d *drafter) push(facts tooloutput.Push) {
 	d.set("branch", facts.Branch, maxFact)
 }
 
-// tool fills in the row of any other call. Content that is blank becomes the
-// tool's name.
+// tool fills in the row of any other call. Its caller replaces blank content by the tool's name.
 func (d *drafter) tool(c *observation.Call) {
 	d.Type = observation.TypeOther
 	switch c.Action {
@@ -254,22 +252,22 @@ func (d *drafter) search(c *observation.Call) {
 	d.count("num_files", c.NumFiles)
 }
 
-// drafter fills in a draft and notes whether anything was redacted on the way.
+// drafter fills in a draft and records whether anything was redacted.
 type drafter struct {
 	draft
 	filter  *redact.Filter
 	changed bool
 }
 
-// head is the redacted first part of a text.
+// head returns the first limit characters of the redacted text.
 func (d *drafter) head(s string, limit int) string {
 	s, changed := d.filter.Head(observation.Clean(s), limit)
 	d.changed = d.changed || changed
 	return s
 }
 
-// headTail is the redacted text, or its first and last part without a gap: the
-// limits leave no room for one.
+// headTail returns the redacted text. A longer text is reduced to its first head and last tail
+// characters, without a gap mark, because the limits have no space for one.
 func (d *drafter) headTail(s string, head, tail int) string {
 	s = observation.Clean(s)
 	text, changed := d.filter.HeadTail(s, head, tail)
@@ -289,7 +287,7 @@ func (d *drafter) put(key string, v any) {
 	d.Meta[key] = v
 }
 
-// set puts a text into the metadata unless it is blank.
+// set stores a text in the metadata unless it is blank.
 func (d *drafter) set(key, s string, limit int) {
 	if s = d.head(s, limit); strings.TrimSpace(s) != "" {
 		d.put(key, s)
@@ -308,7 +306,7 @@ func (d *drafter) count(key string, n *int) {
 	}
 }
 
-// finish completes the row with what holds for every one.
+// finish adds the metadata that applies to all rows and returns the draft.
 func (d *drafter) finish(e *observation.Event) draft {
 	d.flag("imported", e.Imported)
 	d.flag("redacted", d.changed)

@@ -11,8 +11,8 @@ import (
 	"cairn/internal/tooloutput"
 )
 
-// failureText returns the output of a failed call: its error, and the streams of a
-// shell command as far as the error does not contain them.
+// failureText returns the output of a failed call: its error, and the streams of a shell command
+// that the error does not contain.
 func failureText(c *observation.Call) string {
 	text := c.Error
 	for _, s := range []string{c.Stderr, c.Stdout} {
@@ -27,10 +27,10 @@ func failureText(c *observation.Call) string {
 	return text
 }
 
-// failure adds the error of a failed shell command to its row. Content gets the line
-// that says why, then the lines after it, together at most 500 characters.
-// metadata.error gets the same line, then the first and the last 1,000 characters of
-// the output. The line "Exit code N" is left out where the row has other text.
+// failure adds the error of a failed shell command to its row. Content gets the line that
+// explains the failure and the lines after it, at most 500 characters. metadata.error gets the
+// same line, then the first and last 1,000 characters of the output. The line "Exit code N" is
+// omitted if the row has other text.
 func (d *drafter) failure(c *observation.Call) {
 	text := observation.Clean(withoutExitCode(tooloutput.StripEscapes(failureText(c))))
 	if strings.TrimSpace(text) == "" {
@@ -57,10 +57,10 @@ func (d *drafter) failure(c *observation.Call) {
 	d.put("error", why.Text+"\n"+bothEnds(kept, room, errorTail))
 }
 
-// near returns the redacted lines of a long output from the line of f on.
+// near returns the redacted lines of a long output, starting at the line of f.
 func (d *drafter) near(text string, f failures.Finding) string {
 	end := min(f.End+maxErrorText, len(text))
-	if end < len(text) { // not inside a line, which may be a secret
+	if end < len(text) { // do not cut inside a line, which may be a secret
 		end = max(f.End, strings.LastIndexByte(text[:end], '\n'))
 	}
 	last, changed := d.filter.HeadTail(text[:end], 0, utf8.RuneCountInString(text[f.Start:end]))
@@ -68,8 +68,7 @@ func (d *drafter) near(text string, f failures.Finding) string {
 	return last
 }
 
-// bothEnds returns the first head and the last tail characters of a text, without a
-// gap between them.
+// bothEnds returns the first head and the last tail characters of a text, without a gap mark.
 func bothEnds(s string, head, tail int) string {
 	n := utf8.RuneCountInString(s)
 	if n <= head+tail {
@@ -79,8 +78,8 @@ func bothEnds(s string, head, tail int) string {
 	return first + s[len(oneline.Cut(s, n-tail)):]
 }
 
-// withoutExitCode removes a first line that only gives the exit code, unless nothing
-// else is there.
+// withoutExitCode removes a first line that only contains the exit code, unless the text
+// contains nothing else.
 func withoutExitCode(text string) string {
 	line, rest, _ := strings.Cut(text, "\n")
 	if observation.IsExitCode(line) && strings.TrimSpace(rest) != "" {

@@ -37,8 +37,7 @@ func TestTheProgramsOfACommandChooseTheRules(t *testing.T) {
 	}
 }
 
-// The line is found in the middle of a long output and is redacted with what is
-// around it.
+// The line is found in the middle of a long output and redacted together with its context.
 func TestTheLineOfALongOutputIsRedacted(t *testing.T) {
 	t.Parallel()
 	secret := "hunter2" + strings.Repeat("x", 20)
@@ -60,7 +59,7 @@ func TestTheLineOfALongOutputIsRedacted(t *testing.T) {
 	}
 }
 
-// A private section that begins far above the line hides it.
+// A private section that begins far above the line must hide it.
 func TestALineInsideAPrivateSectionIsNotShown(t *testing.T) {
 	t.Parallel()
 	output := "<private>\n" + strings.Repeat("filler line of text\n", 9000) + "error: the plan is to sell\n</private>\ndone with it\n"

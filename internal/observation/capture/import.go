@@ -11,51 +11,51 @@ import (
 	"cairn/internal/store"
 )
 
-// An import's transactions end after so many rows or so much time, so that a
-// live hook never waits on it (observations §12).
+// The limits of one import transaction, so that it does not block live hooks for long
+// (observations §12).
 const (
 	maxImportRows = 500
 	maxImportTime = 50 * time.Millisecond
 )
 
-// Prepared is an imported event with the work done that needs no transaction.
+// Prepared is an imported event after the processing that needs no transaction.
 type Prepared struct {
 	event  observation.Event
 	place  project.Location
 	drafts []draft
 }
 
-// Imported counts what an import did.
+// Imported counts the results of an import.
 type Imported struct {
 	Added   int            `json:"added"`   // rows
-	Known   int            `json:"known"`   // calls and prompts that were stored before
-	Deduped int            `json:"deduped"` // reads and searches equal to a recent one
+	Known   int            `json:"known"`   // calls and prompts that were already stored
+	Deduped int            `json:"deduped"` // reads and searches dropped because an equal recent one exists
 	Outside int            `json:"outside"` // events before Since or of other projects
-	Purged  int            `json:"purged"`  // rows that were purged before and do not come back
+	Purged  int            `json:"purged"`  // rows not stored because they were purged before
 	ByType  map[string]int `json:"by_type"` // rows added
 }
 
-// Importer stores the events of transcripts, which a Preparer has prepared. It is
-// used by one goroutine.
+// Importer stores the events of transcripts that a Preparer has prepared. It is not safe for
+// concurrent use.
 type Importer struct {
 	service    *observation.Service
 	options    ImportOptions
 	queue      []Prepared
-	touched    map[string]bool     // ids of the file's sessions; their digests are due
+	touched    map[string]bool     // ids of the file's sessions whose digests must be updated
 	callCounts sessionCounts       // of the file
-	absent     map[string][]string // ids of the projects of sessions that were purged
+	absent     map[string][]string // ids of the projects of purged sessions, by session id
 	counts     Imported
 }
 
-// ImportOptions narrow an import.
+// ImportOptions restrict an import.
 type ImportOptions struct {
-	Since   time.Time // events before it are left out; zero for all
-	Project string    // id or alias; events of other projects are left out; "" for all
+	Since   time.Time // skip events before it; zero: no limit
+	Project string    // id or alias; skip events of other projects; "": all projects
 
-	IncludePurged bool // store also what was purged
+	IncludePurged bool // also store data that was purged
 }
 
-// narrow reports whether events are left out.
+// narrow reports whether the options skip any events.
 func (o ImportOptions) narrow() bool { return !o.Since.IsZero() || o.Project != "" }
 
 // NewImporter returns an importer.
@@ -67,18 +67,19 @@ func NewImporter(svc *observation.Service, o ImportOptions) *Importer {
 	}
 }
 
-// Preparer does what storing a transcript's events takes but for the
-// transactions. It is used by one goroutine.
+// Preparer does the work of storing a transcript's events that needs no transaction. It is not
+// safe for concurrent use.
 type Preparer struct {
 	service *observation.Service
 	place   project.Location // of the latest event
-	cwd     string           // which it is of
+	cwd     string           // the working directory of place
 }
 
-// NewPreparer returns what prepares the events of one transcript.
+// NewPreparer returns a Preparer for the events of one transcript.
 func NewPreparer(svc *observation.Service) *Preparer { return &Preparer{service: svc} }
 
-// Prepare redacts, cuts and places an event, the costly part of storing it.
+// Prepare redacts and cuts an event and determines its location, which is the expensive part of
+// storing it.
 func (p *Preparer) Prepare(e observation.Event) (Prepared, error) {
 	if e.Cwd != p.cwd {
 		place, err := project.Locate(e.Cwd, p.service.Config.Home)
@@ -93,8 +94,7 @@ func (p *Preparer) Prepare(e observation.Event) (Prepared, error) {
 	return Prepared{event: e, place: p.place, drafts: rows}, nil
 }
 
-// Add queues an event and stores what is queued when it is enough for a
-// transaction.
+// Add queues an event. When the queue is full, it stores the queued events.
 func (i *Importer) Add(ctx context.Context, p Prepared) error {
 	if p.event.At.Before(i.options.Since) {
 		i.counts.Outside++
@@ -107,7 +107,7 @@ func (i *Importer) Add(ctx context.Context, p Prepared) error {
 	return i.flush(ctx)
 }
 
-// flush stores the queue, in as many transactions as its limits make.
+// flush stores the queue in one or more transactions, depending on the limits.
 func (i *Importer) flush(ctx context.Context) error {
 	for len(i.queue) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -130,7 +130,7 @@ func (i *Importer) flush(ctx context.Context) error {
 	return nil
 }
 
-// Add takes in what another import did; ByType must not be nil.
+// Add adds the counts of another import. ByType must not be nil.
 func (c *Imported) Add(d Imported) {
 	c.Added += d.Added
 	c.Known += d.Known
@@ -142,7 +142,7 @@ func (c *Imported) Add(d Imported) {
 	}
 }
 
-// importBatch is what one transaction did; it counts only if it is committed.
+// importBatch is the result of one transaction. It counts only after the commit.
 type importBatch struct {
 	*Importer
 	taken    int
@@ -193,7 +193,7 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 		for _, t := range w.done.Types {
 			b.counts.ByType[t]++
 		}
-		// Also of what was known: an import that was killed left its digests undone.
+		// Known events count too: an interrupted import may not have updated the digests.
 		if w.session.Key != 0 {
 			b.touched = append(b.touched, w.session.ID)
 		}
@@ -201,7 +201,7 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 	return b.touchSessions(ctx, tx)
 }
 
-// wanted reports whether an event belongs to the project that was asked for.
+// wanted reports whether an event belongs to the requested project.
 func (b *importBatch) wanted(ctx context.Context, tx *store.Tx, p Prepared) (bool, error) {
 	name := b.options.Project
 	if name == "" || p.place.Slug == name {
@@ -215,24 +215,24 @@ func (b *importBatch) wanted(ctx context.Context, tx *store.Tx, p Prepared) (boo
 	return ok && own.Key == asked.Key, err
 }
 
-// ImportedFile is how far a transcript has been read.
+// ImportedFile records how far a transcript was read.
 type ImportedFile struct {
 	Path   string
 	Size   int64
 	MTime  int64 // Unix nanoseconds
-	Offset int64 // where reading goes on when the file has grown
+	Offset int64 // where reading continues after the file has grown
 }
 
-// EndFile stores what is queued and the digests of the file's sessions, and
-// returns the counts since the last call. If the whole file was wanted
-// and read, it also keeps how far that was, so that it is not read again.
+// EndFile stores the queued events and the digests of the file's sessions. It returns the counts
+// since the last call. If whole is true and the options skip no events, it also records how far
+// the file was read, so that it is not read again.
 func (i *Importer) EndFile(ctx context.Context, f ImportedFile, whole bool) (Imported, error) {
 	if err := i.flush(ctx); err != nil {
 		return Imported{}, err
 	}
 	err := i.service.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		for id := range i.touched {
-			s, ok, err := project.FindSession(ctx, tx, id) // a purge may have taken it meanwhile
+			s, ok, err := project.FindSession(ctx, tx, id) // a purge may have deleted it meanwhile
 			if err == nil && ok {
 				err = observation.WriteDigest(ctx, tx, s)
 			}
@@ -253,7 +253,7 @@ func (i *Importer) EndFile(ctx context.Context, f ImportedFile, whole bool) (Imp
 	return done, err
 }
 
-// FindImportedFile is how far a transcript was read before; ok is false if never.
+// FindImportedFile returns how far a transcript was read; ok is false if it never was.
 func FindImportedFile(ctx context.Context, svc *observation.Service, path string) (f ImportedFile, ok bool, err error) {
 	f.Path = path
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -267,8 +267,8 @@ func FindImportedFile(ctx context.Context, svc *observation.Service, path string
 	return f, ok, err
 }
 
-// Roots are the folders of the projects that are stored, for transcripts that
-// tell theirs in a form from which it cannot be read back.
+// Roots returns the root folders of the stored projects. They serve transcripts that encode
+// their folder in a form that cannot be decoded unambiguously.
 func Roots(ctx context.Context, svc *observation.Service) (roots []string, err error) {
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		list, err := project.List(ctx, tx)

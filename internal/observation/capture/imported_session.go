@@ -12,18 +12,17 @@ import (
 	"cairn/internal/store"
 )
 
-// importedSession is what one transaction of an import knows of a session in one
-// working directory: session and project are looked up once, and what later
-// events tell about them is written once at the end. It does not outlive the
-// transaction.
+// importedSession caches a session in one working directory for one transaction of an import.
+// Session and project are looked up once. Changes by later events are written once, at the end
+// of the transaction.
 type importedSession struct {
 	place   project.Location
 	harness string
 	session project.Session
 	project project.Project
-	first   int64 // Unix seconds: the earliest event that was told
-	last    int64 // the latest event, told or not
-	ended   int64 // the latest end of a turn that was not told, 0 if none
+	first   int64 // Unix seconds: the earliest event recorded in the session
+	last    int64 // the latest event, recorded or not
+	ended   int64 // the latest end of a turn or session not recorded yet, 0 if none
 }
 
 type importedKey struct{ session, cwd string }
@@ -32,8 +31,8 @@ func (k importedKey) compare(l importedKey) int {
 	return cmp.Or(strings.Compare(k.session, l.session), strings.Compare(k.cwd, l.cwd))
 }
 
-// findSession finds an event's session and project, by an earlier event if that can
-// tell them.
+// findSession determines an event's session and project, from an earlier event of the
+// transaction if possible.
 func (b *importBatch) findSession(ctx context.Context, tx *store.Tx, w *writing) error {
 	e := &w.event
 	key := importedKey{e.Session, e.Cwd}
@@ -61,7 +60,7 @@ func (b *importBatch) findSession(ctx context.Context, tx *store.Tx, w *writing)
 	return nil
 }
 
-// touchSessions writes what the sightings have to tell about their sessions.
+// touchSessions records the latest event and latest end of each session of the transaction.
 func (b *importBatch) touchSessions(ctx context.Context, tx *store.Tx) error {
 	for _, key := range slices.SortedFunc(maps.Keys(b.sessions), importedKey.compare) {
 		s := b.sessions[key]

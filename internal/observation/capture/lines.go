@@ -46,7 +46,7 @@ const (
 	maxLineText = 256 << 10 // bytes of new text
 )
 
-// keepLines stores the lines of a row. A row that has lines keeps them.
+// keepLines stores the lines of a row. It does not replace existing lines.
 func keepLines(ctx context.Context, tx *store.Tx, id int64, l editlines.Lines) error {
 	if len(l.Lines) == 0 {
 		return nil

@@ -14,20 +14,19 @@ import (
 	"cairn/internal/store"
 )
 
-// MarkArgs is a note that a person leaves in the history.
+// MarkArgs describes a note that a user adds to the history.
 type MarkArgs struct {
 	Text    string
 	Project string // id or alias, "" for the project of Cwd
-	Session string // "" for the project's newest session active within a day
+	Session string // "" for the project's newest session that was active within a day
 	Cwd     string
 	Pin     bool
 }
 
-// Mark stores a marker and returns its id (observations §11.2). Without a
-// session it goes to the project's newest session that was active within 24
-// hours, else to a new session mark-<unix time>. Blank text is Invalid, an
-// unknown session or project NotFound. Each call stores a new marker; without a
-// store it only reports whether that would be refused.
+// Mark stores a marker and returns its id (observations §11.2). Without a session, the marker
+// goes to the project's newest session that was active within 24 hours, else to a new session
+// mark-<unix time>. A blank text is Invalid; an unknown session or project is NotFound. Each
+// call stores a new marker. Without a store it only validates the arguments.
 func Mark(ctx context.Context, svc *observation.Service, a MarkArgs) (id int64, err error) {
 	text, redacted := svc.Config.Filter.Head(strings.TrimSpace(a.Text), 2000)
 	if strings.TrimSpace(text) == "" {
@@ -58,7 +57,7 @@ func Mark(ctx context.Context, svc *observation.Service, a MarkArgs) (id int64, 
 	return id, err
 }
 
-// write runs fn in a transaction, without a store in one that leaves nothing behind.
+// write runs fn in a transaction. Without a store it uses a temporary one, so nothing persists.
 func write(ctx context.Context, svc *observation.Service, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if svc.Store == nil {
 		return store.Scratch(ctx, time.Unix(0, 0), fn)
@@ -66,7 +65,7 @@ func write(ctx context.Context, svc *observation.Service, fn func(ctx context.Co
 	return svc.Store.Write(ctx, store.Normal, fn)
 }
 
-// markSession finds or makes the session that a marker goes to.
+// markSession finds or creates the session for a marker.
 func markSession(ctx context.Context, svc *observation.Service, tx *store.Tx, a MarkArgs, place project.Location) (*writing, error) {
 	now := tx.Now().Unix()
 	w := &writing{event: observation.Event{Source: "Mark"}, at: now, place: place}
@@ -105,8 +104,8 @@ func markProject(ctx context.Context, tx *store.Tx, name string, place project.L
 	return p, err
 }
 
-// PinArgs names what to pin or unpin: ids, a whole session, or a file's rows.
-// Exactly one of them is given.
+// PinArgs selects the rows to pin or unpin: ids, a whole session, or a file's rows. Exactly one
+// of these is set.
 type PinArgs struct {
 	IDs     []int64
 	Session string
@@ -115,8 +114,8 @@ type PinArgs struct {
 	Unpin   bool
 }
 
-// Pin pins or unpins rows and returns how many there now are in that state. An
-// unknown target is NotFound and changes nothing. Repeating it is harmless.
+// Pin pins or unpins rows and returns the number of rows now in that state. An unknown target is
+// NotFound and changes nothing. It is idempotent.
 func Pin(ctx context.Context, svc *observation.Service, a PinArgs) (n int64, err error) {
 	place, err := project.Locate(a.Cwd, svc.Config.Home)
 	if err != nil {

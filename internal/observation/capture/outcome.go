@@ -9,14 +9,14 @@ import (
 	"cairn/internal/store"
 )
 
-// Some harnesses tell their hooks what a command printed and not how it ended. What
-// their transcripts say of it later corrects the row.
+// Some harnesses report to their hooks what a command printed, but not its outcome. Their
+// transcripts contain the outcome, which later corrects the row.
 const (
 	selectOutcome = `SELECT timestamp, source_event, ifnull(tool_name, ''), ifnull(file_path, ''), metadata ->> '$.failed' IS NOT NULL OR metadata ->> '$.interrupted' IS NOT NULL
 FROM observation_rows WHERE id = ?`
 
-	// What the store knows of the calls of an array of ids: whether each has a row, and
-	// whether that says that it ended badly.
+	// For each call id of an array: whether it has a row, and whether that row shows a failure
+	// or an interruption.
 	selectOutcomes = `SELECT c.value, EXISTS (SELECT 1 FROM sessions s JOIN observation_rows o ON o.session_key = s.key
     WHERE s.id = ?1 AND o.tool_use_id = c.value),
 EXISTS (SELECT 1 FROM sessions s JOIN observation_rows o ON o.session_key = s.key
@@ -26,8 +26,9 @@ FROM json_each(?2) c`
 	updateOutcome = `UPDATE observation_rows SET obs_type = ?, content = ?, metadata = ?, checksum = ? WHERE id = ?`
 )
 
-// correctOutcome corrects a row that was stored as a success by what is certain of its call's
-// end: type, content, metadata, words and output. The row keeps its id and time.
+// correctOutcome corrects a row that was stored as a success if the event is certain that its
+// call failed or was interrupted. It replaces type, content, metadata, words and output. The row
+// keeps its id and time.
 func (w *writing) correctOutcome(ctx context.Context, tx *store.Tx, id int64, d draft) error {
 	if interrupted, _ := d.Meta["interrupted"].(bool); !w.event.Settled || !d.Failed && !interrupted {
 		return nil
@@ -64,11 +65,11 @@ func (w *writing) correctOutcome(ctx context.Context, tx *store.Tx, id int64, d 
 	return w.logRow(ctx, tx, id)
 }
 
-// UnstoredOutcomes returns those events, in their order, that tell of calls which the store does
-// not hold, or holds as successes although they have ended badly. Reads and searches count
-// only in the latter way, since equal ones are stored once. Events without calls that carry
-// an id are left out, but for prompts and answers, which an import stores once. It writes
-// nothing.
+// UnstoredOutcomes returns the events, in their order, whose calls are missing from the store,
+// or are stored as successes although they failed or were interrupted. Reads and searches are
+// returned only in the second case, because equal ones are stored once. Prompts and messages are
+// always returned, because an import stores them only once. Other events without a call id are
+// left out. Without a store it returns nil. It writes nothing.
 func UnstoredOutcomes(ctx context.Context, svc *observation.Service, session string, events []observation.Event) (out []observation.Event, err error) {
 	ids := []string{}
 	spoken := false
@@ -105,13 +106,13 @@ func UnstoredOutcomes(ctx context.Context, svc *observation.Service, session str
 	return out, err
 }
 
-// isSpoken reports whether an event is what somebody said.
+// isSpoken reports whether an event is a prompt or a message.
 func isSpoken(e *observation.Event) bool {
 	return e.Kind == observation.Prompt || e.Kind == observation.Message
 }
 
-// callOutcome is the id of an event's calls and whether one of them has ended badly; wanted is
-// false if the store need not be asked about them.
+// callOutcome returns the id of an event's calls and whether one of them failed or was
+// interrupted. wanted is false if the store need not be queried for them.
 func callOutcome(e *observation.Event) (id string, bad, wanted bool) {
 	repeatable := true
 	for i := range e.Calls {

@@ -6,8 +6,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// printedBy returns what a call printed, as it came, and "" for a call that reads or
-// writes files: whole file bodies are not kept (amendments §A.6).
+// printedBy returns the output of a call, not redacted. It returns "" for calls that read or
+// write files, because whole file contents are not stored (amendments §A.6).
 func printedBy(c *observation.Call) string {
 	switch c.Action {
 	case observation.Read, observation.Write, observation.Edit, observation.Search, observation.Skill:
@@ -24,8 +24,8 @@ func printedBy(c *observation.Call) string {
 	return firstText(c.Output, c.Error)
 }
 
-// keepOutputs makes the outputs of rows out of what their calls printed, as far as the
-// settings keep them. It needs no transaction.
+// keepOutputs creates the outputs of rows from what their calls printed, as the settings
+// require. It needs no transaction.
 func keepOutputs(svc *observation.Service, rows []draft) {
 	for i := range rows {
 		d := &rows[i]

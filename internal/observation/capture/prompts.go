@@ -10,8 +10,8 @@ import (
 	"cairn/internal/store"
 )
 
-// recordPrompt stores what a user or an agent said: a prompt and, next to it, the
-// row that makes it searchable (observations §6).
+// recordPrompt stores a text of a user or an agent: a prompt, and the row that makes it
+// searchable (observations §6).
 func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error {
 	e := &w.event
 	source := "agent"
@@ -44,12 +44,11 @@ func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error
 	return err
 }
 
-// knownPrompt finds the prompt that this event tells again: by the harness's
-// prompt id, the transcript line, the same id and words in the session it was
-// copied from, or the same words at nearly the same time. Two live events are
-// never the same one, unless they carry the same id and the same words: what is
-// sent while a turn goes on shares the id of the turn's prompt. Of a
-// compaction's summary hook and transcript may tell different words.
+// knownPrompt returns the stored prompt that this event repeats, 0 if there is none. It compares
+// the harness's prompt id, the transcript line, the id and words of a copied session, or the
+// words at nearly the same time. Two live events are different unless their ids and their words
+// are equal, because a prompt sent during a turn has the same id as the turn's prompt. A hook
+// and a transcript may report a compaction's summary in different words.
 func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
 	e := &w.event
 	if e.Kind == observation.Prompt && e.PromptID != "" {
@@ -78,9 +77,9 @@ func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, d draft) (int64
 	return observation.LookUp(ctx, tx, selectPromptByText, w.session.Key, w.at-observation.PromptTwin, w.at+observation.PromptTwin, d.Type, d.Content, e.Imported)
 }
 
-// promptOfTurn finds the prompt that carries the event's prompt id. If that was
-// live and said something else, or was purged, the event is a prompt sent while the
-// turn went on: it keeps no id.
+// promptOfTurn returns the prompt with the event's prompt id. If that prompt was purged, or is
+// live with other words, a live event is a prompt sent during the turn. Its id is then removed
+// and the result is 0.
 func (w *writing) promptOfTurn(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
 	id, err := observation.LookUp(ctx, tx, selectPromptByHarness, w.session.Key, w.event.PromptID)
 	if err != nil || w.event.Imported {
@@ -101,9 +100,10 @@ func (w *writing) promptOfTurn(ctx context.Context, tx *store.Tx, d draft) (int6
 	return 0, nil
 }
 
-// findParent sets the prompt that caused the rows of this event: the one with
-// the payload's prompt id; if none has it, the newest without an id takes it;
-// without an id in the payload, the newest. One that was purged is none.
+// findParent sets the prompt that caused the rows of this event. This is the prompt with the
+// event's prompt id. If there is none, the newest prompt without an id gets that id. If the
+// event has no prompt id, the parent is the newest prompt. If the parent was purged, the rows
+// have none.
 func (w *writing) findParent(ctx context.Context, tx *store.Tx) error {
 	e := &w.event
 	if e.PromptID == "" {
@@ -131,10 +131,10 @@ func (w *writing) findParent(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// newestPrompt is the prompt to which a row without another hint belongs, 0 if there
-// is none: of an imported row the latest before it, of a live one the live prompt
-// that was stored last, which a clock that steps back does not hide, failing that
-// the latest. Unless named is true, only prompts without an id count.
+// newestPrompt returns the prompt of a row without a prompt id, 0 if there is none. For an
+// imported row it is the latest prompt up to the row's time. For a live row it is the live
+// prompt stored last, even if the clock was set back, else the latest prompt. Unless named is
+// true, only prompts without an id count.
 func (w *writing) newestPrompt(ctx context.Context, tx *store.Tx, named bool) (int64, error) {
 	until := w.at
 	if !w.event.Imported {

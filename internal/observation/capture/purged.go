@@ -9,9 +9,9 @@ import (
 	"cairn/internal/store"
 )
 
-// dropPurged drops what of an event was purged, before anything of it is written;
-// gone says that nothing is left to do. Only an imported event can belong to a
-// purged session or project: what a hook tells has happened since.
+// dropPurged removes the purged rows of an event before anything is written. gone reports that
+// nothing remains to be stored. Only an imported event can belong to a purged session or
+// project, because live events are newer than the purge.
 func (w *writing) dropPurged(ctx context.Context, tx *store.Tx, rows []draft) (kept []draft, gone bool, err error) {
 	if !w.tombstones.Any() {
 		return rows, false, nil
@@ -42,8 +42,8 @@ func (w *writing) dropPurged(ctx context.Context, tx *store.Tx, rows []draft) (k
 	return kept, len(rows) > 0 && len(kept) == 0, nil
 }
 
-// isPurgedWhole reports whether the event's session or one of the projects, given
-// by their ids, was purged.
+// isPurgedWhole reports whether the event's session or one of the projects, given by their ids,
+// was purged.
 func (w *writing) isPurgedWhole(ctx context.Context, tx *store.Tx, projects []string) (bool, error) {
 	id := w.event.Session
 	keys := []observation.TombstoneKey{observation.SessionKey(id)}
@@ -57,10 +57,9 @@ func (w *writing) isPurgedWhole(ctx context.Context, tx *store.Tx, projects []st
 	return gone, err
 }
 
-// likelyProject is the project to which the event's row would go, with all ids
-// under which it may have been purged, none for one that has no row. Outside any
-// repository that is its session's, also of a session whose first events were
-// purged.
+// likelyProject returns the project for the event's row, and all ids under which it may have
+// been purged. The project is zero if it has no row. Outside any repository it is the project of
+// the event's session, even if the session's first events were purged.
 func (w *writing) likelyProject(ctx context.Context, tx *store.Tx) (own project.Project, ids []string, err error) {
 	if w.place.Identity == "" {
 		s, ok, err := project.FindSession(ctx, tx, w.event.Session)
@@ -78,7 +77,7 @@ func (w *writing) likelyProject(ctx context.Context, tx *store.Tx) (own project.
 	return project.CurrentWithIDs(ctx, tx, w.place)
 }
 
-// keys are what a row that is told now, in place, may be buried under.
+// keys returns the possible tombstone keys of a row in this location.
 func (w *writing) keys(d draft, place project.Location) (keys []observation.TombstoneKey) {
 	e := &w.event
 	switch {
@@ -103,7 +102,7 @@ func (w *writing) keys(d draft, place project.Location) (keys []observation.Tomb
 	return keys
 }
 
-// contentKeys are the keys of an imported row without ids by what it tells and when.
+// contentKeys returns the keys of an imported row without ids, by its content and time.
 func (w *writing) contentKeys(d draft, place project.Location) []observation.TombstoneKey {
 	e := &w.event
 	switch {
@@ -121,7 +120,7 @@ func (w *writing) contentKeys(d draft, place project.Location) []observation.Tom
 	})
 }
 
-// equalCallKeys are the keys of a call by what it did.
+// equalCallKeys returns the keys of a call by what it did.
 func (w *writing) equalCallKeys(d draft, place project.Location) []observation.TombstoneKey {
 	if w.event.Match == observation.MatchID && !observation.IsRepeatable(d.Type, d.Failed) {
 		return nil
@@ -136,7 +135,7 @@ func (w *writing) equalCallKeys(d draft, place project.Location) []observation.T
 	})
 }
 
-// steps makes the keys for the times at which the event may have been dated.
+// steps returns the keys for all times that a delivery of the event may have.
 func (w *writing) steps(width int64, key func(step int64) observation.TombstoneKey) (keys []observation.TombstoneKey) {
 	if w.event.Match == observation.MatchText {
 		return []observation.TombstoneKey{key(observation.AnyTime)}

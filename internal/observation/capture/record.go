@@ -14,18 +14,16 @@ import (
 
 const selectIsFirst = `SELECT NOT EXISTS (SELECT 1 FROM prompt_rows WHERE session_key = ?)`
 
-// Record stores one live event in a transaction of its own. place is where its
-// Cwd lies; process is the harness that sent it, for the rule of the current
-// session, zero if unknown.
+// Record stores one live event in its own transaction. place is the location of its Cwd. process
+// is the harness that sent it, for the rule of the current session; zero if unknown.
 //
-// Nothing is added for events that make no row, for a delivery that is stored
-// already and for an equal read or search within the window; the session is
-// touched anyway. The event also brings the ledger up to date: what it says was
-// used of what the session was told (observations §9.3). Of a delivery that was
-// purged nothing at all is stored. Repeating an event that carries a tool use id
-// adds nothing; one without is never taken for a repeat (observations §5).
+// It adds no row for events that have none, for a delivery that is already stored, and for an
+// equal read or search within the window. The session's activity is updated anyway. The ledger
+// is updated with what the event shows to be used of the injected context (observations §9.3).
+// Nothing at all is stored for a delivery that was purged. Recording an event with a tool use id
+// is idempotent. An event without one is never treated as a repetition (observations §5).
 //
-// Errors are those of store.Write; then nothing of the event is stored.
+// Errors are those of store.Write. Nothing of the event is stored then.
 func Record(ctx context.Context, svc *observation.Service, e observation.Event, place project.Location, process project.Process) (done observation.Recorded, err error) {
 	rows := drafts(&e, svc.Config.Filter)
 	keepOutputs(svc, rows)
@@ -52,7 +50,7 @@ func Record(ctx context.Context, svc *observation.Service, e observation.Event, 
 	return done, err
 }
 
-// writing is one event on its way into the tables.
+// writing is the state of storing one event.
 type writing struct {
 	event   observation.Event
 	place   project.Location
@@ -61,11 +59,11 @@ type writing struct {
 	session project.Session
 	project project.Project // of this event's working directory
 	prompt  sql.NullInt64   // the rows' parent
-	counts  sessionCounts   // of the transcript that is imported; zero for a live event
+	counts  sessionCounts   // of the imported transcript; zero for a live event
 	done    observation.Recorded
 
-	tombstones observation.Tombstones // zero if tombstones do not count
-	absent     map[string][]string    // ids of the projects of the sessions of which an import has left out events; nil when live
+	tombstones observation.Tombstones // zero if tombstones are ignored
+	absent     map[string][]string    // project ids of sessions with skipped purged events; nil when live
 }
 
 func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, process project.Process) error {
@@ -86,7 +84,7 @@ func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, proces
 	return w.store(ctx, tx, rows)
 }
 
-// findSession finds or makes the event's session and project.
+// findSession finds or creates the event's session and project.
 func (w *writing) findSession(ctx context.Context, tx *store.Tx, process project.Process) error {
 	e := &w.event
 	ses, q, err := project.RecordSession(ctx, tx, project.SessionEvent{
@@ -126,7 +124,7 @@ func (w *writing) store(ctx context.Context, tx *store.Tx, rows []draft) error {
 	}
 }
 
-// keepBranch notes the branch of an event that begins or ends a turn.
+// keepBranch records the branch of an event that begins or ends a turn, or begins a session.
 func (w *writing) keepBranch(ctx context.Context, tx *store.Tx) error {
 	e := &w.event
 	if e.Branch == "" || !e.KeepsBranch() {
@@ -135,8 +133,8 @@ func (w *writing) keepBranch(ctx context.Context, tx *store.Tx) error {
 	return observation.AddBranch(ctx, tx, e.Branch, w.session.Key)
 }
 
-// recordMark stores a session's own row: start, compaction, end. An imported
-// one is known if an equal row of the session stands at nearly the same time.
+// recordMark stores the row of a session's start, compaction or end. An imported mark is known
+// if the session has an equal row at nearly the same time.
 func (w *writing) recordMark(ctx context.Context, tx *store.Tx, d draft) error {
 	if w.event.Imported {
 		var id int64
@@ -172,8 +170,9 @@ func (w *writing) recordCalls(ctx context.Context, tx *store.Tx, rows []draft) e
 	return nil
 }
 
-// known looks for an earlier delivery of the same call, for the copy of an
-// imported call in another session, and for an equal recent read or search.
+// known reports whether a call is not to be inserted. That is the case for an earlier delivery
+// of the call, a copy of an imported call in another session, and an equal recent read or
+// search.
 func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error) {
 	n, err := w.count(ctx, tx, d)
 	if err != nil {
@@ -222,8 +221,8 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 	return true, err
 }
 
-// fill gives a known row what its first source left open; a parent only where
-// nothing was purged, for it may be the parent that is missing.
+// fill sets those columns of a known row that its first source left empty. It sets the parent
+// only if nothing was purged, because the missing parent may be a purged prompt.
 func (w *writing) fill(ctx context.Context, tx *store.Tx, id int64) error {
 	parent := w.prompt
 	if w.tombstones.Any() {
@@ -234,7 +233,7 @@ func (w *writing) fill(ctx context.Context, tx *store.Tx, id int64) error {
 	return err
 }
 
-// pathKey is the key under which the file of a row is known, nil without one.
+// pathKey returns the path key of a row's file, nil if the row has no path.
 func (w *writing) pathKey(d draft) any {
 	if d.Path == "" {
 		return nil
@@ -242,7 +241,7 @@ func (w *writing) pathKey(d draft) any {
 	return w.place.PathKey(d.Path)
 }
 
-// insert stores one row, its searchable words and its change.
+// insert stores one row with its searchable words, output, lines and change.
 func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
 	path := ""
 	if d.Path != "" {
@@ -279,7 +278,7 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 	return id, w.logRow(ctx, tx, id)
 }
 
-// logRow tells the log of a row that is new or has changed.
+// logRow appends the change of a new or changed row to the log.
 func (w *writing) logRow(ctx context.Context, tx *store.Tx, id int64) error {
 	_, err := tx.Append(ctx, store.Change{
 		Project: w.project.ID, Stream: "session/" + w.session.ID, Kind: "observation",

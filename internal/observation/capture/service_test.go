@@ -16,11 +16,11 @@ import (
 func TestRowsBelongToThePromptThatCausedThem(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
-	b.Call(observation.Call{ID: "early", Tool: "Read", Action: observation.Read, Path: "a.go"}, "p1")       // its prompt comes later
+	b.Call(observation.Call{ID: "early", Tool: "Read", Action: observation.Read, Path: "a.go"}, "p1")       // its prompt arrives later
 	b.Prompt("first question", "p1")                                                                        // and claims it
 	b.Prompt("second question", "")                                                                         // no id
-	b.Call(observation.Call{ID: "late", Tool: "Edit", Action: observation.Edit, Path: "b.go"}, "p1")        // stays with the first
-	b.Call(observation.Call{ID: "adopt", Tool: "Edit", Action: observation.Edit, Path: "c.go"}, "p2")       // the second takes the id
+	b.Call(observation.Call{ID: "late", Tool: "Edit", Action: observation.Edit, Path: "b.go"}, "p1")        // belongs to the first prompt
+	b.Call(observation.Call{ID: "adopt", Tool: "Edit", Action: observation.Edit, Path: "c.go"}, "p2")       // the second prompt gets the id
 	b.Record(observation.Event{Kind: observation.Message, Text: "an answer", Role: "turn", Source: "Stop"}) // never a parent
 	b.Call(observation.Call{ID: "none", Tool: "Bash", Action: observation.Shell, Command: "ls"}, "")        // the newest
 	b.Want("parents", b.Query(observationtest.Parents), []string{
@@ -54,9 +54,9 @@ func TestEqualReadsWithinTheWindowAreDropped(t *testing.T) {
 	read("r2", false) // dropped
 	read("r3", true)  // a failure is never dropped
 	b.Now.Add(299)
-	read("r4", false) // 300 s and more after r1: kept
+	read("r4", false) // 300 s or more after r1: stored
 	b.Call(observation.Call{ID: "e1", Tool: "Edit", Action: observation.Edit, Path: "a.go"}, "")
-	b.Call(observation.Call{ID: "e2", Tool: "Edit", Action: observation.Edit, Path: "a.go"}, "") // edits never
+	b.Call(observation.Call{ID: "e2", Tool: "Edit", Action: observation.Edit, Path: "a.go"}, "") // edits are never dropped
 	b.Want("rows", b.Query(`SELECT tool_use_id FROM observations ORDER BY id`), []string{"r1", "r3", "r4", "e1", "e2"})
 }
 
@@ -102,7 +102,7 @@ func TestCopiesOfAForkAddNothingButTheSameCallLaterDoes(t *testing.T) {
 	}
 }
 
-// Some harnesses name a turn and not its prompt.
+// Some harnesses report the id of a turn, not of its prompt.
 func TestPromptSentInMidTurnIsKeptThoughItSharesTheTurnsId(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -114,7 +114,7 @@ func TestPromptSentInMidTurnIsKeptThoughItSharesTheTurnsId(t *testing.T) {
 	b.Record(prompt("make the pots", 0)) // delivered twice
 	b.Record(prompt("blue ones", time.Second))
 	later := prompt("blue ones", time.Second)
-	later.PromptID = "" // as transcripts tell it
+	later.PromptID = "" // as in transcripts
 	if n := b.Imported(prompt("make the pots", 0), later).Added; n != 0 {
 		t.Errorf("the transcript added %d rows", n)
 	}

@@ -11,7 +11,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 (session_key, timestamp, source, harness_prompt_id, agent_id, source_uuid)
 VALUES (?, ?, ?, ?, ?, ?)`
 
-	// The first source of a call wins; the other one fills what was left open.
+	// The first source of a call wins. The other source fills columns that are empty.
 	fillRow = `UPDATE observation_rows
 SET prompt_id = ifnull(prompt_id, ?), agent_id = ifnull(agent_id, ?), harness_prompt_id = ifnull(harness_prompt_id, ?)
 WHERE id = ? AND (prompt_id IS NULL AND ? IS NOT NULL OR agent_id IS NULL AND ? IS NOT NULL
@@ -32,9 +32,9 @@ WHERE session_key = ? AND harness_prompt_id = ? AND prompt_id IS NULL AND obs_ty
 ON CONFLICT (path) DO UPDATE SET size = excluded.size, mtime = excluded.mtime, offset = excluded.offset`
 )
 
-// Statements that look for what is already there.
+// Statements that find existing rows.
 const (
-	// The copy of a call that a resumed or forked session makes (observations §12).
+	// The copy of a call in a resumed or forked session (observations §12).
 	selectCopiedCall = `SELECT id FROM observation_rows
 WHERE tool_use_id = ? AND part = ? AND content = ? AND timestamp BETWEEN ? AND ? LIMIT 1`
 
@@ -45,11 +45,11 @@ WHERE session_key = ? AND timestamp > ? AND timestamp <= ? AND obs_type = ? AND 
 	selectPromptByHarness = `SELECT id FROM prompt_rows
 WHERE session_key = ? AND source = 'user' AND harness_prompt_id = ? ORDER BY timestamp, id LIMIT 1`
 
-	// A live prompt that says something else.
+	// A live prompt with other content.
 	selectOtherLivePrompt = `SELECT prompt_id FROM observation_rows
 WHERE prompt_id = ? AND obs_type = 'user_prompt' AND content <> ? AND metadata ->> '$.imported' IS NULL`
 
-	// The copy of a prompt that a resumed or forked session makes.
+	// The copy of a prompt in a resumed or forked session.
 	selectCopiedPrompt = `SELECT prompt_id FROM observation_rows
 WHERE project_key = ? AND obs_type = ? AND timestamp BETWEEN ? AND ? AND content = ? AND harness_prompt_id = ?
   AND session_key <> ? AND prompt_id IS NOT NULL LIMIT 1`
@@ -72,7 +72,7 @@ FROM observation_rows WHERE session_key = ? AND timestamp >= ? AND obs_type NOT 
 WHERE session_key = ? AND timestamp BETWEEN ? AND ? AND obs_type = 'agent_message'
   AND metadata ->> '$.kind' = 'compact_summary' LIMIT 1`
 
-	// Of two live prompts the one that came later is the newer, however clocks stand.
+	// The live prompt that was stored last is the newest, even if the clock was set back.
 	selectNewestLivePrompt = `SELECT p.id FROM prompt_rows p
 JOIN observation_rows o ON o.prompt_id = p.id AND o.obs_type = 'user_prompt'
 WHERE p.session_key = ? AND p.source = 'user' AND (? OR p.harness_prompt_id IS NULL)

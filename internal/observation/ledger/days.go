@@ -9,7 +9,7 @@ import (
 	"cairn/internal/store"
 )
 
-// DayStats is what sessions were told on one day, in the server's time zone.
+// DayStats counts the context that sessions received on one day, in the server's time zone.
 type DayStats struct {
 	Day    string `json:"day"` // such as 2026-03-01
 	Tokens int    `json:"tokens"`
@@ -20,8 +20,9 @@ const selectLedgerDays = `SELECT (i.timestamp + ?3) / 86400, sum(i.tokens), sum(
 FROM injection_rows i JOIN sessions s ON s.key = i.session_key
 WHERE i.timestamp >= ?1 AND (?2 = '' OR s.project_id = ?2) GROUP BY 1`
 
-// Days sums up what the sessions of a project, or of all (""), were told on each of the
-// last days, the oldest first, and how much of it they used. An unknown project is NotFound.
+// Days sums up the context that the sessions of a project, or of all (""), received on each of
+// the last days, and how much of it they used. The oldest day comes first. Days without items
+// are zero. An unknown project is NotFound.
 func Days(ctx context.Context, svc *observation.Service, projectName string, days int) (list []DayStats, err error) {
 	list = make([]DayStats, max(days, 0))
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {

@@ -9,7 +9,7 @@ import (
 	"cairn/internal/store"
 )
 
-// selectInjected reads the newest rows of the ledger, and puts them in order again.
+// selectInjected reads the newest rows of the ledger, oldest first.
 const selectInjected = `SELECT * FROM (
 SELECT i.id, i.timestamp, i.trigger, i.section, i.tokens, ifnull(i.used_how, ''), o.id, ifnull(o.obs_type, ''), ifnull(o.file_path, ''), ifnull(o.content, '')
 FROM injection_rows i JOIN sessions s ON s.key = i.session_key
@@ -22,17 +22,17 @@ type Injected struct {
 	Trigger string `json:"trigger"` // session_start, prompt or tool
 	Section string `json:"section"`
 	Tokens  int    `json:"tokens"`
-	Used    string `json:"used,omitempty"` // how the session used it: fetched, file or command; "" for not so far
-	Row     int64  `json:"observation_id"` // 0 if the observation is gone
+	Used    string `json:"used,omitempty"` // fetched, file or command; "" if not used so far
+	Row     int64  `json:"observation_id"` // 0 if the observation no longer exists
 	ObsType string `json:"obs_type,omitempty"`
-	Text    string `json:"text,omitempty"` // the file's path, or the beginning of the observation's text; "" if it is gone
+	Text    string `json:"text,omitempty"` // path, or first line of the observation; "" if it no longer exists
 }
 
-// InjectedInto lists what a session was told, in that order; of more than n items, kept
-// within 1 to 1000, the last n. It is empty for sessions that are unknown, were told nothing
-// or began more than KeptDays ago.
+// InjectedInto returns the items that a session received, oldest first. If there are more than
+// n, it returns the last n; n is limited to 1–1000. The list is empty if the session is unknown,
+// received nothing or began more than KeptDays ago.
 //
-// Errors: those of reading.
+// Errors are those of reading.
 func InjectedInto(ctx context.Context, svc *observation.Service, session string, n int) ([]Injected, error) {
 	list := []Injected{}
 	if svc.Store == nil {

@@ -15,23 +15,24 @@ import (
 	"cairn/internal/store"
 )
 
-// KeptDays is how long the ledger is kept.
+// KeptDays is the retention of the ledger in days.
 const KeptDays = 90
 
 const (
-	ledgerWait  = 500 * time.Millisecond // for the lock: the text is not to wait longer
-	ledgerSweep = 1000                   // rows that one end of a session may take away
+	ledgerWait  = 500 * time.Millisecond // maximum wait for the lock, so that the context is not delayed
+	ledgerSweep = 1000                   // maximum number of rows deleted at the end of a session
 )
 
 const (
-	// One statement for all items: a session's start has dozens.
+	// One statement for all items, because a session's start has dozens.
 	insertInjections = `INSERT INTO injection_rows (timestamp, session_key, trigger, section, observation_id, tokens)
 SELECT ?, ?, ?, value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)`
 
 	updateFetched = `UPDATE injection_rows SET used_at = ?, used_how = 'fetched'
 WHERE session_key = ? AND used_at IS NULL AND observation_id IN (SELECT value FROM json_each(?))`
 
-	// Before a tool its own call comes first and says nothing.
+	// An item shown before a tool call is used from the second access on, because the first one
+	// is that call itself.
 	updateFileUsed = `WITH used AS MATERIALIZED (
 SELECT i.id, CASE i.trigger WHEN 'tool' THEN (
     SELECT o.timestamp FROM observation_rows o
@@ -72,9 +73,10 @@ WHERE i.timestamp >= ? AND (?2 IS NULL OR s.project_id = ?2)
 GROUP BY i.trigger, i.section ORDER BY i.trigger = 'tool', i.trigger = 'prompt', count(*) DESC, i.section`
 )
 
-// Inject enters in the ledger what a session, given by its key, is told on an event;
-// without a session it enters nothing. It waits half a second for the lock at most. Each call adds
-// its items again. Errors are those of store.Write; then none is entered.
+// Inject adds the items to the ledger that a session, given by its key, received on an event.
+// Without a session (0) it adds nothing. It waits at most half a second for the lock. It is not
+// idempotent: each call adds its items again. Errors are those of store.Write; no item is added
+// then.
 func Inject(ctx context.Context, svc *observation.Service, e observation.Event, session int64, items []Item) error {
 	if len(items) == 0 || session == 0 {
 		return nil
@@ -95,12 +97,12 @@ func Inject(ctx context.Context, svc *observation.Service, e observation.Event, 
 	})
 }
 
-// NoteUse brings the ledger up to date with an event of a session. A finished call of
-// cairn's own tools marks the items that it asked for by id: the ids of
-// get_observations, the anchor of timeline. The end of a turn or session marks those
-// whose file was read or changed since, or whose command ran again; the call before
-// which an item was told does not count. The end of a session also forgets some of
-// what is older than KeptDays. Repeating it changes nothing (observations §9.3).
+// NoteUse updates the ledger with an event of a session. A finished call of cairn's own tools
+// marks the items that it requested by id: the ids of get_observations, the anchor of timeline.
+//
+// The end of a turn or session marks items whose file was read or changed since, or whose
+// command ran again. The call before which an item was shown does not count. The end of a
+// session also deletes some rows older than KeptDays. It is idempotent (observations §9.3).
 func NoteUse(ctx context.Context, tx *store.Tx, e *observation.Event, session int64) error {
 	if e.Kind == observation.Touch && !e.Announces() {
 		var ids []int64
@@ -147,15 +149,15 @@ func fetched(c *observation.Call) (ids []int64) {
 	return ids
 }
 
-// openCommand is an item about a command, not used so far.
+// openCommand is an item about a command that was not used so far.
 type openCommand struct {
 	item, at, row int64
 	form          shell.Form
-	skip          int   // further runs that do not count; below 0 once it was used
-	used          int64 // when it ran
+	skip          int   // number of further runs that do not count; below 0 once used
+	used          int64 // time of the run
 }
 
-// markUsedCommands marks the items of a session whose command ran since.
+// markUsedCommands marks the items of a session whose command ran again.
 func markUsedCommands(ctx context.Context, tx *store.Tx, session int64) error {
 	var open []openCommand
 	err := tx.Each(ctx, func(r *sql.Rows) error {
@@ -175,7 +177,7 @@ func markUsedCommands(ctx context.Context, tx *store.Tx, session int64) error {
 		var id, at int64
 		var command string
 		err := r.Scan(&id, &at, &command)
-		form := "" // until an item may have the same
+		form := "" // computed when an item may have the same form
 		for i := range open {
 			c := &open[i]
 			if c.skip < 0 || at < c.at || id <= c.row || !c.form.MayBe(command) {
@@ -199,31 +201,31 @@ func markUsedCommands(ctx context.Context, tx *store.Tx, session int64) error {
 	return err
 }
 
-// Stats sums up what sessions were told.
+// Stats summarizes the context that sessions received.
 type Stats struct {
 	Items         int      `json:"items"`
 	Tokens        int      `json:"tokens"`
 	Used          int      `json:"used"`                 // items
-	UseRate       float64  `json:"use_rate"`             // of the items, 0 without any
+	UseRate       float64  `json:"use_rate"`             // of the items, 0 without items
 	TokensPerUsed *float64 `json:"tokens_per_used_item"` // null if none was used
 }
 
-// SectionStats is one section of what is told on one trigger.
+// SectionStats summarizes one section of the context for one trigger.
 type SectionStats struct {
 	Trigger string `json:"trigger"` // session_start, prompt or tool
 	Section string `json:"section"`
 	Stats
 }
 
-// Report is what the ledger says of some days.
+// Report summarizes the ledger of the last days.
 type Report struct {
 	Days     int            `json:"days"`
-	Sections []SectionStats `json:"sections"` // by trigger, those with most items first
+	Sections []SectionStats `json:"sections"` // by trigger, then by number of items, largest first
 	Total    Stats          `json:"total"`
 }
 
-// Summarize sums up what the sessions of a project, or of all, were told in the last
-// days, and how much of it they used; nothing told gives no sections. An unknown
+// Summarize sums up the context that the sessions of a project, or of all, received in the last
+// days, and how much of it they used. Sections is empty if they received none. An unknown
 // project is NotFound (observations §9.3).
 func Summarize(ctx context.Context, svc *observation.Service, s observation.Scope, days int) (Report, error) {
 	l := Report{Days: days, Sections: []SectionStats{}}

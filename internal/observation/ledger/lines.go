@@ -1,13 +1,13 @@
 package ledger
 
-// Injection is what a new session is told.
+// Injection is the context for a new session.
 type Injection struct {
-	Text   string // Markdown that ends in a newline; "" if there is nothing to say
+	Text   string // Markdown that ends in a newline; "" if there is no context
 	Tokens int    // ceil(bytes / 4)
 	Items  []Item // the rows that Text shows, in its order
 }
 
-// Rows returns the number of observations that the tables show, pinned rows included.
+// Rows returns the number of observations in the tables, including pinned rows.
 func (c *Injection) Rows() (n int) {
 	for _, i := range c.Items {
 		switch i.Section {
@@ -18,9 +18,9 @@ func (c *Injection) Rows() (n int) {
 	return n
 }
 
-// Item is one row that a text shows.
+// Item is one row shown in an injected text.
 type Item struct {
-	Section     string // pinned, digest, wishes, intents, checks, local, likely or cross; related, file or command in the middle of a session
+	Section     string // at a start pinned … cross, later related, file or command; see the constants
 	Observation int64
 	Tokens      int // of its lines
 }
@@ -39,15 +39,15 @@ const (
 	SectionCommand = "command"
 )
 
-// Line is one row as a line, or several rows that share one.
+// Line is one line of text for one row, or for several rows that share it.
 type Line struct {
 	ID   int64
 	Text string
-	File string  // of the builder's project that the row is about, "" for none
-	Also []int64 // further rows that the line tells of
+	File string  // the row's file in the builder's project, "" for none
+	Also []int64 // further rows that the line covers
 }
 
-// Items are the rows of a line for the ledger; they share its tokens.
+// Items returns the rows of a line as ledger items, which share its tokens (cost).
 func (r Line) Items(section string, cost int) []Item {
 	ids := append([]int64{r.ID}, r.Also...)
 	items := make([]Item, len(ids))
