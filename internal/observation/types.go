@@ -31,7 +31,7 @@ const (
 	TypeMarker       = "marker"
 )
 
-// Types returns the values of ObsType in the order in which they are shown.
+// Types returns the values of ObsType in the order in which users look for them.
 func Types() []string {
 	return []string{
 		TypePrompt, TypeMessage, TypeSessionStart, TypeSessionEnd, TypeCompact, TypeRead, TypeWrite,

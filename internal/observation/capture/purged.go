@@ -58,8 +58,8 @@ func (w *writing) isPurgedWhole(ctx context.Context, tx *store.Tx, projects []st
 }
 
 // likelyProject returns the project for the event's row, and all ids under which it may have
-// been purged. The project is zero if it has no row. Outside any repository it is the project of
-// the event's session, even if the session's first events were purged.
+// been purged. Both are empty if the location has no project. Outside any repository it is the
+// project of the event's session, even if the session's first events were purged.
 func (w *writing) likelyProject(ctx context.Context, tx *store.Tx) (own project.Project, ids []string, err error) {
 	if w.place.Identity == "" {
 		s, ok, err := project.FindSession(ctx, tx, w.event.Session)

@@ -20,7 +20,7 @@ func (c *Injection) Rows() (n int) {
 
 // Item is one row shown in an injected text.
 type Item struct {
-	Section     string // at a start pinned … cross, later related, file or command; see the constants
+	Section     string // a Section constant; related, file and command only occur during a session
 	Observation int64
 	Tokens      int // of its lines
 }
