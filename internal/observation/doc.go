@@ -11,7 +11,7 @@
 // outputs and tombstones. Package capture stores events. Packages search and browse query them.
 // Packages sessionstart and assist provide context to sessions. Package forget deletes rows.
 //
-// The package guarantees three things. A row that capture.Record reported is durable and visible
+// The package guarantees three things. A row that capture.Record reported is stored and visible
 // to every later reader. The same delivery creates no second row, live or imported. A text is
 // redacted before it is cut or processed in any other way.
 //

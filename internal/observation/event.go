@@ -39,7 +39,7 @@ type Event struct {
 	Model     string    // of a SessionStart, "" if unknown
 	Branch    string    // checked out in Cwd, "" if unknown; see KeepsBranch
 	Settled   bool      // the outcomes of the calls are certain and correct a hook's guesses
-	CannotAsk bool      // nobody can confirm an announced call
+	CannotAsk bool      // no user can confirm an announced call
 
 	Text string
 	Role string // of a Message: turn, subagent or compact_summary

@@ -20,7 +20,7 @@ import (
 // of its lines, never the text itself.
 type Output struct {
 	size   int    // bytes printed
-	digest string // redacted, at most maxDigest bytes; never ""
+	digest string // redacted, at most tooloutput.MaxDigest bytes; never ""
 	lines  []tooloutput.LineHash
 }
 

@@ -49,8 +49,8 @@ func staleTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error {
 	return err
 }
 
-// ForgetTurn removes the turn of a row from the index before the row is deleted or changed. A
-// later update indexes the rest of the turn again.
+// ForgetTurn removes the turn of a deleted or changed row from the index; it may be called
+// before the change. A later update indexes the rest of the turn again.
 func ForgetTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error {
 	var turn, begins int64
 	err := tx.Get(ctx, []any{&turn, &begins}, selectTurnOf, session, at, id)
