@@ -85,10 +85,10 @@ const lately = 14 * 24 * time.Hour
 // maxAlike is the number of failures of other forms of a command that are checked.
 const maxAlike = 3
 
-// lastFailure returns a line about the last run of a command in the project, if it failed in
-// another session, and the form that worked after it. If this form of the command never failed,
-// failures of the same program and subcommand in the last two weeks count: see alikeFailure.
-// Without such a failure it returns the zero line.
+// lastFailure returns a line about the last run of a command in the project, and the form that
+// worked after it. The run must have failed in another session. If this form of the command never
+// failed, failures of the same program and subcommand in the last two weeks count: see
+// alikeFailure. Without such a failure lastFailure returns the zero line.
 func (a *assistant) lastFailure(ctx context.Context, tx *store.Tx, c *observation.Call) (row ledger.Line, err error) {
 	command, _ := a.filter.Head(observation.Clean(c.Command), observation.MaxCommand)
 	form := shell.NewForm(command)
@@ -131,9 +131,9 @@ func (a *assistant) failureRow(f failure, form, worked string, id int64) ledger.
 // another form, if it is relevant to the call. It is relevant in two cases:
 //
 //   - The next run of this kind in the failing session worked with a setting that the failed
-//     command and the call lack, and no run without the setting has passed since.
-//   - No later run of this kind in the failing session worked, the call has the same targets as
-//     the failed command, and no run for these targets has passed since.
+//     command and the call lack. No run without the setting has passed since.
+//   - No later run of this kind in the failing session worked, and the call has the same targets
+//     as the failed command. No run for these targets has passed since.
 //
 // Once it meets a failure of the calling session itself, it returns the zero line, because the
 // agent knows that failure.

@@ -36,7 +36,7 @@ type Recalled struct {
 	Words     []string          `json:"words"`               // the words that were searched for
 	Corrected map[string]string `json:"corrected,omitempty"` // words that no turn contains, and their replacements
 	Period    *RecalledPeriod   `json:"period,omitempty"`    // the period that the question names
-	Matched   string            `json:"matched"`             // "words"; "period": only the period matches; "newest": neither words nor period match
+	Matched   string            `json:"matched"`             // "words"; "period": no word matches; "newest": the period does not match either
 }
 
 // RecalledPeriod is the period that a question names: from From, inclusive, to To, exclusive, in
@@ -63,7 +63,7 @@ type RecalledSession struct {
 // RecalledItem is a row of a turn that matches a question.
 type RecalledItem struct {
 	Hit
-	Excerpt string   `json:"excerpt"`         // at most 160 characters in one line, around what matched
+	Excerpt string   `json:"excerpt"`         // text around the match, on one line of at most 160 characters
 	Marks   [][2]int `json:"-"`               // byte ranges of the excerpt that are words of the question
 	Matched string   `json:"matched"`         // "all": it contains all words of the question; "some"; "similar": only similar words
 	Score   float64  `json:"score,omitempty"` // comparable within one result
@@ -93,8 +93,8 @@ const maxExcerpt = 160
 // in the local time zone. Operators of Search have no effect here.
 //
 // If no turn covers 7 tenths of the question, by the weight of its words, words of nearly the same
-// meaning find further sessions: see Similar. They are not used for a question with Words, or with
-// a line that some row printed.
+// meaning find further sessions: see RecallArgs.Similar. They are not used for a question with
+// Words, or with a line that some row printed.
 //
 // If no session matches, Recall returns the sessions with the most turns in the period. If there
 // are none, or without a period, it returns the newest sessions of the scope. Matched reports
@@ -288,7 +288,7 @@ func (r *recalling) rows() (out RecalledRows, err error) {
 }
 
 // prompts returns the prompts of a period, newest first, at most n. With an ObsType it returns
-// first rows of turns with that type instead.
+// turns' first rows of that type instead.
 func (r *recalling) prompts(from, to int64, n int) (items []RecalledItem, err error) {
 	items = []RecalledItem{}
 	err = r.tx.Each(r.ctx, func(rows *sql.Rows) error {

@@ -334,8 +334,8 @@ func (r *relating) row(item *RecalledItem) RelatedRow {
 const selectTurnPrompt = `SELECT o.timestamp, o.content, p.id FROM observation_rows o JOIN projects p ON p.key = o.project_key
 WHERE o.id = ? AND o.obs_type = 'user_prompt'`
 
-// promptRow returns the prompt of a session's best turn, for turns whose matching words are in
-// tool output or in rows that only name a file. It returns the zero row if the prompt is not
+// promptRow returns the prompt of a session's best turn. It serves turns whose matching words are
+// in tool output or in rows that only name a file. It returns the zero row if the prompt is not
 // meaningful, is not of a permitted project, or has been shown.
 func (r *relating) promptRow(s *foundSession, seen map[string]bool) (row RelatedRow, err error) {
 	if len(s.turns) == 0 || r.Shown[s.turns[0].id] {

@@ -45,7 +45,7 @@ WHERE o.id = ?`
 // 1 has fewer rows than requested. It has rows of the turns that contain the most and the rarest
 // of the words, in the order of RecallRows, at most 100. These rows have Matched set to
 // MatchedSome. If the query has operators, quotes or *, tier 2 has only the rows that printed a
-// line of it, because pasted lines often contain such characters.
+// line of it. Pasted lines often contain such characters.
 //
 // Rows with equal types and texts are merged into the first of them, with a count. Rows of the
 // calling session come after all others. Errors are those of Search.
