@@ -76,8 +76,9 @@ func (b *budget) isBeyond(share float64) bool {
 
 // until returns a context like ctx that also has an error once a share of the budget is used up.
 // Queries check it when they begin and end. Nothing waits on it, because that takes a goroutine
-// per query. On a busy machine such a goroutine delays a hook by many times its CPU time. A query
-// that has begun therefore runs to its end; all queries are bounded.
+// per query, which competes for the hook's only processor. On a busy machine this delays the hook
+// by many times its CPU time. A query that has begun therefore runs to its end; all queries are
+// bounded.
 func (b *budget) until(ctx context.Context, share float64) context.Context {
 	return partly{ctx, b, share}
 }

@@ -438,7 +438,7 @@ func (weights wordWeights) overlap(n fileName, among map[string]bool) (stem, wor
 	return stem, words
 }
 
-// sums returns the total weight of words, and the weight of those that are in among.
+// sums returns the weight of those words that are in among, and the weight of all words.
 func (weights wordWeights) sums(words, among map[string]bool) (found, all float64) {
 	for w := range words {
 		all += weights[w]

@@ -26,7 +26,7 @@ const (
 // Limits of a search.
 const (
 	maxPostings  = 20_000 // turns that are read, for the rarest words first
-	maxPrinted   = 5000   // turns of these in which only tool output contains a word
+	maxPrinted   = 5000   // turns that are read per word because tool output contains it
 	firstRead    = 2000   // turns that are read per word to estimate its rarity
 	maxRankTurns = 300    // turns that get a final score
 	rankTries    = 5      // multiple of the wanted turns that is read if a filter drops most of them

@@ -10,7 +10,7 @@ import (
 
 // Parameters of similar words, tuned by measurement like those of the ranking.
 const (
-	poorCover         = 0.5  // up to this cover of a question by its best turn, similar words take part in the ranking
+	poorCover         = 0.5  // up to this cover, similar words take part in the ranking
 	fairCover         = 0.7  // below this cover, similar words find further sessions
 	similarShare      = 0.6  // highest weight of a similar word that takes part in the ranking
 	maxSimilar        = 6    // similar words per word of the question

@@ -14,15 +14,18 @@ import (
 	"cairn/internal/words"
 )
 
-// Words of the index that begin with one of the prefixes ?1, each with its number of turns. Their
-// length must be within ?2 and ?3 characters. Longer words must begin with the word ?4 itself.
+// Words of the index that begin with one of the prefixes ?1, each with its number of turns. They
+// have ?2 to ?3 characters, or more if they begin with the word ?4. Forms with a mark are left
+// out.
 const selectVocabulary = `SELECT ifnull(group_concat(term || ' ' || doc, char(10)), '')
 FROM json_each(?1) p CROSS JOIN turn_vocabulary v
 WHERE v.term >= p.value AND v.term < p.value || char(1114111)
   AND length(v.term) >= ?2 AND (length(v.term) <= ?3 OR substr(v.term, 1, length(?4)) = ?4)
   AND unicode(substr(v.term, -1)) NOT BETWEEN 57344 AND 63743`
 
-// Limits of correction.
+// minCorrected is the minimum number of letters of a word that is corrected. Words of up to
+// shortWord letters may differ by one edit, longer words by two. Correction is tried for at most
+// maxCorrected words of a question.
 const (
 	minCorrected = 4
 	shortWord    = 7

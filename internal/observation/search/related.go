@@ -33,7 +33,7 @@ const (
 const (
 	maxRelated        = 5    // rows
 	MaxRelatedExcerpt = 120  // characters
-	ownProject        = 1.05 // bonus factor of a session of the same project over one of a related project
+	ownProject        = 1.05 // factor for the scores of the project's own sessions
 	maxHelpTurns      = 100  // turns that are ranked
 	maxHasteTurns     = 30   // turns that are ranked if the time runs out
 )
@@ -66,10 +66,10 @@ type relating struct {
 	*recalling
 }
 
-// Related returns up to five rows of the best sessions, in Recall's order of sessions. Each
-// session has one row. If there are fewer than five sessions, the first ones have two. Related
-// leaves out the calling session, rows that it has been shown, rows that only name a file, and
-// text that a harness wrote. It returns nil if the evidence is too weak: see evidence.
+// Related returns up to five rows of the best sessions, in Recall's order of sessions. A session
+// has one row. If fewer than five sessions have any, the first ones have two. Related leaves out
+// the calling session, rows that it has been shown, rows that only name a file, and text that a
+// harness wrote. It returns nil if the evidence is too weak: see evidence.
 func Related(ctx context.Context, svc *observation.Service, tx *store.Tx, a RelatedArgs) (out []RelatedRow, err error) {
 	r := newRelating(ctx, svc, tx, a)
 	sessions, err := r.rankInTime(ctx)
