@@ -1,16 +1,17 @@
-// Package similar knows which words mean nearly the same, so that a question finds what a
-// session said in other words.
+// Package similar returns words with nearly the same meaning. A question then finds what a session
+// said in other words.
 //
-// words.txt holds 11,551 stems of English words (see words.Key), sorted, one in a line.
-// near.bin holds, for each of them in this order, how many neighbours it has (one byte, up
-// to 12), and of each neighbour its line in words.txt (two bytes, big-endian, from 0) and
-// the likeness (one byte, 255 for 1); the nearest comes first, none is below 0.5.
+// words.txt contains 11,551 stems of English words (see words.Key), sorted, one per line. near.bin
+// contains a record for each stem, in the same order. A record begins with the number of
+// neighbours (one byte, at most 12). Each neighbour has its line number in words.txt (two bytes,
+// big-endian, from 0) and its likeness (one byte, 255 for 1). The nearest neighbour comes first.
+// No likeness is below 0.5.
 //
 // # Source
 //
-// The table was computed from the sentence model all-MiniLM-L6-v2 (sentence-transformers,
-// Apache License 2.0): each word of the model's own vocabulary that has three letters or
-// more was embedded alone; vectors of words with one stem were averaged, weighted by 1/rank
-// in the vocabulary; the mean and the two main components were taken off, and the next 128
-// components kept. Likeness is the cosine. No question and no session took part in it.
+// The table was computed from the sentence model all-MiniLM-L6-v2 (sentence-transformers, Apache
+// License 2.0). Each word of the model's own vocabulary with three letters or more was embedded
+// alone. Vectors of words with the same stem were averaged, weighted by 1/rank in the vocabulary.
+// The mean and the first two principal components were removed, and the next 128 components were
+// kept. Likeness is the cosine. No questions or sessions were used.
 package similar

@@ -16,11 +16,11 @@ var neighbours string
 
 // Word is a neighbour of a word.
 type Word struct {
-	Key      string  // a stem, as words.Key returns it
+	Key      string  // stem, as words.Key returns it
 	Likeness float64 // from 0.5 to 1
 }
 
-// table is where the neighbours of each word begin.
+// table maps each word to the start of its neighbours in near.bin.
 type table struct {
 	keys   []string
 	starts []int32
@@ -40,9 +40,9 @@ var load = sync.OnceValue(func() (t table) {
 // neighbourSize is the number of bytes of a neighbour in near.bin.
 const neighbourSize = 3
 
-// Words returns the neighbours of a stem, the nearest first, at most 12; none for a stem
-// that the table does not have. It is safe for concurrent use. The first call reads the
-// table, which takes about 0.3 ms.
+// Words returns the neighbours of a stem, the nearest first, at most 12. It returns nil for a stem
+// that is not in the table. It is safe for concurrent use. The first call reads the table, which
+// takes about 0.3 ms.
 func Words(key string) []Word {
 	t := load()
 	i, ok := slices.BinarySearch(t.keys, key)

@@ -15,8 +15,7 @@ import (
 	"cairn/internal/project"
 )
 
-// assist stores an event and returns the help that goes with it, which it enters
-// in the ledger, as the façade does.
+// assist stores an event, returns its help and enters the help in the ledger, as the façade does.
 func assist(b observationtest.Bench, e observation.Event) ledger.Injection {
 	b.T.Helper()
 	e.Harness = "claude"

@@ -16,16 +16,16 @@ import (
 	"cairn/internal/words"
 )
 
-// How far back is looked. Each bound can only make it find less.
+// Limits of the search in the past. Reaching a limit only means that less is found.
 const (
 	maxTouches  = 200  // rows of a file
 	maxFailures = 300  // failed commands of a project
 	maxPasses   = 3000 // commands of a project since the failure
-	maxLater    = 200  // rows of the session that failed
+	maxLater    = 200  // rows of the failing session after the failure
 )
 
 const (
-	// The innermost query bounds what a file that is read all the time costs.
+	// The innermost query limits the cost for files that are read very often.
 	selectLastChange = `SELECT o.id, o.timestamp, o.session_key, coalesce(
     (SELECT q.content FROM observation_rows q WHERE q.prompt_id = o.prompt_id AND q.obs_type = 'user_prompt'),
     (SELECT s.summary ->> '$.intent' FROM sessions s WHERE s.key = o.session_key), '')
@@ -49,7 +49,8 @@ WHERE c.obs_type IN ('command', 'git_commit', 'git_push', 'github')
   AND c.metadata ->> '$.interrupted' IS NULL ORDER BY c.timestamp, c.id`
 )
 
-// lastChange tells of a file's last change, if another session made it.
+// lastChange returns a line about a file's last change if another session made it, else the zero
+// line.
 func (a *assistant) lastChange(ctx context.Context, tx *store.Tx, path string) (row ledger.Line, err error) {
 	path, _ = a.filter.Head(observation.Clean(path), observation.MaxPath)
 	if path == "" {
@@ -75,19 +76,19 @@ func (a *assistant) lastChange(ctx context.Context, tx *store.Tx, path string) (
 type failure struct {
 	id, at, session int64
 	command, error  string
-	kind            shell.Kind // what of it is of the same kind as a call
+	kind            shell.Kind // the part of it that is of the same kind as the call
 }
 
-// lately is how long a failure of another form of a command is told of.
+// lately is the maximum age of a failure of another form of a command.
 const lately = 14 * 24 * time.Hour
 
-// maxAlike is how many failures of other forms of a command are looked at.
+// maxAlike is the number of failures of other forms of a command that are checked.
 const maxAlike = 3
 
-// lastFailure tells of the last run of a command in the project, if it failed and
-// another session ran it, and of the form that worked after it. Where this form never
-// failed, the last two weeks' failures of the same program and subcommand count, see
-// alikeFailure.
+// lastFailure returns a line about the last run of a command in the project, and the form that
+// worked after it. The run must have failed in another session. If this form of the command never
+// failed, failures of the same program and subcommand in the last two weeks count: see
+// alikeFailure. Without such a failure lastFailure returns the zero line.
 func (a *assistant) lastFailure(ctx context.Context, tx *store.Tx, c *observation.Call) (row ledger.Line, err error) {
 	command, _ := a.filter.Head(observation.Clean(c.Command), observation.MaxCommand)
 	form := shell.NewForm(command)
@@ -113,7 +114,7 @@ func (a *assistant) lastFailure(ctx context.Context, tx *store.Tx, c *observatio
 	return a.failureRow(f, form.Text, worked, id), nil
 }
 
-// failureRow tells of a failure and of what worked next, if anything.
+// failureRow returns a line about a failure and the command that worked next, if there is one.
 func (a *assistant) failureRow(f failure, form, worked string, id int64) ledger.Line {
 	row := ledger.Line{ID: f.id, Text: fmt.Sprintf("- failed %s (#%d): %s", oneline.Ago(a.now, f.at), f.id, commandCell(form, maxHelpIntent))}
 	if why := observation.Reason(f.command, f.error); why != "" {
@@ -126,11 +127,16 @@ func (a *assistant) failureRow(f failure, form, worked string, id int64) ledger.
 	return row
 }
 
-// alikeFailure tells of the newest failure of the same program and subcommand in another
-// form, if it says something about the call: the next run of this kind in its session
-// worked with a setting that the failed one and the call lack, and none passed without
-// it since; or no run for the same targets has passed since. A kind that the session has
-// seen fail itself is its own business.
+// alikeFailure returns a line about the newest failure of the same program and subcommand in
+// another form, if it is relevant to the call. It is relevant in two cases:
+//
+//   - The next run of this kind in the failing session worked with a setting that the failed
+//     command and the call lack. No run without the setting has passed since.
+//   - No later run of this kind in the failing session worked, and the call has the same targets
+//     as the failed command. No run for these targets has passed since.
+//
+// Once it meets a failure of the calling session itself, it returns the zero line, because the
+// agent knows that failure.
 func (a *assistant) alikeFailure(ctx context.Context, tx *store.Tx, tool string, kinds []shell.Kind, failures []failure) (row ledger.Line, err error) {
 	for _, f := range failures {
 		if f.session == a.session {
@@ -173,8 +179,8 @@ func (a *assistant) alikeFailure(ctx context.Context, tx *store.Tx, tool string,
 	return row, nil
 }
 
-// workedAlike returns the next command of the failing session that passed and is of the
-// same kind. Without such a command, id is 0.
+// workedAlike returns the next command of the failing session that passed and is of the same kind.
+// id is 0 if there is no such command.
 func (a *assistant) workedAlike(ctx context.Context, tx *store.Tx, f failure) (worked string, id int64, kind shell.Kind, err error) {
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var row int64
@@ -190,14 +196,15 @@ func (a *assistant) workedAlike(ctx context.Context, tx *store.Tx, f failure) (w
 	return worked, id, kind, err
 }
 
-// commandCell is cell for a command that may be run again: its pipes stay, for no
-// table is around it.
+// commandCell formats a command like oneline.Cell but keeps its pipes, because the line is not in
+// a table and the command may be run again.
 func commandCell(form string, n int) string {
 	return strings.ReplaceAll(oneline.Cell(form, n), "¦", "|")
 }
 
-// newestFailures returns the newest failed run in the project of a command in its normal
-// form and, before it, the newest ones lately of another form of one of some kinds.
+// newestFailures returns the newest failure of a command in its normal form, and newer failures in
+// the project of other forms. The others are of one of the given kinds and at most two weeks old.
+// same is zero if this form has not failed.
 func (a *assistant) newestFailures(ctx context.Context, tx *store.Tx, form shell.Form, kinds []shell.Kind) (same failure, others []failure, err error) {
 	rows, err := tx.Query(ctx, selectFailures, a.project.Key, maxFailures)
 	if err != nil {
@@ -221,8 +228,8 @@ func (a *assistant) newestFailures(ctx context.Context, tx *store.Tx, form shell
 	return same, others, rows.Err()
 }
 
-// isOneOf reports whether a part of the failed command is of one of some kinds, and
-// notes that part.
+// isOneOf reports whether a part of the failed command is of one of the given kinds, and stores
+// that part in f.kind.
 func (f *failure) isOneOf(kinds []shell.Kind) bool {
 	var own []shell.Kind
 	for i := range kinds {
@@ -240,8 +247,8 @@ func (f *failure) isOneOf(kinds []shell.Kind) bool {
 	return false
 }
 
-// passedSince reports whether a command that is meets passed in the project at some time
-// or later. What passes has the type that the words of such a command give it.
+// passedSince reports whether a command for which is returns true has passed in the project at or
+// after the time since. Only rows of the type that the command like has are checked.
 func (a *assistant) passedSince(ctx context.Context, tx *store.Tx, tool, like string, since int64, is func(command string) bool) (bool, error) {
 	rows, err := tx.Query(ctx, selectPasses, a.project.Key, observation.TypeOfCommand(shell.Read(like, tool)), since, maxPasses)
 	if err != nil {
@@ -260,8 +267,8 @@ func (a *assistant) passedSince(ctx context.Context, tx *store.Tx, tool, like st
 	return false, rows.Err()
 }
 
-// workedAfter is the next command of the failing session that passed and is like
-// the one that failed; id is 0 if there is none.
+// workedAfter returns the next command of the failing session that passed and resembles the failed
+// command. id is 0 if there is no such command.
 func (a *assistant) workedAfter(ctx context.Context, tx *store.Tx, f failure, form string) (worked string, id int64, err error) {
 	words := commandWords(form)
 	err = tx.Each(ctx, func(r *sql.Rows) error {
@@ -278,7 +285,7 @@ func (a *assistant) workedAfter(ctx context.Context, tx *store.Tx, f failure, fo
 	return worked, id, err
 }
 
-// commandWords are the words of a command, identifiers split.
+// commandWords returns the words of a command in lower case. Identifiers are split.
 func commandWords(form string) (found []string) {
 	words.Each(form, func(_ string, parts []string) {
 		for _, p := range parts {
@@ -288,8 +295,8 @@ func commandWords(form string) (found []string) {
 	return found
 }
 
-// alike reports whether two commands do nearly the same: they share at least half of
-// the words of the first, and two words unless it is a single one.
+// alike reports whether two commands are similar. They must share at least half of the words of
+// the first command, and at least two words unless it has only one.
 func alike(words, other []string) bool {
 	has := map[string]bool{}
 	for _, w := range other {

@@ -16,7 +16,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// tells enters a row in the ledger as told to session s2 on an event.
+// tells records in the ledger that rows were shown to session s2 on an event.
 func tells(b observationtest.Bench, e observation.Event, rows ...int64) {
 	b.T.Helper()
 	e.Session = "s2"
@@ -30,7 +30,7 @@ func tells(b observationtest.Bench, e observation.Event, rows ...int64) {
 	}
 }
 
-// does stores an event of session s2 and brings the ledger up to date with it.
+// does stores an event of session s2 and updates the ledger with it.
 func does(b observationtest.Bench, e observation.Event) {
 	b.T.Helper()
 	e.Session = "s2"
@@ -239,7 +239,7 @@ func TestTheLedgerWaitsForTheLockOnlyShortly(t *testing.T) {
 	}
 }
 
-// The end of a turn in a long session that was told much.
+// The end of a turn in a long session to which many rows were shown.
 func BenchmarkNoteUse(b *testing.B) {
 	j := observationtest.New(b)
 	var rows []int64

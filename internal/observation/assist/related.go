@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// Where the last turn of a session begins: the prompt before the present one.
+	// The start of the session's previous turn: the prompt before the present one.
 	selectLastTurn = `SELECT o.id FROM observation_rows o JOIN prompt_rows p ON p.id = o.prompt_id
 WHERE o.session_key = ?1 AND o.obs_type = 'user_prompt' AND o.id < ?2 ORDER BY o.id DESC LIMIT 1`
 )
 
-// related returns up to five rows that may help with a prompt, as search.Related finds them.
-// What is found when the budget ends is returned.
+// related returns up to five rows that may help with a prompt, as search.Related finds them. If
+// the budget runs out, it returns what has been found by then.
 func (a *assistant) related(ctx context.Context, tx *store.Tx, prompt string) (out []ledger.Line, err error) {
 	near, err := a.findNear(ctx, tx)
 	if err != nil {
@@ -37,7 +37,8 @@ func (a *assistant) related(ctx context.Context, tx *store.Tx, prompt string) (o
 	return out, unlessOver(ctx, err)
 }
 
-// helpLine renders a row as a line of help. A row of another project names its project.
+// helpLine renders a row as a line of help. The line of a row of another project contains its
+// project.
 func (a *assistant) helpLine(r *search.RelatedRow) ledger.Line {
 	kind := r.ObsType
 	if r.Project != a.project.ID {
@@ -48,9 +49,9 @@ func (a *assistant) helpLine(r *search.RelatedRow) ledger.Line {
 
 const selectProjectNames = `SELECT key, id, name, ifnull(origin_url, '') FROM projects LIMIT 1000`
 
-// findNear returns the projects whose rows may help: the project itself and, unless other
-// projects are left out of the context, those with the same owner of the remote and those
-// one of whose names has all words of the other.
+// findNear returns the projects whose rows may help. The project itself is always one of them.
+// Unless the context leaves out other projects, projects with the same owner of the remote are
+// included. So are projects whose names contain all words of the project's name, or the reverse.
 func (a *assistant) findNear(ctx context.Context, tx *store.Tx) (map[int64]string, error) {
 	near := map[int64]string{a.project.Key: a.project.ID}
 	if a.service.Config.Limits.SuppressCross {
@@ -80,7 +81,7 @@ func (a *assistant) findNear(ctx context.Context, tx *store.Tx) (map[int64]strin
 	return near, err
 }
 
-// contains reports whether some words are among others; no words are not.
+// contains reports whether words contains all of some. It is false if some is empty.
 func contains(words, some map[string]bool) bool {
 	for w := range some {
 		if !words[w] {
@@ -90,8 +91,8 @@ func contains(words, some map[string]bool) bool {
 	return len(some) > 0
 }
 
-// lastTurn is where the turn before the present one began: at the prompt itself if
-// it is the session's first.
+// lastTurn returns the prompt with which the previous turn began, or the present prompt if it is
+// the session's first.
 func (a *assistant) lastTurn(ctx context.Context, tx *store.Tx) (since int64, err error) {
 	since, err = observation.LookUp(ctx, tx, selectLastTurn, a.session, a.own)
 	return cmp.Or(since, a.own), err

@@ -20,9 +20,8 @@ import (
 	"cairn/internal/store"
 )
 
-// TestALiveRowBelongsToThePromptThatWasStoredLast also when the clock steps back,
-// and when an import brings older prompts meanwhile. An imported row belongs to
-// the latest prompt before it.
+// TestALiveRowBelongsToThePromptThatWasStoredLast covers a clock that steps back and an import
+// that adds older prompts in between. An imported row belongs to the latest prompt before it.
 func TestALiveRowBelongsToThePromptThatWasStoredLast(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -35,7 +34,7 @@ func TestALiveRowBelongsToThePromptThatWasStoredLast(t *testing.T) {
 	b.Call(run("t1", "one"), "")
 	b.Imported(observation.Event{Kind: observation.Prompt, Text: "long ago", LineID: "u1", At: time.Unix(observationtest.Start-5000, 0), Source: "UserPromptSubmit"})
 	b.Call(run("t2", "two"), "")
-	b.Call(run("t3", "three"), "p2") // the newest without an id takes it
+	b.Call(run("t3", "three"), "p2") // the newest prompt without an id gets it
 	b.Imported(
 		observation.Event{Kind: observation.Tool, At: time.Unix(observationtest.Start-4000, 0), Calls: []observation.Call{run("t4", "four")}},
 		observation.Event{Kind: observation.Tool, At: time.Unix(observationtest.Start+500, 0), Calls: []observation.Call{run("t5", "five")}},
@@ -84,8 +83,8 @@ func TestFilesOfWhichAllRowsHaveExpiredAreNotLikely(t *testing.T) {
 	}
 }
 
-// TestNobodyIsToldOfAProjectThatHasNoRow asks for a project without a key, which
-// must not stand for any other.
+// TestNobodyIsToldOfAProjectThatHasNoRow uses a project without a key. The missing key must not
+// match any other project.
 func TestNobodyIsToldOfAProjectThatHasNoRow(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -104,8 +103,8 @@ func TestNobodyIsToldOfAProjectThatHasNoRow(t *testing.T) {
 	}
 }
 
-// TestTheContextKeepsItsBoundsWhateverThingsAreCalled fills every section with the
-// longest and strangest names that can be.
+// TestTheContextKeepsItsBoundsWhateverThingsAreCalled fills every section with the longest and
+// strangest possible names.
 func TestTheContextKeepsItsBoundsWhateverThingsAreCalled(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)

@@ -19,30 +19,29 @@ import (
 	"cairn/internal/store"
 )
 
-// Args asks which files of a project a session will need.
+// Args are the arguments of Files and Rank.
 type Args struct {
 	Project project.Project
-	Session string // whose own rows do not count, "" for none
-	Branch  string // that is checked out, "" if unknown
-	Prompt  string // what the user asked, "" if nothing yet
-	Limit   int    // most files
+	Session string // the calling session, whose own rows do not count; "" for none
+	Branch  string // the branch that is checked out, "" if unknown
+	Prompt  string // the user's prompt, "" if there is none yet
+	Limit   int    // maximum number of files
 }
 
 // File is a file that a session will probably read or change.
 type File struct {
-	Path        string // its key: relative to the repository, with slashes; without one, the whole path
-	Observation int64  // the newest row about it
+	Path        string // its key: relative to the repository, with slashes; outside a repository, the absolute path
+	Observation int64  // id of the newest row about it
 	Score       float64
-	Asked       bool // the prompt says something for it
+	Asked       bool // the prompt is part of the evidence for it
 }
 
-// Likely ranks the project's files by what tells best which of them a session
-// goes on to touch, likeliest first, ties the one touched last first. A file that
-// was never touched is not named, nor is one of which all rows have expired, swept
-// or not. No rows, no files.
+// Files returns the project's files that the session will most likely touch, likeliest first. Of
+// equal scores, the file touched last comes first. Files that were never touched are left out. So
+// are files whose rows have all expired, even if the rows have not been swept yet. Without rows,
+// Files returns no files. Errors are those of store.Read.
 //
-// The score of a file is the sum of weight·ln(1+x) over what speaks for it, which the
-// weights below name.
+// The score of a file is the sum of weight·ln(1+x) over its evidence, with the weights below.
 func Files(ctx context.Context, svc *observation.Service, a Args) (files []File, err error) {
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var words *WordSearch
@@ -58,33 +57,32 @@ func Files(ctx context.Context, svc *observation.Service, a Args) (files []File,
 	return files, err
 }
 
-// Weights of what speaks for a file. Edits and reads count sessions, a session that
-// did both only as an edit; words weigh the less the more paths hold them. These are
-// round numbers that do well on both halves of a month of real sessions (cairn-bench
-// continuity). What did not help is left out: files that change together, the test
-// beside a file, directories, the last session's words, identifiers in edits,
-// counting every edit.
+// Weights of the evidence. Edits and reads count sessions; a session that did both counts only as
+// an edit. A word weighs less the more paths contain it. These are round numbers that do well on
+// both halves of a month of real sessions (cairn-bench continuity).
+//
+// These signals did not help and are left out: files that change together, the test of a file,
+// directories, the last session's words, identifiers in edits, and counting every edit.
 const (
-	weightEdits2      = 1   // edits, halved with every 2 days since the session
-	weightEdits30     = 1   // edits, halved with every 30 days
-	weightReads7      = 0.5 // reads, halved with every 7 days
-	weightBranchEdits = 8   // edits on the same branch (main branches aside)
+	weightEdits2      = 1   // edits, with a half-life of 2 days since the session
+	weightEdits30     = 1   // edits, with a half-life of 30 days
+	weightReads7      = 0.5 // reads, with a half-life of 7 days
+	weightBranchEdits = 8   // edits on the same branch, unless it is a main branch
 	weightBranchReads = 4   // reads on the same branch
 	weightBranchWords = 2   // words of the branch's name in the path
-	weightName        = 10  // 1 if the prompt has the file's name
-	weightStem        = 4   // the share, squared, of the name's words that the prompt has
+	weightName        = 10  // 1 if the prompt contains the file's name
+	weightStem        = 4   // squared share of the file name's words that the prompt contains
 	weightWords       = 2   // words of the prompt in the path
-	weightTurns       = 2   // turns that the prompt's rare words find and that touched the file
+	weightTurns       = 2   // turns that contain rare words of the prompt and touched the file
 )
 
 const (
-	MaxLikely        = 20   // files that a prompt is answered with
-	MaxLikelyAtStart = 40   // files that a session is shown at its start
-	likelySample     = 1000 // newest rows of each type that are looked at, and so the bound of the work
+	MaxLikely        = 20   // maximum number of files after a prompt
+	MaxLikelyAtStart = 40   // maximum number of files at the start of a session
+	likelySample     = 1000 // newest rows that are read per type, which bounds the work
 )
 
-// FileLines lists files by folder, one line for each, the folder of the likeliest
-// first.
+// FileLines returns one line per folder with its files, the folder of the likeliest file first.
 func FileLines(files []File, root string) (lines []ledger.Line) {
 	byFolder := map[string]int{}
 	for _, f := range files {
@@ -107,9 +105,9 @@ func FileLines(files []File, root string) (lines []ledger.Line) {
 }
 
 const (
-	// All in one text, one entry for each file of a session, the one touched last first:
-	// passing thousands of rows on takes longer than finding them. So does parsing the facts
-	// of each row, and grouping them with their times, which the statements below find.
+	// The result is one text with one entry per file of a session, the file touched last first.
+	// Returning thousands of rows takes longer than finding them. Parsing the metadata of each
+	// row, or grouping rows with their times, is slow too. The statements below read the times.
 	selectTouched = `SELECT ifnull(group_concat(session_key || ' ' || path_key, char(0)), '')
 FROM (SELECT DISTINCT session_key, path_key
   FROM (SELECT o.session_key, o.path_key FROM observation_rows o
@@ -132,8 +130,7 @@ FROM json_each(?1) j CROSS JOIN observation_rows o ON o.id = (SELECT t.id FROM o
 	selectBranchSessions = `SELECT session_key FROM session_branches WHERE branch = ?`
 )
 
-// Rank is Likely inside a transaction; words are those of the prompt, nil
-// without one.
+// Rank is Files inside a transaction. words are the words of the prompt, nil without a prompt.
 func Rank(ctx context.Context, tx *store.Tx, a Args, keep observation.Retention, words *WordSearch) ([]File, error) {
 	r := likelyRanking{now: tx.Now().Unix(), files: map[string]*likelyEvidence{}, sessions: map[int64]*likelySession{}}
 	for _, t := range []string{observation.TypeEdit, observation.TypeWrite, observation.TypeRead} {
@@ -155,17 +152,17 @@ func Rank(ctx context.Context, tx *store.Tx, a Args, keep observation.Retention,
 	return files, r.readNewest(ctx, tx, a, files)
 }
 
-// likelyRanking collects what speaks for every file.
+// likelyRanking collects the evidence for every file.
 type likelyRanking struct {
 	now      int64
 	files    map[string]*likelyEvidence
 	sessions map[int64]*likelySession
 }
 
-// likelyEvidence is what speaks for a file, as the weights name it.
+// likelyEvidence is the evidence for a file, one value per weight.
 type likelyEvidence struct {
-	place int   // among all files, the one touched last first, as far as that is known
-	at    int64 // the last row of the sessions that touched it; see readNewest
+	place int   // rank among all files, the file touched last first; approximate across row types
+	at    int64 // time of the last row of the sessions that touched it; see readNewest
 
 	edits2, edits30, reads7 float64
 	branchEdits             float64
@@ -194,10 +191,10 @@ func (e *likelyEvidence) score() float64 {
 	return sum
 }
 
-// likelySession is a session with the files it touched.
+// likelySession is a session and the files that it touched.
 type likelySession struct {
-	last     int64                    // its latest row
-	edited   map[*likelyEvidence]bool // by file; false: only read
+	last     int64                    // time of its latest row
+	edited   map[*likelyEvidence]bool // by file; false if it was only read
 	onBranch bool
 }
 
@@ -210,7 +207,7 @@ func (r *likelyRanking) readTouches(ctx context.Context, tx *store.Tx, a Args, o
 	}, selectTouched, a.Project.Key, obsType, since, a.Session, likelySample)
 }
 
-// touched takes in that a session read or edited a file.
+// touched records that a session read or edited a file.
 func (r *likelyRanking) touched(file string, session int64, edited bool) {
 	e := r.files[file]
 	if e == nil {
@@ -225,8 +222,8 @@ func (r *likelyRanking) touched(file string, session int64, edited bool) {
 	s.edited[e] = s.edited[e] || edited
 }
 
-// readSessions reads when the sessions were last at work, and marks those that worked
-// on a branch. Everybody works on the main ones, which therefore tell nothing.
+// readSessions reads the time of each session's last row and marks the sessions on the given
+// branch. Main branches are ignored, because every session works on them.
 func (r *likelyRanking) readSessions(ctx context.Context, tx *store.Tx, branch string) error {
 	keys, err := json.Marshal(slices.Collect(maps.Keys(r.sessions)))
 	if err != nil {
@@ -253,8 +250,8 @@ func (r *likelyRanking) readSessions(ctx context.Context, tx *store.Tx, branch s
 	}, selectBranchSessions, branch)
 }
 
-// readNewest gives files their newest rows and brings those of one score into the order
-// of these.
+// readNewest sets the newest row of each file, and sorts files of equal score by the times of
+// these rows.
 func (r *likelyRanking) readNewest(ctx context.Context, tx *store.Tx, a Args, files []File) error {
 	paths := make([]string, len(files))
 	for i := range files {
@@ -305,7 +302,7 @@ func (r *likelyRanking) weighSessions() {
 	}
 }
 
-// weighWords compares the files' names with the branch's and with the prompt.
+// weighWords compares the files' names with the words of the branch's name and of the prompt.
 func (r *likelyRanking) weighWords(a Args) {
 	branch := map[string]bool{}
 	if !isMainBranch(a.Branch) {
@@ -329,12 +326,12 @@ func (r *likelyRanking) weighWords(a Args) {
 }
 
 const (
-	maxFound = 100 // rows whose turns are looked at
+	maxFound = 100 // rows whose turns are read
 
 	selectTurns = `SELECT o.prompt_id, j.key FROM json_each(?) j CROSS JOIN observation_rows o ON o.id = j.value
 WHERE o.project_key = ? AND o.prompt_id IS NOT NULL`
 
-	// The plus signs keep SQLite from going through all the project's rows of a type.
+	// The plus signs keep SQLite from scanning all of the project's rows of a type.
 	selectTurnFiles = `SELECT ifnull(group_concat(path_key, char(0)), '') FROM (SELECT DISTINCT path_key FROM observation_rows
     WHERE prompt_id = ? AND +project_key = ? AND path_key IS NOT NULL
       AND +obs_type IN ('file_edit', 'file_write', 'file_read')
@@ -342,8 +339,8 @@ WHERE o.project_key = ? AND o.prompt_id IS NOT NULL`
         OR metadata ->> '$.failed' IS NULL AND metadata ->> '$.interrupted' IS NULL))`
 )
 
-// weighTurns finds the turns in which the rarest of the prompt's words stand and
-// counts the files they touched; the best turn counts 1, others in proportion.
+// weighTurns finds the turns that contain the rarest words of the prompt, and counts the files
+// that they touched. The best turn counts 1, other turns proportionally less.
 func (r *likelyRanking) weighTurns(ctx context.Context, tx *store.Tx, words *WordSearch) error {
 	found := words.best(maxFound)
 	ids := make([]int64, len(found))
@@ -354,7 +351,7 @@ func (r *likelyRanking) weighTurns(ctx context.Context, tx *store.Tx, words *Wor
 	if err != nil {
 		return err
 	}
-	turns := map[int64]float64{} // by prompt
+	turns := map[int64]float64{} // weight by id of the turn's prompt
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var prompt int64
 		var i int
@@ -379,7 +376,7 @@ func (r *likelyRanking) weighTurns(ctx context.Context, tx *store.Tx, words *Wor
 	return nil
 }
 
-// fileName is a path as words.
+// fileName is the words of a path.
 type fileName struct{ folders, stem map[string]bool }
 
 func (r *likelyRanking) names() map[string]fileName {
@@ -402,11 +399,11 @@ func (r *likelyRanking) names() map[string]fileName {
 	return names
 }
 
-// wordWeights are what the words of paths count: the less the more paths hold one.
+// wordWeights are the weights of words in paths. A word weighs less the more paths contain it.
 type wordWeights map[string]float64
 
 func weightsIn(names map[string]fileName) wordWeights {
-	weights := wordWeights{} // at first how many paths hold a word
+	weights := wordWeights{} // first the number of paths that contain each word
 	for _, n := range names {
 		for w := range n.folders {
 			weights[w]++
@@ -423,8 +420,9 @@ func weightsIn(names map[string]fileName) wordWeights {
 	return weights
 }
 
-// overlap is how much of a path is among some words: of its stem the share, and of
-// all its words their weight, those of folders half, against the root of its length.
+// overlap returns how much of a path consists of the given words. stem is the share of the file
+// name, by weight. words is the weight of all matching words, with folders counting half, divided
+// by the square root of the path's total weight.
 func (weights wordWeights) overlap(n fileName, among map[string]bool) (stem, words float64) {
 	if len(among) == 0 {
 		return 0, 0
@@ -440,7 +438,7 @@ func (weights wordWeights) overlap(n fileName, among map[string]bool) (stem, wor
 	return stem, words
 }
 
-// sums are the weights of words, and of those of them that are among others.
+// sums returns the weight of those words that are in among, and the weight of all words.
 func (weights wordWeights) sums(words, among map[string]bool) (found, all float64) {
 	for w := range words {
 		all += weights[w]
@@ -451,7 +449,7 @@ func (weights wordWeights) sums(words, among map[string]bool) (found, all float6
 	return found, all
 }
 
-// best are the n files with the highest scores.
+// best returns the n files with the highest scores.
 func (r *likelyRanking) best(n int) []File {
 	files := make([]File, 0, len(r.files))
 	for file, e := range r.files {
@@ -461,7 +459,7 @@ func (r *likelyRanking) best(n int) []File {
 	return files[:min(max(n, 0), len(files))]
 }
 
-// sort orders files by score, equal ones by their last touch.
+// sort sorts files by score, equal scores by their last touch.
 func (r *likelyRanking) sort(files []File) {
 	slices.SortFunc(files, func(a, b File) int {
 		if order := cmp.Compare(b.Score, a.Score); order != 0 {

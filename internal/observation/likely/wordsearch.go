@@ -14,39 +14,39 @@ import (
 	"cairn/internal/words"
 )
 
-// WordSearch finds the rows of the store that hold words of a prompt that few do.
+// WordSearch finds the rows that contain words of a prompt which only few rows contain.
 type WordSearch struct {
 	Project int64 // key
-	Own     int   // 1 if the prompt's own row is one of the store's
-	size    int   // of the project, in rows, without the prompt's own
+	Own     int   // 1 if the prompt itself is stored as a row, else 0
+	size    int   // number of rows of the project, without the prompt's own
 	words   []rareWord
 	Half    context.Context  //nolint:containedctx // when it ends no more words are looked up; nil for never
-	held    map[int64]uint64 // by row, the words that it holds, one bit for each
+	held    map[int64]uint64 // by row, a bit set of the words that it contains
 }
 
-// rareWord is a word of the prompt that few rows of the store hold.
+// rareWord is a word of the prompt that few rows contain.
 type rareWord struct {
 	match  string
-	rows   string // their ids, separated by commas, the prompt's own among them
-	count  int    // of those rows, without the prompt's own
-	known  bool   // whether it is rare has been found out
-	isRare bool   // in under 1 % of the project's rows
+	rows   string // ids of the rows, separated by commas, including the prompt's own
+	count  int    // number of these rows, without the prompt's own
+	known  bool   // isRare is known
+	isRare bool   // fewer than 1 % of the project's rows contain it
 }
 
 const (
-	maxLookedUp       = 24     // words of a prompt, the longest
-	maxListed         = 500    // rows of the store that a rare word may be in
-	maxSized          = 50_000 // rows of a project that are counted: 1 % of more makes no difference
+	maxLookedUp       = 24     // words of a prompt that are looked up, the longest ones
+	maxListed         = 500    // maximum number of rows in the store that contain a rare word
+	maxSized          = 50_000 // limit for counting a project's rows; 1 % of more makes no difference
 	minWordLetters    = 3
 	selectProjectSize = `SELECT count(*) FROM (SELECT 1 FROM observation_rows WHERE project_key = ? LIMIT +?)`
 	selectMatches     = `SELECT count(*), ifnull(group_concat(id), '')
 FROM (SELECT rowid AS id FROM observations_fts WHERE observations_fts MATCH ? LIMIT +?)`
 )
 
-// rare reports whether n rows are under 1 % of the project's.
+// rare reports whether n rows are fewer than 1 % of the project's rows.
 func (s *WordSearch) rare(n int) bool { return 100*n < s.size }
 
-// Find looks the words of a prompt up.
+// Find finds the rows that contain rare words of a prompt.
 func (s *WordSearch) Find(ctx context.Context, tx *store.Tx, text string) error {
 	if err := tx.Get(ctx, []any{&s.size}, selectProjectSize, s.Project, maxSized+1); err != nil {
 		return err
@@ -58,8 +58,8 @@ func (s *WordSearch) Find(ctx context.Context, tx *store.Tx, text string) error 
 	return s.list()
 }
 
-// count finds the words of the prompt that few rows hold, the rarest first. It takes
-// half of the time at most: on a slow day fewer words are better than silence.
+// count finds the words of the prompt that few rows contain, the rarest first. It stops when Half
+// ends: on a slow machine, fewer words are better than no result.
 func (s *WordSearch) count(ctx context.Context, tx *store.Tx, text string) error {
 	for _, term := range promptWords(text) {
 		if s.Half != nil && s.Half.Err() != nil {
@@ -70,7 +70,7 @@ func (s *WordSearch) count(ctx context.Context, tx *store.Tx, text string) error
 			return err
 		}
 		if w.count -= s.Own; w.count > 0 && w.count <= maxListed {
-			w.isRare = s.rare(w.count) // whatever part of them is the project's
+			w.isRare = s.rare(w.count) // the project has at most that many of them
 			w.known = w.isRare
 			s.words = append(s.words, w)
 		}
@@ -79,7 +79,7 @@ func (s *WordSearch) count(ctx context.Context, tx *store.Tx, text string) error
 	return nil
 }
 
-// list finds the rows that hold the words.
+// list records which words each row contains.
 func (s *WordSearch) list() error {
 	s.held = map[int64]uint64{}
 	for i, w := range s.words {
@@ -94,14 +94,14 @@ func (s *WordSearch) list() error {
 	return nil
 }
 
-// foundRow is a row with the weight of the words that it holds.
+// foundRow is a row with the weight of the words that it contains.
 type foundRow struct {
 	id     int64
 	weight float64
 }
 
-// best are the n rows whose words weigh most, ties newest first. A word weighs the
-// more the fewer rows hold it.
+// best returns the n rows whose words weigh most, ties newest first. A word weighs more the fewer
+// rows contain it.
 func (s *WordSearch) best(n int) []foundRow {
 	weights := make([]float64, len(s.words))
 	for i, w := range s.words {
@@ -121,9 +121,10 @@ func (s *WordSearch) best(n int) []foundRow {
 	return found[:min(n, len(found))]
 }
 
-// promptWords are the different words of a prompt that are worth looking up, the
-// longest first, at most 24: runs of letters and digits, of scripts without spaces
-// every two neighbours. Short words and small numbers say nothing.
+// promptWords returns the distinct words of a prompt that are worth looking up, the longest first,
+// at most 24. A word is a run of letters and digits. In scripts without spaces, each pair of
+// neighbouring characters is a word. Short words and small numbers are left out, because they are
+// too common.
 func promptWords(text string) (found [][]words.Identifier) {
 	seen := map[string]bool{}
 	add := func(word string, ids ...words.Identifier) {
@@ -161,9 +162,8 @@ func lengthOf(ids []words.Identifier) (n int) {
 	return n
 }
 
-// WordSet is the words of a text, identifiers taken apart, in small letters and
-// without common endings; single characters and the commonest English words are
-// left out.
+// WordSet returns the words of a text in lower case, without common endings. Identifiers are
+// split. Single characters and the most common English words are left out.
 func WordSet(text string) map[string]bool {
 	set := map[string]bool{}
 	words.Each(text, func(_ string, parts []string) {
@@ -183,7 +183,7 @@ func isStopWord(w string) bool {
 	return strings.Contains(stopWords, " "+w+" ")
 }
 
-// withoutEnding makes one word of most forms of an English one.
+// withoutEnding removes a common English ending, so that most forms of a word become equal.
 func withoutEnding(w string) string {
 	for _, ending := range [...]string{"ings", "ing", "ies", "ed", "es", "s", "e", "y"} {
 		if stem, ok := strings.CutSuffix(w, ending); ok && len(stem) >= 3 {

@@ -31,7 +31,7 @@ func pasted(b observationtest.Bench, query string) (ids []int64) {
 	return ids
 }
 
-// output returns the digest of what a row printed.
+// output returns the digest of a row's output.
 func output(b observationtest.Bench, id int64) (digest string) {
 	b.T.Helper()
 	err := b.Read(b.T.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
@@ -117,7 +117,8 @@ func TestFilesAndOwnToolsLeaveNoOutput(t *testing.T) {
 	}
 }
 
-// plantedKey has the shape of an AWS key id; no scanner finds it in this source.
+// plantedKey has the shape of an AWS key id. It is built at run time, because scanners must not
+// find it in this source.
 func plantedKey() string { return "AKIA" + strings.Repeat("Q3ZT", 4) }
 
 func TestASecretInAnOutputIsGoneBeforeItIsHashedOrShown(t *testing.T) {
@@ -128,7 +129,7 @@ func TestASecretInAnOutputIsGoneBeforeItIsHashedOrShown(t *testing.T) {
 	if got := output(b, id); strings.Contains(got, plantedKey()) || !strings.Contains(got, "[REDACTED]") {
 		t.Errorf("shown: %q", got)
 	}
-	if got := pasted(b, line); len(got) != 1 || got[0] != id { // the question is redacted the same way
+	if got := pasted(b, line); len(got) != 1 || got[0] != id { // the query is redacted the same way
 		t.Errorf("found %v", got)
 	}
 	asItWas := tooloutput.Hashes(tooloutput.Lines(line))
@@ -184,7 +185,7 @@ func TestAPurgeTakesTheOutputAlong(t *testing.T) {
 	count(b, 0, `SELECT count(*) FROM output_lines_data WHERE id >= 1 << 53`) // words of deleted rows
 }
 
-// count compares the number that a query returns.
+// count checks the number that a query returns.
 func count(b observationtest.Bench, want int, query string, args ...any) {
 	b.T.Helper()
 	err := b.Read(b.T.Context(), func(ctx context.Context, tx *store.Tx) error {

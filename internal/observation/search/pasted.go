@@ -14,27 +14,28 @@ import (
 )
 
 const (
-	maxPasted     = 64       // lines of a question, and parts of them, that are looked up
-	maxLineRows   = 200      // rows that are read of one line; more make it too common to tell
-	maxPastedText = 64 << 10 // bytes of a question
-	maskedWeight  = 0.5      // of a line that matches with other numbers only
+	maxPasted     = 64       // lines of a query, and quoted parts of lines, that are looked up
+	maxLineRows   = 200      // rows read per line; a line that more rows printed is too common to help
+	maxPastedText = 64 << 10 // bytes of a query
+	maskedWeight  = 0.5      // weight of a line that matches only with its numbers masked
 )
 
 const selectLineRows = `SELECT o.id, o.session_key FROM output_lines l JOIN observation_rows o ON o.id = l.rowid
 WHERE l.output_lines MATCH ? AND (?2 = 0 OR o.project_key = ?2) ORDER BY l.rowid DESC LIMIT +?`
 
-// pastedRow is a row whose output holds lines of a question.
+// pastedRow is a row whose output contains lines of a query.
 type pastedRow struct {
 	id, session int64   // keys of the row and of its session
-	weight      float64 // the sum over its lines: 1 for one that no other row printed, less for common ones
-	lines       int     // how many lines of the question it holds
+	weight      float64 // sum over its lines: 1 for a line that no other row printed, less for common lines
+	lines       int     // number of lines of the query in its output
 }
 
-// pastedLines returns the rows that printed lines of a query, highest weight first, then
-// newest first. A line of the query, and what is in quotes in it, is looked up as it is
-// and, if no row printed that, with its numbers masked. project is the key of a project,
-// 0 for all. A query without a line of minLine characters that was printed returns nil.
-// The query may hold what the output's redaction replaced: it is redacted the same way.
+// pastedLines returns the rows that printed lines of a query, highest weight first, then newest
+// first. Each line of the query, and each quoted part of it, is looked up as it is. If no row
+// printed it, it is looked up again with its numbers masked. project is the key of a project, 0
+// for all. pastedLines returns nil if no row printed any of the lines; lines that are too short
+// for the index never match. The query is redacted like the stored output, so lines with secrets
+// match too.
 func pastedLines(ctx context.Context, svc *observation.Service, tx *store.Tx, query string, project int64) ([]pastedRow, error) {
 	salt, ok, err := observation.FindLineSalt(ctx, tx)
 	if err != nil || !ok {
@@ -70,7 +71,7 @@ func pastedLines(ctx context.Context, svc *observation.Service, tx *store.Tx, qu
 	}), nil
 }
 
-// values returns the rows of a map.
+// values returns an iterator over the rows of a map.
 func values(rows map[int64]*pastedRow) iter.Seq[pastedRow] {
 	return func(yield func(pastedRow) bool) {
 		for _, r := range rows {
@@ -81,7 +82,8 @@ func values(rows map[int64]*pastedRow) iter.Seq[pastedRow] {
 	}
 }
 
-// rowsThatPrinted returns the newest rows that printed a line.
+// rowsThatPrinted returns the newest rows that printed a line, at most maxLineRows. It returns nil
+// if line is 0.
 func rowsThatPrinted(ctx context.Context, tx *store.Tx, s tooloutput.Salt, line tooloutput.LineHash, project int64) (rows []pastedRow, err error) {
 	if line == 0 {
 		return nil, nil
@@ -95,8 +97,7 @@ func rowsThatPrinted(ctx context.Context, tx *store.Tx, s tooloutput.Salt, line 
 	return rows, err
 }
 
-// pastedParts returns the lines of a question and what is in quotes in them, at most
-// maxPasted.
+// pastedParts returns the lines of a query and their quoted parts, at most maxPasted.
 func pastedParts(text string) (parts []tooloutput.Line) {
 	for _, line := range tooloutput.Lines(text) {
 		parts = append(parts, line)
@@ -105,7 +106,7 @@ func pastedParts(text string) (parts []tooloutput.Line) {
 			for i := 1; i < len(pieces)-1; i += 2 {
 				parts = append(parts, tooloutput.Lines(pieces[i])...)
 			}
-			if n := len(pieces); n > 3 { // the quoted line holds quotes itself
+			if n := len(pieces); n > 3 { // the quoted text contains quotes itself
 				parts = append(parts, tooloutput.Lines(strings.Join(pieces[1:n-1], quote))...)
 			}
 		}

@@ -15,61 +15,61 @@ import (
 	"cairn/internal/words"
 )
 
-// RecallArgs is a question in plain words for Recall and RecallRows.
+// RecallArgs is a natural-language question for Recall and RecallRows.
 type RecallArgs struct {
 	Query   string
-	Words   string // what the one who asks expects to stand there; these weigh more; "" for none
+	Words   string // words that the caller expects in the result, which weigh more; "" for none
 	Scope   observation.Scope
-	ObsType string // the type of the rows that are shown; "" for every type
+	ObsType string // type of the returned rows; "" for every type
 	Before  *int64 // Unix seconds, exclusive; nil for no bound
 	After   *int64
-	Limit   int    // sessions of Recall, kept within 1 to 100, 0 for 5; rows of RecallRows, likewise, 0 for 20
-	Items   int    // rows of one session, kept within 1 to 20, 0 for 3
-	Session string // the session that asks, which is no answer; "" for none
-	Similar int    // of Recall: how many sessions similar words may find, 0 for none
+	Limit   int    // sessions (Recall) or rows (RecallRows), clamped to 1–100; 0 for 5 or 20
+	Items   int    // maximum number of rows per session, clamped to 1–20, 0 for 3
+	Session string // id of the calling session, which is excluded; "" for none
+	Similar int    // Recall only: maximum number of sessions found by similar words, 0 for none
 }
 
-// Recalled is what Recall found.
+// Recalled is the result of Recall.
 type Recalled struct {
-	Sessions  []RecalledSession `json:"sessions"`            // best first, each once
-	Similar   []RecalledSession `json:"similar,omitempty"`   // found by similar words, best first; some are among Sessions, too
-	Words     []string          `json:"words"`               // what was searched for
-	Corrected map[string]string `json:"corrected,omitempty"` // words that no turn holds, and what was searched for in their place
-	Period    *RecalledPeriod   `json:"period,omitempty"`    // the time that the question speaks of
-	Matched   string            `json:"matched"`             // "words"; "period", the sessions have none of the words; "newest", nor are they of that time
+	Sessions  []RecalledSession `json:"sessions"`            // best first, without duplicates
+	Similar   []RecalledSession `json:"similar,omitempty"`   // found by similar words, best first; may repeat some of Sessions
+	Words     []string          `json:"words"`               // the words that were searched for
+	Corrected map[string]string `json:"corrected,omitempty"` // words that no turn contains, and their replacements
+	Period    *RecalledPeriod   `json:"period,omitempty"`    // the period that the question names
+	Matched   string            `json:"matched"`             // "words"; "period": no word matches; "newest": the period does not match either
 }
 
-// RecalledPeriod is the time that a question speaks of, from From, inclusive, until To,
-// exclusive, in Unix seconds.
+// RecalledPeriod is the period that a question names: from From, inclusive, to To, exclusive, in
+// Unix seconds.
 type RecalledPeriod struct {
 	From int64  `json:"from"`
 	To   int64  `json:"to"`
-	Said string `json:"said"` // the words that tell it
+	Said string `json:"said"` // the words of the question that name it
 }
 
-// RecalledSession is a session that answers a question.
+// RecalledSession is a session that matches a question.
 type RecalledSession struct {
 	SessionID string         `json:"session_id"`
 	Project   string         `json:"project"`
-	When      int64          `json:"when"`              // of its best turn, Unix seconds
+	When      int64          `json:"when"`              // time of its best turn, Unix seconds
 	Harness   string         `json:"harness"`           // "" if it is not known
 	Branch    string         `json:"branch,omitempty"`  // "" if it is not known
-	About     string         `json:"about"`             // the first prompt that means something, at most 200 characters in one line
-	Score     float64        `json:"score"`             // above 0, comparable within one answer; 0 where no word matched
+	About     string         `json:"about"`             // first meaningful prompt, on one line of at most 200 characters
+	Score     float64        `json:"score"`             // above 0, comparable within one result; 0 if no word matched
 	Items     []RecalledItem `json:"items"`             // its best rows, best first
-	Printed   bool           `json:"printed,omitempty"` // a row of it printed a line of the question, its first item
+	Printed   bool           `json:"printed,omitempty"` // one of its rows printed a line of the question; that row is its first item
 }
 
-// RecalledItem is a row of a turn that answers a question.
+// RecalledItem is a row of a turn that matches a question.
 type RecalledItem struct {
 	Hit
-	Excerpt string   `json:"excerpt"`         // at most 160 characters in one line, around what matched
-	Marks   [][2]int `json:"-"`               // where the excerpt holds words of the question, in bytes
-	Matched string   `json:"matched"`         // "all": it holds all words of the question; "some"; "similar": none, but similar ones
-	Score   float64  `json:"score,omitempty"` // comparable within one answer
+	Excerpt string   `json:"excerpt"`         // text around the match, on one line of at most 160 characters
+	Marks   [][2]int `json:"-"`               // byte ranges of the excerpt that are words of the question
+	Matched string   `json:"matched"`         // "all": it contains all words of the question; "some"; "similar": only similar words
+	Score   float64  `json:"score,omitempty"` // comparable within one result
 
-	telling int    // words of the question that it holds and that are no everyday words
-	content string // of the row, until its excerpt is made
+	telling int    // number of words of the question in it, without everyday words
+	content string // text of the row; "" once the excerpt is set
 }
 
 // Values of Matched.
@@ -82,25 +82,24 @@ const (
 	MatchedNewest  = "newest"
 )
 
-// maxExcerpt is how many characters an excerpt has at most (amendments §A.3).
+// maxExcerpt is the maximum number of characters in an excerpt (amendments §A.3).
 const maxExcerpt = 160
 
-// Recall answers a question in plain words with sessions, the best first, and their best
-// rows (amendments §A.1–A.4). What is ranked is the turn: a prompt with the actions and
-// answers that follow it. Any word counts, a rare one more; words that say nothing are
-// left out, a word that no turn holds is replaced by the nearest one that some turn
-// holds. A time expression is taken out of the question, and turns of that time come
-// first; it is counted from the store's clock in the local time zone. Operators of
-// Search mean nothing here.
+// Recall returns the sessions that best match a natural-language question, best first, with their
+// best rows (amendments §A.1–A.4). It ranks turns: a prompt with the actions and answers that
+// follow it. Every word counts, rare words more. Stop words are ignored. A word that no turn
+// contains is replaced by the nearest word that some turn contains. A time expression is removed
+// from the question, and turns of that period come first. It is resolved against the store's clock
+// in the local time zone. Operators of Search have no effect here.
 //
-// Where no turn holds 7 tenths of the question, by the weight of its words, words of nearly
-// the same meaning find further sessions: see Similar. They are not used for a question
-// with Words, or with a line that some row printed.
+// If no turn covers 7 tenths of the question, by the weight of its words, words of nearly the same
+// meaning find further sessions: see RecallArgs.Similar. They are not used for a question with
+// Words, or with a line that some row printed.
 //
-// When no session matches, the newest of that time or, without any, of the project are
-// returned, and Matched says so; an unknown project and an empty store give none. A
-// question without a letter or digit is answered in the same way. Errors are those of
-// store.Read.
+// If no session matches, Recall returns the sessions with the most turns in the period. If there
+// are none, or without a period, it returns the newest sessions of the scope. Matched reports
+// which. A question without a letter or digit is treated the same way. An unknown project and an
+// empty store return no sessions. Errors are those of store.Read.
 func Recall(ctx context.Context, svc *observation.Service, a RecallArgs) (out Recalled, err error) {
 	out = Recalled{Sessions: []RecalledSession{}, Words: []string{}, Matched: MatchedNewest}
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -115,16 +114,17 @@ func Recall(ctx context.Context, svc *observation.Service, a RecallArgs) (out Re
 	return out, err
 }
 
-// RecalledRows are rows that answer a question, best first.
+// RecalledRows is the result of RecallRows: the matching rows, best first.
 type RecalledRows struct {
 	Rows      []RecalledItem    `json:"rows"`
 	Corrected map[string]string `json:"corrected,omitempty"` // see Recalled
 }
 
-// RecallRows ranks as Recall does and returns rows: those of the best turn that hold
-// words of the question, best first, then those of the next. A row that holds none is
-// not among them, so there may be none. A question that has a time and no other word that
-// is known gives the prompts of that time, newest first. Errors are those of store.Read.
+// RecallRows ranks as Recall does and returns rows. The rows of the best session that contain
+// words of the question come first, best first, then those of the next session. Rows without such
+// a word are left out, so the result may be empty. If no session matches and the question names a
+// period, RecallRows returns the prompts of that period, newest first. Errors are those of
+// store.Read.
 func RecallRows(ctx context.Context, svc *observation.Service, a RecallArgs) (out RecalledRows, err error) {
 	out.Rows = []RecalledItem{}
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -139,40 +139,40 @@ func RecallRows(ctx context.Context, svc *observation.Service, a RecallArgs) (ou
 	return out, err
 }
 
-// recalling is one question under way.
+// recalling is the state of one call of Recall, RecallRows or Related.
 type recalling struct {
 	service     *observation.Service
-	rowSessions int             // sessions whose rows are weighed
+	rowSessions int             // maximum number of sessions whose rows are scored
 	ctx         context.Context //nolint:containedctx // it lives as long as one call
 	tx          *store.Tx
 	args        *RecallArgs
 	project     int64 // key, 0 for all
 
-	withProjects bool // the projects of turns are read also where all are asked
+	withProjects bool // read the projects of turns even if all projects are searched
 
 	period    *words.Period
 	terms     []askedTerm
 	corrected map[string]string
-	tries     int     // words that were to be corrected
-	asking    int64   // key of the session that asks
-	turns     float64 // in the index
-	length    float64 // of a turn, in the mean
+	tries     int     // words for which a correction was tried
+	asking    int64   // key of the calling session
+	turns     float64 // number of turns in the index
+	length    float64 // mean length of a turn
 	found     map[int64]*foundTurn
 	spare     spareTurns
-	pasted    []pastedRow    // rows that printed a line of the question; nil until they are read
-	similar   []similarTurns // turns of similar words, read where they are wanted and needed
+	pasted    []pastedRow    // rows that printed a line of the question; nil until read
+	similar   []similarTurns // turns that contain similar words; read only if needed
 }
 
 // askedTerm is a word of the question.
 type askedTerm struct {
 	words.Term
-	weight float64 // how much it counts beside its rarity
-	count  float64 // turns that hold it
+	weight float64 // weight in addition to its rarity
+	count  float64 // number of turns that contain it
 	rarity float64
-	full   float64 // what it counts in a text that holds it very often
-	pair   bool    // it is two words of the question in one
+	full   float64 // upper limit of its score in a text that contains it very often
+	pair   bool    // two neighbouring words of the question, joined
 
-	borrowed bool // no turn holds it, only words similar to it
+	borrowed bool // no turn contains it, only similar words
 }
 
 func newRecalling(ctx context.Context, svc *observation.Service, tx *store.Tx, a *RecallArgs, project int64) *recalling {
@@ -207,11 +207,11 @@ func newRecalling(ctx context.Context, svc *observation.Service, tx *store.Tx, a
 }
 
 const (
-	wordsWeight = 2   // how much more a word counts that the agent expects to stand there
-	pairWeight  = 0.7 // what two neighbouring words count where they stand as one
+	wordsWeight = 2   // weight of a word that the caller expects in the result
+	pairWeight  = 0.7 // weight of two neighbouring words that are joined in a text
 )
 
-// sessions answers Recall.
+// sessions returns the result of Recall.
 func (r *recalling) sessions() (out Recalled, err error) {
 	limit, items := min(max(cmp.Or(r.args.Limit, 5), 1), 100), min(max(cmp.Or(r.args.Items, 3), 1), 20)
 	out = Recalled{Sessions: []RecalledSession{}, Words: []string{}, Corrected: r.corrected, Matched: MatchedWords}
@@ -249,7 +249,7 @@ func (r *recalling) sessions() (out Recalled, err error) {
 	return out, err
 }
 
-// describe describes the first sessions of a ranking, with their best rows.
+// describe returns the first limit sessions of a ranking, each with its best rows.
 func (r *recalling) describe(ranked []*foundSession, limit, items int) ([]RecalledSession, error) {
 	out := []RecalledSession{}
 	for _, s := range ranked[:min(limit, len(ranked))] {
@@ -262,7 +262,7 @@ func (r *recalling) describe(ranked []*foundSession, limit, items int) ([]Recall
 	return out, nil
 }
 
-// rows answers RecallRows.
+// rows returns the result of RecallRows.
 func (r *recalling) rows() (out RecalledRows, err error) {
 	out = RecalledRows{Rows: []RecalledItem{}, Corrected: r.corrected}
 	limit := min(max(cmp.Or(r.args.Limit, 20), 1), 100)
@@ -287,7 +287,8 @@ func (r *recalling) rows() (out RecalledRows, err error) {
 	return out, nil
 }
 
-// prompts are those of a time, newest first.
+// prompts returns the prompts of a period, newest first, at most n. With an ObsType it returns
+// turns' first rows of that type instead.
 func (r *recalling) prompts(from, to int64, n int) (items []RecalledItem, err error) {
 	items = []RecalledItem{}
 	err = r.tx.Each(r.ctx, func(rows *sql.Rows) error {
@@ -323,8 +324,8 @@ WHERE (?1 = 0 OR p.key = ?1) AND s.id <> ?2 AND EXISTS (SELECT 1 FROM observatio
 ORDER BY s.last_seen DESC, s.key DESC LIMIT +?3`
 )
 
-// newest are the sessions with most turns in the period or, without a period or any
-// session in it, those with the newest turns.
+// newest returns the sessions with the most turns in the question's period. Without a period, or
+// if no session has a turn in it, it returns the sessions that were active last.
 func (r *recalling) newest(n int) (out []*foundSession, matched string, err error) {
 	read := func(query string, args ...any) error {
 		return r.tx.Each(r.ctx, func(rows *sql.Rows) error {
@@ -342,7 +343,7 @@ func (r *recalling) newest(n int) (out []*foundSession, matched string, err erro
 	return out, MatchedNewest, read(selectNewestSessions, r.project, r.args.Session, n)
 }
 
-// bounds are those of the question's period, in Unix seconds.
+// bounds returns the question's period in Unix seconds. ok is false if the question names none.
 func (r *recalling) bounds() (from, to int64, ok bool) {
 	if r.period == nil {
 		return 0, 0, false
@@ -353,7 +354,7 @@ func (r *recalling) bounds() (from, to int64, ok bool) {
 	return from, r.period.To.Unix(), true
 }
 
-// describeSession describes a session and its best rows.
+// describeSession returns the description of a session and its best rows.
 func (r *recalling) describeSession(s *foundSession, items int) (out RecalledSession, err error) {
 	var seen int64
 	var intent string
@@ -369,7 +370,8 @@ func (r *recalling) describeSession(s *foundSession, items int) (out RecalledSes
 	return out, err
 }
 
-// AboutSession returns the first prompt of a session that means something, else its intent.
+// AboutSession returns the first meaningful prompt of a session, or its intent if there is none,
+// on one line of at most observation.MaxIntent characters.
 func AboutSession(ctx context.Context, tx *store.Tx, session int64, intent string) (about string, err error) {
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var prompt string
@@ -385,11 +387,12 @@ func AboutSession(ctx context.Context, tx *store.Tx, session int64, intent strin
 	return oneline.Cut(strings.Join(strings.Fields(cmp.Or(about, intent)), " "), observation.MaxIntent), err
 }
 
-// minMeaningful is how many words that say something make a prompt meaningful.
+// minMeaningful is the number of informative words that make a prompt meaningful.
 const minMeaningful = 4
 
-// isMeaningful reports whether a prompt says what a session is about: it has four words
-// that say something and is none that a harness wrote.
+// isMeaningful reports whether a prompt describes what a session is about. It must not begin like
+// a command or like text that a harness wrote. It needs four informative words, or two of them
+// among eight words.
 func isMeaningful(prompt string) bool {
 	prompt = strings.TrimSpace(prompt)
 	for _, start := range []string{"/", "<", "[", "This session is being continued", "Caveat:"} {
@@ -401,7 +404,8 @@ func isMeaningful(prompt string) bool {
 	return len(q.Terms) >= minMeaningful || len(q.Terms) > 1 && len(q.Terms)+len(q.Left) >= 2*minMeaningful
 }
 
-// items are the best rows of a session's best turns, best first, each text once.
+// items returns the best rows of a session's best turns, best first, at most n, without duplicate
+// excerpts.
 func (r *recalling) items(s *foundSession, n int) ([]RecalledItem, error) {
 	finder := r.finder()
 	all, err := r.turnItems(s, finder)
@@ -429,7 +433,7 @@ func (r *recalling) items(s *foundSession, n int) ([]RecalledItem, error) {
 	return out, nil
 }
 
-// cut makes the excerpt of a row that has none.
+// cut sets the excerpt of a row, unless it has been set already.
 func (i *RecalledItem) cut(finder *words.Finder) {
 	if i.content != "" {
 		e := finder.Excerpt(i.content, maxExcerpt)

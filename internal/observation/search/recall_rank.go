@@ -10,41 +10,41 @@ import (
 	"cairn/internal/observation"
 )
 
-// The numbers of the ranking. BM25's are the usual ones; the others are told by
-// measuring on sessions and questions that are no part of this program.
+// Parameters of the ranking. bmK and bmB have BM25's usual values. The others were tuned on
+// sessions and questions that are not part of this repository.
 const (
 	bmK = 1.2
 	bmB = 0.75
 
-	secondTurn   = 0.3 // what a session's second best turn counts beside its best; the third counts this to the power of 2
-	sessionShare = 0.5 // what the session as a whole counts beside its turns
-	printedShare = 0.2 // what a word counts that only a tool printed
-	commonShare  = 0.5 // what an everyday word counts
-	bestRowShare = 0.3 // what its best row counts beside its turns
+	secondTurn   = 0.3 // weight of a session's second best turn relative to its best; the third counts secondTurn²
+	sessionShare = 0.5 // weight of the whole session relative to its turns
+	printedShare = 0.2 // weight of a word that only tool output contains
+	commonShare  = 0.5 // weight of an everyday word
+	bestRowShare = 0.3 // weight of a session's best row relative to its turns
 )
 
-// The bounds of a search.
+// Limits of a search.
 const (
-	maxPostings  = 20_000 // turns that are looked at, the rarest words first
-	maxPrinted   = 5000   // of these, turns in which only a tool printed a word
-	firstRead    = 2000   // turns of each word that are read to tell how rare it is
-	maxRankTurns = 300    // turns that are ranked for good
-	rankTries    = 5      // how many times as many are read where a filter leaves few over
-	maxRankRows  = 12     // sessions whose rows are looked at
+	maxPostings  = 20_000 // turns that are read, for the rarest words first
+	maxPrinted   = 5000   // turns that are read per word because tool output contains it
+	firstRead    = 2000   // turns that are read per word to estimate its rarity
+	maxRankTurns = 300    // turns that get a final score
+	rankTries    = 5      // multiple of the wanted turns that is read if a filter drops most of them
+	maxRankRows  = 12     // sessions whose rows are scored
 )
 
 const (
 	countTurns = `SELECT count(*) FROM turns`
 	meanLength = `SELECT ifnull(avg(length), 1) FROM (SELECT length FROM turns ORDER BY id DESC LIMIT 500)`
 
-	// Of many words at once, each with at most so many turns, in the order of the words.
+	// The turns of many words in one query: at most ?2 turns per word, in the order of the words.
 	selectPostings = `SELECT j.key, ifnull((SELECT group_concat(id) FROM (SELECT rowid AS id FROM turn_words WHERE turn_words MATCH j.value LIMIT +?2)), '')
 FROM json_each(?1) j`
 	selectMorePostings = `SELECT count(*), ifnull(max(id), 0), ifnull(group_concat(id), '')
 FROM (SELECT rowid AS id FROM turn_words WHERE turn_words MATCH ? AND rowid > ? LIMIT +?)`
 	selectNewestTurn = `SELECT ifnull(max(id), 0) FROM turns`
 
-	// The project of a turn stands in its row, which is read only where it matters.
+	// A turn's project is stored in its row, which is read only if needed.
 	selectFoundTurns = `SELECT ifnull(group_concat(t.id || ',' || t.session_key || ',' || t.at || ',' || t.length || ',' ||
 iif(?2, (SELECT o.project_key FROM observation_rows o WHERE o.id = t.id), 0)), '')
 FROM json_each(?1) j CROSS JOIN turns t ON t.id = j.value`
@@ -57,23 +57,23 @@ FROM turns WHERE session_key IN (SELECT value FROM json_each(?)) GROUP BY sessio
 	selectAskingSession = `SELECT key FROM sessions WHERE id = ?`
 )
 
-// foundTurn is a turn that holds words of the question.
+// foundTurn is a turn that contains words of the question.
 type foundTurn struct {
 	id, session, at, project int64
 	length                   float64
-	counts                   []float64 // by term, how often it stands there
-	rough                    float64   // the score without the turn's length
+	counts                   []float64 // by term, how often the turn contains it
+	rough                    float64   // score that ignores the turn's length
 	score                    float64
-	known                    bool // session, at, project and length are known
+	known                    bool // session, at, project and length have been read
 }
 
-// spareTurns are foundTurns that were made together.
+// spareTurns allocates foundTurns in batches.
 type spareTurns struct {
 	turns  []foundTurn
 	counts []float64
 }
 
-// take returns a turn of some terms.
+// take returns an empty turn with room for the given number of terms.
 func (s *spareTurns) take(terms int) *foundTurn {
 	const together = 256
 	if len(s.turns) == 0 {
@@ -85,21 +85,21 @@ func (s *spareTurns) take(terms int) *foundTurn {
 	return t
 }
 
-// foundSession is a session that holds words of the question.
+// foundSession is a session that contains words of the question.
 type foundSession struct {
 	key, at int64
 	turns   []*foundTurn // best first
 	score   float64
-	inside  bool // it has a turn in the period
+	inside  bool // it has a turn in the question's period
 
 	sum, whole, row float64
 	pastedRow       int64
-	pasted          float64 // the weight of the question's lines that one of its rows printed
+	pasted          float64 // weight of the question's lines that one of its rows printed
 	items           []RecalledItem
 }
 
-// rank finds the sessions that hold words of the question, best first. It finds none if
-// the question has a time and everyday words that no session of that time holds.
+// rank returns the sessions that contain words of the question, best first. It returns none if the
+// question consists of a period and everyday words, and no session of that period matches.
 func (r *recalling) rank() ([]*foundSession, error) {
 	if r.args.Session != "" {
 		key, err := observation.LookUp(r.ctx, r.tx, selectAskingSession, r.args.Session)
@@ -130,30 +130,30 @@ func (r *recalling) rank() ([]*foundSession, error) {
 	}
 	ranked, err := r.rankSessions(turns)
 	if err == nil && r.period != nil && len(ranked) > 0 && !ranked[0].inside && ranked[0].pasted == 0 && r.isEveryday() {
-		return nil, nil // then the time says more than the words
+		return nil, nil // the period is more specific than everyday words
 	}
 	return ranked, err
 }
 
-// isEveryday reports whether a question has everyday words alone, besides its time.
+// isEveryday reports whether all words of the question, without its period, are everyday words.
 func (r *recalling) isEveryday() bool {
 	return !slices.ContainsFunc(r.terms, func(t askedTerm) bool { return !t.pair && !t.Common })
 }
 
-// rarityOf is BM25's inverse document frequency.
+// rarityOf returns BM25's inverse document frequency of a word that count turns contain.
 func (r *recalling) rarityOf(count float64) float64 {
 	return math.Log(1 + (max(r.turns-count, 0)+0.5)/(count+0.5))
 }
 
-// postings are turns that hold a word.
+// postings are the turns that contain a word.
 type postings struct {
 	term  int
 	ids   []int64
-	whole bool // there are no more
+	whole bool // ids is complete
 }
 
-// postings reads which turns hold words, each in a form in which the index has it: at most
-// limit turns of each, those with the lowest ids.
+// postings returns the ids of the turns that contain each of some words. forms are the words as
+// the index spells them. Each list has at most limit ids, the lowest ones.
 func (r *recalling) postings(forms []string, limit int) ([][]int64, error) {
 	lists := make([][]int64, len(forms))
 	if len(forms) == 0 {
@@ -177,7 +177,8 @@ func (r *recalling) postings(forms []string, limit int) ([][]int64, error) {
 	return lists, err
 }
 
-// read runs a query that reports how many ids there are, the highest and all of them.
+// read runs a query that returns the number of ids, the highest id and all ids, joined with
+// commas.
 func (r *recalling) read(query string, args ...any) (p postings, last int64, err error) {
 	var n int
 	var list string
@@ -190,7 +191,7 @@ func (r *recalling) read(query string, args ...any) (p postings, last int64, err
 	return p, last, nil
 }
 
-// appendIDs appends the numbers of a list that SQLite has joined with commas.
+// appendIDs appends the numbers of a list that SQLite joined with commas.
 func appendIDs[T string | sql.RawBytes](ids []int64, list T) []int64 {
 	id, sign := int64(0), int64(1)
 	for i := range len(list) {
@@ -210,7 +211,7 @@ func appendIDs[T string | sql.RawBytes](ids []int64, list T) []int64 {
 	return ids
 }
 
-// collect reads which turns hold the words of the question, the rarest words first.
+// collect reads which turns contain the words of the question, the rarest words first.
 func (r *recalling) collect() error {
 	all, err := r.firstPostings()
 	if err != nil {
@@ -263,7 +264,7 @@ func (r *recalling) collect() error {
 	return nil
 }
 
-// firstPostings reads turns of each word and estimates how many hold it.
+// firstPostings reads up to firstRead turns of each word and estimates how many turns contain it.
 func (r *recalling) firstPostings() ([]postings, error) {
 	var newest int64
 	if err := r.tx.Get(r.ctx, []any{&newest}, selectNewestTurn); err != nil {
@@ -289,7 +290,7 @@ func (r *recalling) firstPostings() ([]postings, error) {
 	return all, nil
 }
 
-// printed reads the turns in which only a tool printed words.
+// printed returns, for each word, the turns in which only tool output contains it.
 func (r *recalling) printed(all []postings) ([][]int64, error) {
 	forms := make([]string, len(all))
 	for i, p := range all {
@@ -298,10 +299,11 @@ func (r *recalling) printed(all []postings) ([][]int64, error) {
 	return r.postings(forms, maxPrinted)
 }
 
-// replaced reads the turns of the word that replaces one that no turn holds.
+// replaced corrects a word that no turn contains and reads the turns of its replacement. found is
+// false if there is no replacement.
 func (r *recalling) replaced(p *postings) (found bool, err error) {
 	t := &r.terms[p.term]
-	if t.count > 0 { // rows that are in no turn yet hold it
+	if t.count > 0 { // rows that are not in an indexed turn contain it
 		return true, nil
 	}
 	if found, err = r.correct(t); err != nil || !found {
@@ -316,7 +318,7 @@ func (r *recalling) replaced(p *postings) (found bool, err error) {
 	return true, nil
 }
 
-// take adds the turns of words, and how often they stand there.
+// take adds the turns of words, with the approximate number of occurrences in each turn.
 func (r *recalling) take(all []postings) error {
 	for _, p := range all {
 		for _, id := range p.ids {
@@ -347,7 +349,7 @@ func (r *recalling) take(all []postings) error {
 	return nil
 }
 
-// takePrinted adds the turns in which a word stands only in what tools printed.
+// takePrinted adds the turns in which only tool output contains a word.
 func (r *recalling) takePrinted(term int, ids []int64) {
 	for _, id := range ids {
 		if t := r.turn(id); t.counts[term] == 0 {
@@ -366,7 +368,8 @@ func (r *recalling) turn(id int64) *foundTurn {
 	return t
 }
 
-// score is BM25 of counts in a text of a length, measured by the mean of such texts.
+// score returns the BM25 score of a text from its term counts and its length. mean is the mean
+// length of such texts.
 func (r *recalling) score(counts []float64, length, mean float64) (sum float64) {
 	more := bmK * (1 - bmB + bmB*length/mean)
 	for i, n := range counts {
@@ -377,9 +380,9 @@ func (r *recalling) score(counts []float64, length, mean float64) (sum float64) 
 	return sum
 }
 
-// known returns the turns that come into question, roughly the best first, with what the
-// index knows of them: about most, from at most so many times as many where a filter
-// leaves few over.
+// known returns the candidate turns, roughly best first, with their session, time, project, length
+// and score. It returns about most turns. Because a filter may drop turns, it reads up to tries
+// times as many.
 func (r *recalling) known(most, tries int) (turns []*foundTurn, err error) {
 	all := make([]*foundTurn, 0, len(r.found))
 	within, err := r.within()
@@ -410,10 +413,11 @@ func (r *recalling) known(most, tries int) (turns []*foundTurn, err error) {
 	return turns, nil
 }
 
-// bestTurns are the n roughly best turns, best first.
+// bestTurns returns the n roughly best turns, best first. It reorders all.
 func bestTurns(all []*foundTurn, n int) []*foundTurn {
 	better := func(a, b *foundTurn) int { return cmp.Or(cmp.Compare(b.rough, a.rough), cmp.Compare(b.id, a.id)) }
-	// Turns before low are better than those from low on, and these than those from high on.
+	// Invariant: turns before low are better than those in [low, high), and these are better than
+	// those from high on.
 	for low, high := 0, len(all); low < n && n < high; {
 		middle := all[low+(high-low)/2]
 		i, k := low, high-1
@@ -443,11 +447,11 @@ func bestTurns(all []*foundTurn, n int) []*foundTurn {
 	return all
 }
 
-// insideFirst is more than any score.
+// insideFirst exceeds every score, so that turns of the question's period come first.
 const insideFirst = 1e6
 
-// within are the turns of the question's period, the latest ones of a long one; nil
-// without a period.
+// within returns the turns of the question's period, the latest maxPostings of them. It returns
+// nil without a period.
 func (r *recalling) within() (map[int64]bool, error) {
 	from, to, ok := r.bounds()
 	if !ok {
@@ -463,13 +467,13 @@ func (r *recalling) within() (map[int64]bool, error) {
 	return ids, err
 }
 
-// readTurns reads what the index knows of turns.
+// readTurns reads the session, time, length and project of turns from the index.
 func (r *recalling) readTurns(turns []*foundTurn) error {
 	ids := []int64{}
 	for _, t := range turns {
 		ids = append(ids, t.id)
 	}
-	slices.Sort(ids) // neighbours stand on one page
+	slices.Sort(ids) // neighbours are on the same page
 	list, err := observation.IdList(ids)
 	if err != nil {
 		return err
@@ -486,7 +490,7 @@ func (r *recalling) readTurns(turns []*foundTurn) error {
 	return nil
 }
 
-// wants reports whether a turn may be part of the answer.
+// wants reports whether a turn passes the filters of the question.
 func (r *recalling) wants(t *foundTurn) bool {
 	a := r.args
 	return (r.project == 0 || t.project == r.project) && t.session != r.asking &&

@@ -12,7 +12,8 @@ import (
 	"cairn/internal/words"
 )
 
-// rankSessions makes sessions of turns and ranks them.
+// rankSessions groups turns by session and ranks the sessions. Sessions with a row that printed a
+// line of the question are added.
 func (r *recalling) rankSessions(turns []*foundTurn) ([]*foundSession, error) {
 	all, byKey := r.group(turns)
 	all, err := r.addPasted(all, byKey)
@@ -30,7 +31,8 @@ func (r *recalling) rankSessions(turns []*foundTurn) ([]*foundSession, error) {
 	return all, nil
 }
 
-// group makes sessions of turns, those with the best turns first.
+// group groups turns by session, the sessions with the best turns first. If a session has turns in
+// the question's period, only these count.
 func (r *recalling) group(turns []*foundTurn) (all []*foundSession, byKey map[int64]*foundSession) {
 	byKey = map[int64]*foundSession{}
 	slices.SortFunc(turns, func(a, b *foundTurn) int {
@@ -58,8 +60,8 @@ func (r *recalling) group(turns []*foundTurn) (all []*foundSession, byKey map[in
 	return all, byKey
 }
 
-// contenders are the sessions, of those whose rows are weighed at most, that their best
-// row can put among those that are asked for.
+// contenders returns the sessions whose rows must be scored: those that their best row can lift
+// into the requested number of results. It considers the first rowSessions sessions.
 func (r *recalling) contenders(all []*foundSession) []*foundSession {
 	all = all[:min(len(all), r.rowSessions)]
 	n := min(min(max(cmp.Or(r.args.Limit, 5), 1), 100), len(all))
@@ -73,7 +75,7 @@ func (r *recalling) contenders(all []*foundSession) []*foundSession {
 	return all[:n]
 }
 
-// weighSessions scores sessions as texts of their own.
+// weighSessions scores each of the first 100 sessions as one text.
 func (r *recalling) weighSessions(all []*foundSession) error {
 	const most = 100
 	some := all[:min(len(all), most)]
@@ -120,7 +122,8 @@ func (r *recalling) weighSessions(all []*foundSession) error {
 	return nil
 }
 
-// order adds up what sessions weigh and puts them into their order.
+// order combines the scores of each session and sorts the sessions. Sessions with a printed line
+// come first, then those with a turn in the period.
 func (r *recalling) order(all []*foundSession) {
 	sum, whole, row := 1e-9, 1e-9, 1e-9
 	for _, s := range all {
@@ -143,7 +146,7 @@ func (r *recalling) order(all []*foundSession) {
 	})
 }
 
-// before puts true first.
+// before is a comparison function that sorts true before false.
 func before(a, b bool) int {
 	switch {
 	case a && !b:
@@ -154,7 +157,7 @@ func before(a, b bool) int {
 	return 0
 }
 
-// weighRows scores the best rows of sessions.
+// weighRows sets the row score of sessions to the score of their best row.
 func (r *recalling) weighRows(some []*foundSession) error {
 	finder := r.finder()
 	for _, s := range some {
@@ -169,8 +172,9 @@ func (r *recalling) weighRows(some []*foundSession) error {
 	return nil
 }
 
-// rowShare is what a session's best row counts beside its turns. Words that the agent
-// expects to stand there stand near one another, so that the row tells more then.
+// rowShare returns the weight of a session's best row relative to its turns. It is doubled if the
+// caller expects certain words: such words are close together, so a single row is stronger
+// evidence.
 func (r *recalling) rowShare() float64 {
 	if r.args.Words != "" {
 		return 2 * bestRowShare
@@ -178,13 +182,13 @@ func (r *recalling) rowShare() float64 {
 	return bestRowShare
 }
 
-// closeBytes is how near such words stand.
+// closeBytes is the span in bytes within which expected words count as close together.
 const closeBytes = 200
 
-// finder finds the words of the question in texts.
+// finder returns a finder for the words of the question.
 func (r *recalling) finder() *words.Finder { return words.NewFinder(r.keys()) }
 
-// keys are the words of the question with their weights in a text.
+// keys returns the words of the question, without pairs, with their weights in a text.
 func (r *recalling) keys() map[string]float64 {
 	keys := map[string]float64{}
 	for _, t := range r.terms {
@@ -205,7 +209,8 @@ ORDER BY o.timestamp, o.id LIMIT 400`
 	selectNextTurn = `SELECT at, id FROM turns WHERE session_key = ? AND (at, id) > (?, ?) ORDER BY at, id LIMIT 1`
 )
 
-// turnItems are the rows of a session's best turns that hold words of the question.
+// turnItems returns the rows of a session's three best turns that contain words of the question.
+// The row that printed a line of the question comes first. The result is cached in s.items.
 func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]RecalledItem, error) {
 	if s.items != nil {
 		return s.items, nil
@@ -267,7 +272,8 @@ func (t *askedTerm) share() float64 {
 	return 1
 }
 
-// tellingAt counts the words of the question at some places that are no everyday words.
+// tellingAt returns the number of words of the question at the given places, without everyday
+// words.
 func (r *recalling) tellingAt(finder *words.Finder, places []words.Place) (n int) {
 	seen := map[string]bool{}
 	for _, p := range places {

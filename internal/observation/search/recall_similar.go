@@ -8,26 +8,26 @@ import (
 	"cairn/internal/words"
 )
 
-// The numbers of similar words, told by measuring as those of the ranking are.
+// Parameters of similar words, tuned by measurement like those of the ranking.
 const (
-	poorCover         = 0.5  // below this cover of a question by its best turn, similar words take part in the ranking
-	fairCover         = 0.7  // below this one, they find further sessions
-	similarShare      = 0.6  // what a similar word counts at most where it takes part in the ranking
-	maxSimilar        = 6    // similar words of one word
-	minSimilarLetters = 3    // of a word that has similar ones
-	maxSimilarTurns   = 1000 // a similar word that more turns hold says little
+	poorCover         = 0.5  // up to this cover, similar words take part in the ranking
+	fairCover         = 0.7  // below this cover, similar words find further sessions
+	similarShare      = 0.6  // highest weight of a similar word that takes part in the ranking
+	maxSimilar        = 6    // similar words per word of the question
+	minSimilarLetters = 3    // minimum length of a word whose similar words are used
+	maxSimilarTurns   = 1000 // similar words in this many turns or more are too common to help
 )
 
-// similarTurns are the turns that hold a word similar to one of the question.
+// similarTurns are the turns that contain a word similar to one of the question.
 type similarTurns struct {
 	term  int
 	word  similar.Word
 	ids   []int64
-	often [][]int64 // by mark, those that hold it often
+	often [][]int64 // by mark, the turns that contain it often
 }
 
-// cover is how much of the question, by weight, the turn holds that holds most of it: from
-// 0, no turn holds any of its words, to 1.
+// cover returns how much of the question, by weight, the best turn contains: from 0 (no turn
+// contains any word of it) to 1.
 func (r *recalling) cover() float64 {
 	all, best := 0.0, 0.0
 	weigh := func(i int) float64 {
@@ -55,8 +55,8 @@ func (r *recalling) cover() float64 {
 	return best / all
 }
 
-// readSimilar reads the turns of the words that are similar to those of the question. A
-// word that stands in very many turns says nothing and is left out.
+// readSimilar returns the turns of the words that are similar to words of the question. It leaves
+// out words in maxSimilarTurns turns or more, because they are too common to help.
 func (r *recalling) readSimilar() ([]similarTurns, error) {
 	asked := map[string]bool{}
 	for _, t := range r.terms {
@@ -106,11 +106,11 @@ func (r *recalling) readSimilar() ([]similarTurns, error) {
 	return all, nil
 }
 
-// takeSimilar lets turns hold words of the question to a part where they hold similar ones:
-// share of a word at most, less of a less similar one and of one that is less rare than the
-// word itself.
+// takeSimilar counts similar words in turns as partial matches of the question's words. A similar
+// word counts at most share of a word. It counts less the less similar it is, and less if it is
+// more common than the word itself.
 func (r *recalling) takeSimilar(all []similarTurns, share float64) {
-	held := map[int]map[int64]float64{} // by term, what its similar words count in a turn
+	held := map[int]map[int64]float64{} // by term, the partial count that its similar words add to a turn
 	rarity := map[int]map[int64]float64{}
 	for _, s := range all {
 		if held[s.term] == nil {
@@ -132,7 +132,7 @@ func (r *recalling) takeSimilar(all []similarTurns, share float64) {
 	}
 	for i, turns := range held {
 		t := &r.terms[i]
-		if t.count == 0 || t.borrowed { // no turn holds the word itself
+		if t.count == 0 || t.borrowed { // no turn contains the word itself
 			t.borrowed, t.count = true, 0
 			for _, x := range turns {
 				t.count += min(1, x)
@@ -148,8 +148,8 @@ func (r *recalling) takeSimilar(all []similarTurns, share float64) {
 	}
 }
 
-// prepareSimilar reads the similar words of a question that no turn covers well. Where none
-// covers half of it, similar words take part in the ranking.
+// prepareSimilar reads the similar words of a question if no turn covers it well. If no turn
+// covers more than half of it, similar words take part in the ranking.
 func (r *recalling) prepareSimilar() (err error) {
 	if r.args.Similar == 0 || r.args.Words != "" {
 		return nil
@@ -167,8 +167,8 @@ func (r *recalling) prepareSimilar() (err error) {
 	return err
 }
 
-// similarSessions ranks the sessions once more, with similar words as good as the
-// question's own.
+// similarSessions ranks the sessions again, with similar words weighing as much as the question's
+// own words.
 func (r *recalling) similarSessions() ([]*foundSession, error) {
 	if len(r.similar) == 0 {
 		return nil, nil
@@ -186,7 +186,7 @@ func (r *recalling) similarSessions() ([]*foundSession, error) {
 	return all, nil
 }
 
-// similarFinder finds the words of the question, and those similar to them, in texts.
+// similarFinder returns a finder for the words of the question and the words similar to them.
 func (r *recalling) similarFinder() *words.Finder {
 	keys := r.keys()
 	for _, s := range r.similar {
@@ -198,8 +198,8 @@ func (r *recalling) similarFinder() *words.Finder {
 	return words.NewFinder(keys)
 }
 
-// similarItems returns the rows of a session whose best turns hold none of the question's
-// own words, only similar ones.
+// similarItems returns the rows of a session whose best turns contain only similar words, none of
+// the question's own.
 func (r *recalling) similarItems(s *foundSession, finder *words.Finder) ([]RecalledItem, error) {
 	s.items = nil
 	all, err := r.turnItems(s, finder)
@@ -209,9 +209,9 @@ func (r *recalling) similarItems(s *foundSession, finder *words.Finder) ([]Recal
 	return all, err
 }
 
-// WithSimilar merges the sessions of Recalled into at most limit ones: of five, the first
-// three are those that hold the question's own words best; then come those that similar
-// words find, then the other own ones.
+// WithSimilar merges the sessions of Recalled into at most limit sessions. The first three fifths
+// are those that match the question's own words best. The sessions found by similar words follow,
+// then the rest of own. Each session appears once.
 func WithSimilar(own, similar []RecalledSession, limit int) []RecalledSession {
 	n := min(len(own), max(1, limit*3/5))
 	out := slices.Clone(own[:n])

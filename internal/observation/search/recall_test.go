@@ -14,7 +14,7 @@ import (
 	"cairn/internal/store"
 )
 
-// recalls asks all projects and returns the sessions of the answer, best first.
+// recalls searches all projects and returns the sessions of the result, best first.
 func recalls(b observationtest.Bench, query string) (sessions []string, out search.Recalled) {
 	b.T.Helper()
 	out, err := search.Recall(b.T.Context(), b.Service, search.RecallArgs{Query: query})
@@ -27,7 +27,8 @@ func recalls(b observationtest.Bench, query string) (sessions []string, out sear
 	return sessions, out
 }
 
-// turn records a prompt, a command and an answer of a session, and its end if it ends.
+// turn records a prompt, a command and an answer of a session, and the session's end if ends is
+// true.
 func turn(b observationtest.Bench, session, prompt, command, answer string, ends bool) {
 	b.T.Helper()
 	b.Record(observation.Event{Kind: observation.Prompt, Session: session, Text: prompt, Source: "UserPromptSubmit"})

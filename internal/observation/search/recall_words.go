@@ -14,27 +14,28 @@ import (
 	"cairn/internal/words"
 )
 
-// Words of the index that begin with one of some prefixes and are as long as a word may be
-// that is near, or longer and begin with the word itself; each with its turns.
+// Words of the index that begin with one of the prefixes ?1, each with its number of turns. They
+// have ?2 to ?3 characters, or more if they begin with the word ?4. Forms with a mark are left
+// out.
 const selectVocabulary = `SELECT ifnull(group_concat(term || ' ' || doc, char(10)), '')
 FROM json_each(?1) p CROSS JOIN turn_vocabulary v
 WHERE v.term >= p.value AND v.term < p.value || char(1114111)
   AND length(v.term) >= ?2 AND (length(v.term) <= ?3 OR substr(v.term, 1, length(?4)) = ?4)
   AND unicode(substr(v.term, -1)) NOT BETWEEN 57344 AND 63743`
 
-// The least letters of a word that is corrected, the letters of a short one, in which
-// one edit is allowed, and those of a prefix; how many words of a question are corrected
-// at most.
+// minCorrected is the minimum number of letters of a word that is corrected. Words of up to
+// shortWord letters may differ by one edit, longer words by two. Correction is tried for at most
+// maxCorrected words of a question.
 const (
 	minCorrected = 4
 	shortWord    = 7
 	maxCorrected = 6
 )
 
-// correct replaces a word that no turn holds by the nearest one that some turn holds
-// and reports whether there is one: a word with one edit, two in a long word, or one
-// that it begins; of equally near ones the word of most turns. The first letter is taken
-// to be right. A number and an identifier are not corrected.
+// correct replaces a word that no turn contains by the nearest word in the index, and reports
+// whether it found one. A near word differs by one edit, in a long word by two, or begins with the
+// word. Of equally near words, it takes the one in the most turns. The first letter is assumed to
+// be right. Numbers and identifiers are not corrected.
 func (r *recalling) correct(t *askedTerm) (bool, error) {
 	letters := utf8.RuneCountInString(t.Key)
 	if t.Torn || letters < minCorrected || strings.ContainsAny(t.Key, "0123456789") || r.tries >= maxCorrected {
@@ -63,11 +64,11 @@ type nearWord struct {
 	key   string
 	most  int // edits that are allowed
 	best  string
-	edits int // of best; above most without one
-	turns int // that hold best
+	edits int // edits of best; above most if there is no best
+	turns int // number of turns that contain best
 }
 
-// findNear looks for a nearer word among those with some prefixes.
+// findNear searches the index for a nearer word with one of the given prefixes.
 func (r *recalling) findNear(n *nearWord, prefixes []string) error {
 	list, err := json.Marshal(prefixes)
 	if err != nil || len(prefixes) == 0 {
@@ -98,8 +99,8 @@ func (r *recalling) findNear(n *nearWord, prefixes []string) error {
 	return nil
 }
 
-// nearPrefixes are the beginnings of the words that are near a key and have its first two
-// letters; just its first letter in other alphabets than the Latin one.
+// nearPrefixes returns the prefixes of words that are near a key and share its first two letters.
+// In alphabets other than the Latin one, it returns only the first letter.
 func nearPrefixes(key string) []string {
 	if _, size := utf8.DecodeRuneInString(key); !isLatin(key) {
 		return []string{key[:size]}
@@ -107,8 +108,8 @@ func nearPrefixes(key string) []string {
 	return []string{key[:2]}
 }
 
-// otherPrefixes are those of the words that are near a key of Latin letters and have
-// another second letter: it was swapped with the third one, left out, added or replaced.
+// otherPrefixes returns the prefixes of words that are near a key of Latin letters and differ in
+// the second letter. That letter was swapped with the third, left out, added or replaced.
 func otherPrefixes(key string) (all []string) {
 	if !isLatin(key) {
 		return nil
@@ -121,14 +122,12 @@ func otherPrefixes(key string) (all []string) {
 	return slices.DeleteFunc(slices.Compact(all), func(p string) bool { return p[:2] == key[:2] })
 }
 
-// isLatin reports whether the first four letters of a key are of the Latin alphabet,
-// without accents.
+// isLatin reports whether the first four letters of a key are Latin, without accents.
 func isLatin(key string) bool {
 	return len(key) >= 4 && !strings.ContainsFunc(key[:4], func(r rune) bool { return r < 'a' || r > 'z' })
 }
 
-// spell gives the words that were corrected to stems the form in which the answer has
-// them.
+// spell replaces corrected stems by the word forms that occur in the result.
 func (r *recalling) spell(sessions []RecalledSession) {
 	for typed, key := range r.corrected {
 		r.corrected[typed] = spelling(key, sessions)
@@ -165,14 +164,14 @@ FROM json_each(?) j CROSS JOIN observation_rows o ON o.id = j.value`
 	selectRowTime = `SELECT timestamp FROM observation_rows WHERE id = ?`
 )
 
-// maxFresh is how many rows of each word are looked at that are in no turn of the index.
+// maxFresh is the number of rows outside the index of turns that are read per word.
 const maxFresh = 300
 
-// freshRow is a row whose turn is not in the index as it is.
+// freshRow is a row whose turn is missing from the index or outdated there.
 type freshRow struct{ id, session, at, project, turn int64 }
 
-// collectFresh adds the rows that no turn of the index holds yet, by the index of rows:
-// what a hook has recorded is found by whoever asks after it.
+// collectFresh adds the rows that are not in an indexed turn yet, using the index of rows. A row
+// that a hook has stored is therefore found immediately.
 func (r *recalling) collectFresh() error {
 	since := map[int64]int64{}
 	first := int64(0)
@@ -216,8 +215,7 @@ func (r *recalling) collectFresh() error {
 	return nil
 }
 
-// freshRows are those of the rows that belong to sessions that the index does not hold
-// as they are.
+// freshRows returns those of the given rows that the index of turns does not contain yet.
 func (r *recalling) freshRows(ids []int64, since map[int64]int64) (out []freshRow, err error) {
 	list, err := observation.IdList(ids)
 	if err != nil {
@@ -238,14 +236,14 @@ const (
 	selectPastedRow = `SELECT o.id, o.timestamp, o.obs_type, o.content, o.file_path, s.id, p.id, o.is_pinned
 FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p ON p.key = o.project_key WHERE o.id = ?`
 
-	// pastedScore puts a row that printed a line of the question before others.
+	// pastedScore ranks a row that printed a line of the question before all others.
 	pastedScore = 1e6
-	// pastedSession is what a pasted line that no other row printed counts for a session.
+	// pastedSession is the weight, for a session, of a pasted line that no other row printed.
 	pastedSession = 100
 )
 
-// readPasted reads the rows that printed a line of the question, once. A filter of rows
-// leaves lines out.
+// readPasted reads the rows that printed a line of the question, once per question. It reads none
+// if the question filters by row type.
 func (r *recalling) readPasted() (err error) {
 	if r.pasted == nil && r.args.ObsType == "" {
 		r.pasted, err = pastedLines(r.ctx, r.service, r.tx, r.args.Query, r.project)
@@ -256,8 +254,8 @@ func (r *recalling) readPasted() (err error) {
 	return err
 }
 
-// addPasted marks the sessions of which a row printed a line of the question, and adds
-// those that hold none of its words.
+// addPasted marks the sessions that have a row that printed a line of the question. It appends
+// such sessions if none of their turns was found.
 func (r *recalling) addPasted(all []*foundSession, byKey map[int64]*foundSession) ([]*foundSession, error) {
 	if err := r.readPasted(); err != nil {
 		return nil, err
@@ -283,7 +281,7 @@ func (r *recalling) addPasted(all []*foundSession, byKey map[int64]*foundSession
 	return all, nil
 }
 
-// pastedItem is the row of a session that printed lines of the question.
+// pastedItem adds the row of a session that printed lines of the question to its items.
 func (r *recalling) pastedItem(s *foundSession, finder *words.Finder) error {
 	item := RecalledItem{Matched: MatchedAll, Score: pastedScore}
 	var content string

@@ -16,12 +16,14 @@ import (
 	"cairn/internal/words"
 )
 
-// maxPromptTerms is how many words of a prompt are searched for: of more, those that say most.
+// maxPromptTerms is the number of words of a prompt that are searched for: the most informative
+// ones.
 const maxPromptTerms = 16
 
-// What a turn must hold of a prompt for help to speak: words that by chance fewer than
-// one turn in so many holds together. To a question less is an answer than to an order,
-// which most often speaks of what is going on. A session must hold half of that.
+// The evidence that help requires. By chance, fewer than one turn in rareForOrder or
+// rareForQuestion may contain the same words of the prompt. An order needs more evidence than a
+// question, because most orders refer to the work in progress. Each returned session needs at
+// least the share leastEvidence of this evidence.
 const (
 	rareForOrder    = 50
 	rareForQuestion = 20
@@ -31,22 +33,22 @@ const (
 const (
 	maxRelated        = 5    // rows
 	MaxRelatedExcerpt = 120  // characters
-	ownProject        = 1.05 // how much more a session of the project counts than one of a related project
+	ownProject        = 1.05 // factor for the scores of the project's own sessions
 	maxHelpTurns      = 100  // turns that are ranked
-	maxHasteTurns     = 30   // of those that are found when the time is over
+	maxHasteTurns     = 30   // turns that are ranked if the time runs out
 )
 
-// RelatedArgs ask for rows that may help with a prompt.
+// RelatedArgs are the arguments of Related.
 type RelatedArgs struct {
 	Prompt  string
-	Session string // the session that asks
-	Key     int64  // its key
+	Session string // id of the calling session
+	Key     int64  // key of the calling session
 	Project project.Project
-	Near    map[int64]string // the projects whose rows may help: ids by their keys
-	Shown   map[int64]bool   // rows that the session was shown
+	Near    map[int64]string // ids of the projects whose rows may be returned, by key
+	Shown   map[int64]bool   // rows that the session has already been shown
 
-	// InTime returns a context that ends when the ranking must be done. What it has found
-	// by then is ranked.
+	// InTime returns a context that ends when the ranking must end. Related then ranks what it has
+	// found so far.
 	InTime func(context.Context) context.Context
 }
 
@@ -54,20 +56,20 @@ type RelatedArgs struct {
 type RelatedRow struct {
 	ID, At  int64 // At in Unix seconds
 	ObsType string
-	Project string // its id
-	Excerpt string // around what matched, at most 120 characters
+	Project string // id of its project
+	Excerpt string // text around the match, at most 120 characters
 }
 
-// relating is one search for related rows.
+// relating is the state of one call of Related.
 type relating struct {
 	RelatedArgs
 	*recalling
 }
 
-// Related returns up to five rows of the best sessions in the order in which Recall ranks
-// them: one row of each, of the first ones two where there are fewer than five. The session
-// that asks is not among them, nor are rows that it was shown, rows that only name a file,
-// and a harness's own words. evidence says when nothing is returned.
+// Related returns up to five rows of the best sessions, in Recall's order of sessions. A session
+// has one row. If fewer than five sessions have any, the first ones have two. Related leaves out
+// the calling session, rows that it has been shown, rows that only name a file, and text that a
+// harness wrote. It returns nil if the evidence is too weak: see evidence.
 func Related(ctx context.Context, svc *observation.Service, tx *store.Tx, a RelatedArgs) (out []RelatedRow, err error) {
 	r := newRelating(ctx, svc, tx, a)
 	sessions, err := r.rankInTime(ctx)
@@ -97,9 +99,8 @@ func newRelating(ctx context.Context, svc *observation.Service, tx *store.Tx, a 
 	return r
 }
 
-// rankInTime returns the five best sessions that say enough about the prompt, without
-// weighing their rows. When the time for it ends, they are ranked by what is found by
-// then.
+// rankInTime returns up to five of the best sessions with enough evidence, without scoring their
+// rows. If the time limit is reached, it ranks what has been found by then.
 func (r *relating) rankInTime(ctx context.Context) ([]*foundSession, error) {
 	r.rowSessions, r.asking, r.withProjects = 0, r.Key, true
 	r.ctx = r.InTime(ctx)
@@ -149,8 +150,9 @@ func (r *relating) rankInTime(ctx context.Context) ([]*foundSession, error) {
 
 const selectOtherStale = `SELECT EXISTS (SELECT 1 FROM stale_turns WHERE session_key != ?)`
 
-// gather reads which turns hold the words of the prompt, as rank does. The session that
-// asks is never up to date, and no answer either: it alone is not looked through.
+// gather reads which turns contain the words of the prompt, like rank. The calling session is
+// always outdated in the index, but it cannot be a result. If no other session is outdated, gather
+// skips the rows outside the index.
 func (r *recalling) gather() error {
 	var stale bool
 	for _, q := range []struct {
@@ -171,7 +173,7 @@ func (r *recalling) gather() error {
 	return r.collect()
 }
 
-// groupInHaste makes sessions of turns and ranks them by their best turns alone.
+// groupInHaste groups turns by session and ranks the sessions by their best turn alone.
 func (r *recalling) groupInHaste(turns []*foundTurn) (ranked []*foundSession) {
 	slices.SortFunc(turns, func(a, b *foundTurn) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
@@ -191,12 +193,14 @@ func (r *recalling) groupInHaste(turns []*foundTurn) (ranked []*foundSession) {
 	return ranked
 }
 
-// evidence is how much a session says about a prompt: 1 is enough for help to speak. Its
-// best turns count, by the words of the prompt that one of them holds, the rarer the
-// more, everyday words half, corrected ones nothing. An order needs two words that are no
-// everyday words, a question one; of the time that a question speaks of any word will do,
-// and a pasted line that a tool printed is enough. Where there are few turns, nothing
-// tells which words are rare.
+// evidence returns how strongly a session matches a prompt. 1 is enough for help. The score is
+// that of the best of the session's three best turns: the rarity of the prompt's words in it,
+// divided by the rarity that help requires. Everyday words count half. Corrected words, pairs and
+// stop words do not count.
+//
+// An order needs two words that are not everyday words, a question needs one. If a question names
+// a period, any word of a session in that period is enough. A pasted line that a tool printed is
+// enough. With few turns, rarity means nothing, and the number of words is enough.
 func (r *recalling) evidence(s *foundSession, asks bool) (best float64) {
 	if s.pasted > 0 {
 		return 1
@@ -228,7 +232,7 @@ func (r *recalling) evidence(s *foundSession, asks bool) (best float64) {
 	return best
 }
 
-// isQuestion reports whether a prompt asks something: a question mark ends a word of it.
+// isQuestion reports whether a prompt is a question: one of its words ends with a question mark.
 func isQuestion(prompt string) bool {
 	if strings.ContainsAny(prompt, "？؟") {
 		return true
@@ -241,8 +245,8 @@ func isQuestion(prompt string) bool {
 	return false
 }
 
-// preferOwn sorts sessions by their scores, those of the project a little better, inside
-// the classes that come first for another reason.
+// preferOwn sorts sessions by score, with a small bonus for those of the same project. Sessions
+// with a pasted line still come first, then those in the period.
 func (r *relating) preferOwn(sessions []*foundSession) {
 	score := func(s *foundSession) float64 {
 		if len(s.turns) > 0 && s.turns[0].project == r.Project.Key {
@@ -255,12 +259,12 @@ func (r *relating) preferOwn(sessions []*foundSession) {
 	})
 }
 
-// rowsOfSession is how many rows of one session are shown at most, where there are few
-// sessions.
+// rowsOfSession is the maximum number of rows per session if there are fewer than five sessions.
 const rowsOfSession = 2
 
-// helpRows reads the rows of each session that say most, as far as the budget allows, and
-// notes the weight of the best. A session without one is not among them.
+// helpRows returns the most informative rows of each session, and stores the score of its best row
+// in the session. Sessions without such a row are not in the map. helpRows stops when the budget
+// is used up.
 func (r *relating) helpRows(sessions []*foundSession) map[*foundSession][]RelatedRow {
 	found := map[*foundSession][]RelatedRow{}
 	seen := map[string]bool{}
@@ -270,7 +274,7 @@ func (r *relating) helpRows(sessions []*foundSession) map[*foundSession][]Relate
 	}
 	for _, s := range sessions {
 		rows, err := r.sessionRows(s, seen, most)
-		if err != nil { // the budget is used up, or will be before the others
+		if err != nil { // the budget is used up
 			break
 		}
 		if len(rows) > 0 {
@@ -280,8 +284,8 @@ func (r *relating) helpRows(sessions []*foundSession) map[*foundSession][]Relate
 	return found
 }
 
-// sessionRows returns the rows of a session's best turn that say most, then of the next
-// turn, else the prompt of the best one.
+// sessionRows returns up to most of the most informative rows of a session: those of its best
+// turn, then those of the next. If neither turn has any, it returns the prompt of the best turn.
 func (r *relating) sessionRows(s *foundSession, seen map[string]bool, most int) (rows []RelatedRow, err error) {
 	for i := range max(1, min(len(s.turns), 2)) {
 		one := *s
@@ -321,7 +325,7 @@ func (r *relating) isNear(project string) bool {
 	return false
 }
 
-// row returns a row as it is shown.
+// row converts an item to a RelatedRow with a shorter excerpt.
 func (r *relating) row(item *RecalledItem) RelatedRow {
 	excerpt := r.finder().Excerpt(item.Excerpt, MaxRelatedExcerpt).Text
 	return RelatedRow{item.ID, item.Timestamp, item.ObsType, item.Project, excerpt}
@@ -330,8 +334,9 @@ func (r *relating) row(item *RecalledItem) RelatedRow {
 const selectTurnPrompt = `SELECT o.timestamp, o.content, p.id FROM observation_rows o JOIN projects p ON p.key = o.project_key
 WHERE o.id = ? AND o.obs_type = 'user_prompt'`
 
-// promptRow is the prompt of a session's best turn: its words stand in what tools
-// printed or in rows that only name a file.
+// promptRow returns the prompt of a session's best turn. It serves turns whose matching words are
+// in tool output or in rows that only name a file. It returns the zero row if the prompt is not
+// meaningful, is not of a permitted project, or has been shown.
 func (r *relating) promptRow(s *foundSession, seen map[string]bool) (row RelatedRow, err error) {
 	if len(s.turns) == 0 || r.Shown[s.turns[0].id] {
 		return row, nil
@@ -350,7 +355,7 @@ func (r *relating) promptRow(s *foundSession, seen map[string]bool) (row Related
 	return r.row(&item), nil
 }
 
-// isHarnessText reports whether a harness wrote a text in the user's or the agent's name.
+// isHarnessText reports whether a harness wrote a text in the name of the user or the agent.
 func isHarnessText(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, start := range []string{"<", "[Request interrupted", "This session is being continued", "Caveat:"} {
@@ -361,16 +366,16 @@ func isHarnessText(text string) bool {
 	return false
 }
 
-// maxPromptText is how many characters of a prompt are searched for.
+// maxPromptText is the number of characters of a prompt that are searched for.
 const maxPromptText = 2000
 
-// isFileRow reports whether a row names a file and says nothing else.
+// isFileRow reports whether a row only names a file.
 func isFileRow(obsType string) bool {
 	return obsType == observation.TypeRead || obsType == observation.TypeEdit || obsType == observation.TypeWrite
 }
 
-// cutTerms leaves the n words of a question that say most: everyday words and short ones
-// go first.
+// cutTerms keeps the n most informative words of a question. It drops pairs first, then everyday
+// words, then short words.
 func (r *recalling) cutTerms(n int) {
 	slices.SortStableFunc(r.terms, func(a, b askedTerm) int {
 		return cmp.Or(before(!a.pair, !b.pair), before(!a.Common, !b.Common), cmp.Compare(len(b.Word), len(a.Word)))

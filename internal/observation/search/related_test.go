@@ -33,7 +33,7 @@ func TestHelpThatIsLateShowsWhatItHasFound(t *testing.T) {
 	}
 }
 
-// lateContext is over once isOver says so.
+// lateContext ends when isOver returns true.
 type lateContext struct {
 	context.Context //nolint:containedctx // it is one
 	isOver          func() bool

@@ -12,7 +12,7 @@ import (
 	"cairn/internal/store"
 )
 
-// Hit is one row of a search.
+// Hit is one row of a search result.
 type Hit struct {
 	ID             int64   `json:"id"`
 	Timestamp      int64   `json:"timestamp"`
@@ -24,24 +24,24 @@ type Hit struct {
 	IsPinned       bool    `json:"is_pinned"`
 }
 
-// SearchArgs is a question for Search.
+// SearchArgs are the arguments of Search.
 type SearchArgs struct {
 	Query   string
 	Scope   observation.Scope
 	ObsType string // "" for every type
-	Limit   int    // kept within 1 to 100
-	Offset  int    // below 0 counts as 0
+	Limit   int    // clamped to 1–100
+	Offset  int    // negative values count as 0
 	OrderBy string // "", relevance or blended
 	Before  *int64 // Unix seconds, exclusive; nil for no bound
 	After   *int64
 }
 
-// A filter that is not asked for (NULL) costs a comparison per match.
+// An unused filter (NULL) costs one comparison per match.
 const (
-	// The best of all matches are ranked by full text alone and filtered then,
-	// which spares most matches the way to their row. edge reports whether that was
-	// enough: how many were ranked, and how good the worst of them is. The plus keeps
-	// FTS5 from sorting every match: SQLite's own sorter keeps the best alone.
+	// The best of all matches are ranked by full text alone and filtered afterwards. For most
+	// matches this avoids reading the row. edge reports whether enough were ranked: their number
+	// and the relevance of the worst one. The plus sign keeps FTS5 from sorting every match:
+	// SQLite's own sorter keeps only the best.
 	selectTop = `WITH top AS MATERIALIZED (
     SELECT rowid AS id, rank AS relevance FROM observations_fts
     WHERE observations_fts MATCH ?1 ORDER BY +rank LIMIT +?7),
@@ -67,16 +67,16 @@ WHERE o.id = ?`
 )
 
 const (
-	// topBeyond is how many matches more than the page needs are ranked first.
+	// topBeyond is how many more matches than the page needs are ranked first.
 	topBeyond = 500
-	// blendDepth is how many of the most relevant rows are blended with recency.
+	// blendDepth is the number of most relevant rows that are blended with recency.
 	blendDepth = 1000
 )
 
-// Search returns the rows that match the query, most relevant first, ties newest
-// first. An unknown project, no match and an offset past the end give none. A bad
-// query or order is Invalid with a message that says why, and so is an unknown type,
-// whose hint lists the types (observations §8.1, amendments §F).
+// Search returns the rows that match the query, most relevant first, ties newest first. An unknown
+// project, no match and an offset past the end return an empty list. An invalid query or order is
+// an error of kind Invalid whose message gives the reason. An unknown type is Invalid too, and its
+// hint lists the types (observations §8.1, amendments §F).
 func Search(ctx context.Context, svc *observation.Service, a SearchArgs) (hits []Hit, err error) {
 	query, err := observation.ParseQuery(a.Query)
 	if err != nil {
@@ -97,7 +97,7 @@ func Search(ctx context.Context, svc *observation.Service, a SearchArgs) (hits [
 	return hits, err
 }
 
-// checkOrder returns the error of an unknown order or type.
+// checkOrder returns an error if the order or the type is unknown.
 func checkOrder(a SearchArgs) error {
 	if a.OrderBy != "" && a.OrderBy != "relevance" && a.OrderBy != "blended" {
 		return fault.Newf(fault.Invalid, "invalid_argument", "orderBy must be relevance or blended, not %q", a.OrderBy)
@@ -105,13 +105,13 @@ func checkOrder(a SearchArgs) error {
 	return observation.CheckType(a.ObsType)
 }
 
-// match is a row that matches.
+// match is a row that matches the query.
 type match struct {
 	id, timestamp int64
-	relevance     float64 // BM25 as SQLite has it: below 0, the lower the better
+	relevance     float64 // BM25 as SQLite computes it: below 0, lower is better
 }
 
-// search ranks first and reads then: only the rows of the page are fetched.
+// search ranks matches first and then reads only the rows of the requested page.
 func search(ctx context.Context, tx *store.Tx, query string, key int64, a SearchArgs) ([]Hit, error) {
 	limit, offset := min(max(a.Limit, 1), 100), min(max(a.Offset, 0), math.MaxInt32)
 	best, err := matchesInOrder(ctx, tx, query, key, a, offset+limit)
@@ -133,7 +133,7 @@ func search(ctx context.Context, tx *store.Tx, query string, key int64, a Search
 	return hits, nil
 }
 
-// matchesInOrder returns the n best matches in the order that a asks for, or more.
+// matchesInOrder returns the n best matches, or more, in the order that a requests.
 func matchesInOrder(ctx context.Context, tx *store.Tx, query string, key int64, a SearchArgs, n int) ([]match, error) {
 	filter := []any{query, nil, nil, a.Before, a.After}
 	if key != 0 {
@@ -152,10 +152,9 @@ func matchesInOrder(ctx context.Context, tx *store.Tx, query string, key int64, 
 	return best, err
 }
 
-// bestMatches returns the n most relevant matches that pass the filter, ties
-// newest first. Usually they are among the best of all matches; only if so many
-// of those are filtered out, or tie at the end, that a further one might belong
-// to them, every match is looked at.
+// bestMatches returns the n most relevant matches that pass the filter, ties newest first. Usually
+// they are among the best of all matches. It ranks every match only if a further match might
+// belong to the result: because too many were filtered out, or because of a tie at the end.
 func bestMatches(ctx context.Context, tx *store.Tx, filter []any, n int) ([]match, error) {
 	var matches int
 	var worst float64
@@ -179,8 +178,8 @@ func bestMatches(ctx context.Context, tx *store.Tx, filter []any, n int) ([]matc
 	return read(selectBest, append(slices.Clone(filter), n)...)
 }
 
-// blend orders matches by 0.7 relevance, scaled so that the best is 1, and 0.3
-// recency; ties newest first.
+// blend sorts matches by 0.7 relevance, scaled so that the best is 1, and 0.3 recency, ties newest
+// first.
 func blend(best []match, now int64) {
 	if len(best) == 0 {
 		return

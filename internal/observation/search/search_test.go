@@ -60,8 +60,8 @@ func TestSearchRanksAndBreaksTiesNewestFirst(t *testing.T) {
 	}
 }
 
-// Ranking by full text first and filtering then must give what filtering first
-// gives, also where more rows tie than are ranked first.
+// Ranking by full text and then filtering must give the same result as filtering first, even if
+// more rows tie than are ranked first.
 func TestSearchPagesEqualRankingEverything(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -70,7 +70,7 @@ func TestSearchPagesEqualRankingEverything(t *testing.T) {
 	var events []observation.Event
 	for i := range 2400 {
 		e := observation.Event{Kind: observation.Tool, At: time.Unix(observationtest.Start+int64(rnd.IntN(900_000)), 0)}
-		command := "deploy staging" // most tie
+		command := "deploy staging" // most rows tie
 		if i%3 == 0 {
 			command = "deploy" + strings.Repeat(" again", rnd.IntN(9))
 		}

@@ -12,20 +12,20 @@ import (
 	"cairn/internal/words"
 )
 
-// FindArgs is a question for Find.
+// FindArgs are the arguments of Find.
 type FindArgs struct {
 	SearchArgs
-	Asker string // the session that asks, whose rows come last; "" for none
-	Each  bool   // rows with equal texts are not folded into one
+	Asker string // the calling session, whose rows come last; "" for none
+	Each  bool   // do not merge rows with equal texts
 }
 
-// FoundRow is a row of Find.
+// FoundRow is one row of Find's result.
 type FoundRow struct {
 	Hit
-	Excerpt   string            `json:"excerpt"`             // at most 160 characters in one line, around what matched
-	Matched   string            `json:"matched,omitempty"`   // MatchedSome: the row holds some words of the query, or its turn does
-	Count     int               `json:"count,omitempty"`     // how many rows of this type have this text, if more than one
-	Corrected map[string]string `json:"corrected,omitempty"` // words of the query that nothing holds, and the words that replaced them
+	Excerpt   string            `json:"excerpt"`             // around the match, on one line of at most 160 characters
+	Matched   string            `json:"matched,omitempty"`   // MatchedSome: the row or its turn contains some words of the query
+	Count     int               `json:"count,omitempty"`     // number of rows with this type and text, if more than one
+	Corrected map[string]string `json:"corrected,omitempty"` // words of the query that no turn contains, and their replacements
 }
 
 const (
@@ -35,20 +35,20 @@ JOIN sessions s ON s.key = o.session_key
 JOIN projects p ON p.key = o.project_key
 WHERE o.id = ?`
 
-	// foldDepth is how many matches Find reads at most to fill a page with different
+	// foldDepth is the maximum number of matches that Find reads to fill a page with different
 	// texts.
 	foldDepth = 2000
 )
 
-// Find answers a query in two tiers (amendments §A.1). Tier 1 is what Search finds, in its
-// order; in a query of words alone stop words do not count. Tier 2 follows if tier 1 has
-// fewer rows than asked for and the query is words alone: rows of the turns that hold the
-// most and the rarest of the words, in the order of RecallRows, at most 100. These rows
-// say MatchedSome. The tier 2 of a query with operators, quotes or * has only the rows that
-// printed a line of it: pasted lines often hold such characters.
+// Find returns the rows that match a query, in two tiers (amendments §A.1). Tier 1 has the rows of
+// Search, in its order. In a query of words alone, stop words do not count. Tier 2 follows if tier
+// 1 has fewer rows than requested. It has rows of the turns that contain the most and the rarest
+// of the words, in the order of RecallRows, at most 100. These rows have Matched set to
+// MatchedSome. If the query has operators, quotes or *, tier 2 has only the rows that printed a
+// line of it. Pasted lines often contain such characters.
 //
-// Rows of one type with equal texts are one row with a count, the first of them. Rows of
-// the session that asks come after all others. Errors are those of Search.
+// Rows with equal types and texts are merged into the first of them, with a count. Rows of the
+// calling session come after all others. Errors are those of Search.
 func Find(ctx context.Context, svc *observation.Service, a FindArgs) (rows []FoundRow, err error) {
 	if err := checkSearch(a.SearchArgs); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func Find(ctx context.Context, svc *observation.Service, a FindArgs) (rows []Fou
 	return rows[min(f.offset, len(rows)):min(f.need, len(rows))], err
 }
 
-// checkSearch returns the error of a search that cannot be run.
+// checkSearch returns an error if the arguments of a search are invalid.
 func checkSearch(a SearchArgs) error {
 	if _, err := observation.ParseQuery(a.Query); err != nil {
 		return err
@@ -84,19 +84,19 @@ func checkSearch(a SearchArgs) error {
 	return checkOrder(a)
 }
 
-// finding is one run of Find.
+// finding is the state of one call of Find.
 type finding struct {
 	args                FindArgs
-	asked               string // the query as it was given
-	query               string // in FTS5's language
+	asked               string // the query as given
+	query               string // the query in FTS5's syntax
 	finder              *words.Finder
 	need, limit, offset int
-	rows, own           []FoundRow     // of other sessions, of the session that asks
-	seen                map[int64]bool // rows of tier 1, folded ones included
-	texts               map[string]int // type and text of the rows, and their number in rows; -1-n in own
+	rows, own           []FoundRow     // rows of other sessions, and of the calling session
+	seen                map[int64]bool // rows of tier 1, merged ones included
+	texts               map[string]int // by type and text, the index in rows or own
 }
 
-// exact finds tier 1.
+// exact finds the rows of tier 1.
 func (f *finding) exact(ctx context.Context, tx *store.Tx, key int64) error {
 	done := 0
 	for n := f.need + 20; ; n *= 8 {
@@ -118,13 +118,13 @@ func (f *finding) exact(ctx context.Context, tx *store.Tx, key int64) error {
 	}
 }
 
-// readFound reads a row and its text.
+// readFound returns a row and its text.
 func readFound(ctx context.Context, tx *store.Tx, id int64) (h Hit, content string, err error) {
 	err = tx.Get(ctx, []any{&h.ID, &h.Timestamp, &h.ObsType, &h.ContentPreview, &h.FilePath, &h.SessionID, &h.Project, &h.IsPinned, &content}, selectFoundRow, id)
 	return h, content, err
 }
 
-// add takes a row into the result, or counts it where its text is there already.
+// add appends a row to the result, or counts it if its text is there already.
 func (f *finding) add(row FoundRow, text string) {
 	list := &f.rows
 	if row.SessionID == f.args.Asker {
@@ -142,7 +142,7 @@ func (f *finding) add(row FoundRow, text string) {
 	*list = append(*list, row)
 }
 
-// some finds tier 2.
+// some finds the rows of tier 2.
 func (f *finding) some(ctx context.Context, svc *observation.Service, plain bool) error {
 	found, err := RecallRows(ctx, svc, RecallArgs{
 		Query: f.asked, Scope: f.args.Scope, ObsType: f.args.ObsType, Before: f.args.Before, After: f.args.After,
@@ -167,8 +167,9 @@ func (f *finding) some(ctx context.Context, svc *observation.Service, plain bool
 	return nil
 }
 
-// DescribeSessions describes sessions in the order of their ids, as Recall does but without
-// items and score; When is when the session began. Sessions without rows are left out.
+// DescribeSessions describes sessions like Recall, in the order of their ids, without items and
+// score. When is the start of the session. Unknown sessions and sessions without rows are left
+// out.
 func DescribeSessions(ctx context.Context, svc *observation.Service, ids []string) (list []RecalledSession, err error) {
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		r := recalling{ctx: ctx, tx: tx, args: &RecallArgs{}}
