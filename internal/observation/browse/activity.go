@@ -22,7 +22,7 @@ type ActivityArgs struct {
 	Until   int64  // Unix seconds, exclusive
 	Limit   int    // maximum number of sessions, clamped to 1–500
 	Session string // only this session; "" for any
-	Whole   int    // number of sessions, from the first, with all fields; 0 for all. The others lack Asked, Actions, Working, Marks and Last
+	Whole   int    // number of first sessions with all fields, 0 for all; others lack Asked, Actions, Working, Marks and Last
 }
 
 // Activity is a session with its rows in a range of time. Counts and times cover only that
@@ -94,8 +94,8 @@ FROM observation_rows WHERE id = ?`
 )
 
 // ActiveSessions lists the sessions that were active in a range of time, latest start first.
-// The list is nil if there are none or no store exists. An unknown project is NotFound. more
-// reports whether there are more sessions than a.Limit.
+// The list is nil if no session was active or no store exists. An unknown project is NotFound.
+// more reports whether there are more sessions than a.Limit.
 func ActiveSessions(ctx context.Context, svc *observation.Service, a ActivityArgs) (list []Activity, more bool, err error) {
 	a.Limit = min(max(a.Limit, 1), 500)
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {

@@ -26,8 +26,8 @@ type HistorySession struct {
 	Touches       []FileTouch `json:"touches"` // chronological
 }
 
-// FileTouch is one row about the file. Failed and interrupted calls are included, although they
-// did not touch the file.
+// FileTouch is one row about the file. Failed and interrupted calls did not touch the file, but
+// are listed too, except with EditsOnly.
 type FileTouch struct {
 	ObservationID  int64   `json:"observation_id"`
 	Timestamp      int64   `json:"timestamp"`

@@ -41,7 +41,7 @@ type SampleQuestion struct {
 	Question string `json:"question"`
 	Answer   string `json:"answer"`
 	ID       int64  `json:"observation"` // id of the row that the answer is about
-	Query    string `json:"query"`       // query that finds that row with Type and Project
+	Query    string `json:"query"`       // search query that finds that row, with Type and Project as filters
 	Type     string `json:"obs_type"`
 	Project  string `json:"project"`
 }

@@ -29,9 +29,9 @@ type AuthorArgs struct {
 type Author struct {
 	State  AuthorState
 	Origin        // row that wrote the line; zero unless State is AuthorFound
-	Path   string // path of the file that the row edited, in the form of TouchedFile.Path of package browse; "" unless State is AuthorFound
-	Whole  bool   // the row rewrote the whole file, so an edit of another file, or under another name, may have written the line first
-	Beyond bool   // an edit of another file of the project may have written the line, or its text is unknown; see FindAuthor
+	Path   string // path of the file that the row edited, as in browse.TouchedFile; "" unless State is AuthorFound
+	Whole  bool   // the row rewrote the whole file; an edit of another name or file may have written the line earlier
+	Beyond bool   // an edit of another file may have written the line, or its text is unknown; see FindAuthor
 }
 
 // AuthorState reports whether the author of a line was found, and if not, why.
@@ -79,9 +79,8 @@ ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
 // statement. It undoes the edits of the file one by one, newest first; see replay. It compares
 // at most 5,000 edits of each name and, with Elsewhere, 20,000 edits of the project.
 //
-// If no edit of the file wrote the line, or only one that rewrote the whole file, Beyond
-// reports whether a second call can find more. That call needs more Files, or Elsewhere. Beyond
-// is false if neither can change the result.
+// Beyond can be true if no edit of the file wrote the line, or only one that rewrote the whole
+// file. It reports whether a call with more of Files, or with Elsewhere, can change the result.
 //
 // A blank line belongs to the edit that wrote both neighbouring nonblank lines. If the store
 // does not have the file's project, there are no edits. Errors are those of the store.
@@ -179,8 +178,8 @@ func (s *authorSearch) read(ctx context.Context, tx *store.Tx, query string, arg
 	}, query, args...)
 }
 
-// isUnknown reports whether lines of the edit are missing. That is the case if no lines are
-// stored, if they were cut at a limit, or if only a part of one line is known.
+// isUnknown reports whether lines of the edit are missing. Either no lines are stored, or they
+// were cut at a limit, or only a part of one line is known.
 func (e *editRow) isUnknown() bool {
 	return len(e.lines) < 5 || e.lines[0]&editlines.IsCut != 0 || e.lines[0]&editlines.Partial != 0 && len(e.lines) == 5
 }

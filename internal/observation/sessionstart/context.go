@@ -40,13 +40,21 @@ func BuildForProject(ctx context.Context, svc *observation.Service, p project.Pr
 }
 
 // Build returns the text for a session that starts (amendments §A.5). It contains these
-// sections and omits empty ones: other parts' sections with First, pinned rows, the last
-// session of the branch, the user's standing wishes, other parts' remaining sections, recent
-// intents, commands that check the project, the project's best rows, files that the session
-// will likely need (see likely.Rank), and other projects' best rows.
+// sections and omits empty ones:
+//
+//   - sections of other parts with First
+//   - pinned rows
+//   - the last session of the branch
+//   - the user's standing wishes
+//   - the remaining sections of other parts
+//   - recent intents
+//   - commands that check the project
+//   - the project's best rows
+//   - files that the session will likely need (see likely.Rank)
+//   - other projects' best rows
 //
 // After a compaction, the rows, intents and failures are those of the session itself. A resumed
-// session gets only changes that other sessions made since its last row. If the store does not
+// session gets only rows of other sessions after its own last row. If the store does not
 // know the session, both get the context of a new session.
 //
 // The text is the same for the same store, arguments, sections and second. Build changes

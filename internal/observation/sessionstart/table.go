@@ -249,9 +249,9 @@ func (b *contextBuilder) readLocal(ctx context.Context, tx *store.Tx, shown map[
 // maxOthers is the minimum number of other projects' rows that are compared with this project.
 const maxOthers = 30
 
-// readCross reads the table of other projects. Rows connected with this project come first. A
-// row is connected if it shares the remote's owner, a word of the project's id, or the name of
-// a file that this context shows.
+// readCross reads the table of other projects. Rows connected with this project come first.
+// Connected rows share the remote's owner, a word of the project's id, or the name of a file
+// that this context shows.
 func (b *contextBuilder) readCross(ctx context.Context, tx *store.Tx, shown map[int64]bool) error {
 	n := *b.limits.Cross
 	if n <= 0 {

@@ -66,9 +66,9 @@ func mayHoldWish(prompt string) bool {
 	return false
 }
 
-// wishesIn lists the sentences of a prompt that state a standing wish or a correction: "never
-// …", "always …", "from now on …", "don't … again", "use X not Y", "prefer X over Y".
-// Questions, code and quotations are ignored.
+// wishesIn lists the sentences of a prompt that state a standing wish or a correction. Examples
+// are "never …", "always …", "from now on …", "don't … again", "use X not Y" and "prefer X over
+// Y". Questions, code and quotations are ignored.
 func wishesIn(prompt string) (found []string) {
 	for _, s := range sentences(prompt) {
 		if strings.HasSuffix(s, "?") || strings.HasPrefix(s, "//") || strings.HasPrefix(s, "+") || strings.HasSuffix(s, ":") {
