@@ -41,8 +41,8 @@ func foldFile(lines []string, salt uint64) foldedFile {
 	return f
 }
 
-// lineParts holds other forms in which an edit may have written a current line. The forms are a
-// part of a longer line, several lines, or text within a line.
+// lineParts holds other forms in which an edit may have written a current line. It may be a
+// part of a longer line, or several lines, or the edit may have changed only a part of it.
 type lineParts struct {
 	joined  map[uint32]bool        // hashes of several current lines joined into one
 	pieces  map[uint32][]linePiece // hashes of pieces of the line
