@@ -15,52 +15,52 @@ import (
 	"cairn/internal/store"
 )
 
-// ActivityArgs ask which sessions worked in a range of time.
+// ActivityArgs are the arguments of ActiveSessions.
 type ActivityArgs struct {
 	Project string // an id or alias; "" for all projects
 	Since   int64  // Unix seconds, inclusive
 	Until   int64  // Unix seconds, exclusive
-	Limit   int    // maximum number of sessions, kept within 1 to 500
+	Limit   int    // maximum number of sessions, clamped to 1–500
 	Session string // only this session; "" for any
-	Whole   int    // of how many sessions, the first ones, everything is told; 0 for all. The others lack Asked, Actions, Working, Marks and Last
+	Whole   int    // number of first sessions with all fields, 0 for all; others lack Asked, Actions, Working, Marks and Last
 }
 
-// Activity is a session and what happened in it during a range of time. Counts and times
-// are those of the range.
+// Activity is a session with its rows in a range of time. Counts and times cover only that
+// range, unless a field says otherwise.
 type Activity struct {
 	SessionID string `json:"session_id"`
 	Project   string `json:"project"`
 	Harness   string `json:"harness,omitempty"`
 	Model     string `json:"model,omitempty"`
 	Branch    string `json:"branch,omitempty"`
-	Asked     string `json:"asked"`      // the first prompt that says what the session is about, one line; "" for none
+	Asked     string `json:"asked"`      // first prompt that describes the purpose of the session, one line; "" if none
 	StartedAt int64  `json:"started_at"` // Unix seconds, like all times here
 	LastSeen  int64  `json:"last_seen"`
-	ClosedAt  int64  `json:"closed_at,omitempty"` // when the session ended; 0 while it may go on
+	ClosedAt  int64  `json:"closed_at,omitempty"` // when the session ended; 0 if it may still continue
 
 	Actions int                  `json:"actions"`
-	Files   []string             `json:"files"`             // the last 20 that it edited, newest first, over the whole session
+	Files   []string             `json:"files"`             // last 20 edited files, newest first, over the whole session
 	Commits []observation.Commit `json:"commits"`           // newest first, over the whole session
 	Fixed   []string             `json:"fixed,omitempty"`   // commands that failed and later passed, over the whole session
 	Failing []string             `json:"failing,omitempty"` // checks and tasks of the project whose last run failed, over the whole session
 
-	Working []Span `json:"working"` // stretches without a pause of more than two minutes, in order
+	Working []Span `json:"working"` // periods without a pause of more than two minutes, in order
 	Marks   []Mark `json:"marks"`   // in order
 
-	Last TraceRow `json:"last"` // the newest row of the range that is neither a prompt nor a message; zero for none
+	Last TraceRow `json:"last"` // newest row of the range that is neither a prompt nor a message; zero if none
 }
 
-// Span is a stretch of time, in Unix seconds; both ends belong to it.
+// Span is a period in Unix seconds; both ends are inclusive.
 type Span struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 }
 
-// Mark is a moment of a session that stands out.
+// Mark is a notable moment of a session.
 type Mark struct {
 	At   int64  `json:"at"` // Unix seconds
 	Kind string `json:"kind"`
-	ID   int64  `json:"id"` // of the row
+	ID   int64  `json:"id"` // id of the row
 }
 
 // Values of Mark.Kind.
@@ -70,11 +70,11 @@ const (
 	MarkCommit  = "commit"
 )
 
-// pause is how many seconds may lie between two rows of one Span.
+// pause is the maximum number of seconds between two consecutive rows of one Span.
 const pause = 120
 
 const (
-	// The branch of a session s; one that is not the main branch before it.
+	// The branch of a session s; other branches are preferred to the main branch.
 	sessionBranch = `ifnull((SELECT b.branch FROM session_branches b WHERE b.session_key = s.key ORDER BY b.branch IN ('main', 'master'), b.branch LIMIT 1), '')`
 
 	selectActiveSessions = `SELECT s.key, s.id, s.project_id, ifnull(s.harness, ''), ifnull(s.model, ''),
@@ -93,9 +93,9 @@ ifnull(metadata ->> '$.command', ''), ifnull(metadata ->> '$.error', '')
 FROM observation_rows WHERE id = ?`
 )
 
-// ActiveSessions lists the sessions that were active in a range of time, those that began last
-// first; nil for none and while there is no store. An unknown project is NotFound. more
-// reports that there were further sessions.
+// ActiveSessions lists the sessions that were active in a range of time, latest start first.
+// The list is nil if no session was active or no store exists. An unknown project is NotFound.
+// more reports whether there are more sessions than a.Limit.
 func ActiveSessions(ctx context.Context, svc *observation.Service, a ActivityArgs) (list []Activity, more bool, err error) {
 	a.Limit = min(max(a.Limit, 1), 500)
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -126,8 +126,8 @@ func ActiveSessions(ctx context.Context, svc *observation.Service, a ActivityArg
 	return list, more, err
 }
 
-// fill completes a session from its rows and its digest, which is made here where the
-// session has none yet.
+// fill completes a session from its rows and its digest. If the session has no digest yet, fill
+// computes it.
 func (s *Activity) fill(ctx context.Context, tx *store.Tx, key int64, summary string, a ActivityArgs, whole bool) error {
 	var d observation.Digest
 	var err error
@@ -165,7 +165,7 @@ func (s *Activity) fill(ctx context.Context, tx *store.Tx, key int64, summary st
 	return err
 }
 
-// add takes a row of the session into its stretches and marks.
+// add adds a row of the session to Working and Marks.
 func (s *Activity) add(id, at int64, kind string) {
 	if n := len(s.Working); n > 0 && at-s.Working[n-1].To <= pause {
 		s.Working[n-1].To = max(s.Working[n-1].To, at)
@@ -186,32 +186,32 @@ func readTraceRow(ctx context.Context, tx *store.Tx, id int64) (row TraceRow, er
 	return row, err
 }
 
-// RowsArgs ask for rows in the order of time.
+// RowsArgs are the arguments of Rows.
 type RowsArgs struct {
 	Project string   // an id or alias; "" for all projects
 	ObsType string   // "" for every type
-	Path    string   // rows of one file, relative to its worktree, with slashes; "" for any. Needs Project
-	Branch  string   // rows of sessions that were on this branch; "" for any
+	Path    string   // only rows of this file, relative to its worktree, with slashes; "" for any. Requires Project
+	Branch  string   // only rows of sessions that were on this branch; "" for any
 	Since   int64    // only rows from this time on, in Unix seconds
-	Before  Position // only rows before this one; zero for the newest
-	Limit   int      // kept within 1 to 200
+	Before  Position // only rows before this position; zero for the newest
+	Limit   int      // maximum number of rows, clamped to 1–200
 
-	Sessions []string // only rows of these sessions, by their ids; nil for all
+	Sessions []string // only rows of the sessions with these ids; nil for all
 }
 
-// Position is where a row stands in the order of time.
+// Position is the position of a row in order of time.
 type Position struct {
 	At int64 `json:"at"` // Unix seconds
 	ID int64 `json:"id"`
 }
 
-// TimelineRow is a row as lists of several sessions show it.
+// TimelineRow is a row in the form that lists of several sessions use.
 type TimelineRow struct {
 	TraceRow
 	SessionID string `json:"session_id"`
 	Project   string `json:"project"`
 	Harness   string `json:"harness,omitempty"`
-	Branch    string `json:"branch,omitempty"` // of its session
+	Branch    string `json:"branch,omitempty"` // branch of the row's session
 }
 
 const (
@@ -221,7 +221,7 @@ ifnull(o.metadata ->> '$.command', ''), ifnull(o.metadata ->> '$.error', ''), s.
 ` + sessionBranch + `
 FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p ON p.key = o.project_key WHERE o.id = ?`
 
-	// The places of the newest rows of each source. The first is answered by an index alone.
+	// Positions of the newest rows of each source. An index alone answers the first query.
 	timelineEnd = ` AND (?3 = 0 OR (timestamp, id) < (?3, ?4)) ORDER BY timestamp DESC, id DESC LIMIT +?5`
 
 	selectPlacesOfType = `SELECT timestamp, id FROM observation_rows WHERE project_key = ?1 AND obs_type = ?2` + timelineEnd
@@ -235,10 +235,10 @@ AND (?6 = '' OR obs_type = ?6) AND (?7 = '' OR path_key = ?7)` + timelineEnd
 	selectSessionsNamed    = `SELECT key FROM sessions WHERE id IN (SELECT value FROM json_each(?))`
 )
 
-// Rows lists rows of many sessions, newest first, never nil. An unknown project is
-// NotFound. The next page begins before the place of the last row.
+// Rows lists rows of many sessions, newest first; the list is never nil. An unknown project is
+// NotFound. For the next page, set Before to the position of the last row.
 //
-// The newest rows of each project and type, or of each session that is meant, are merged.
+// Rows merges the newest rows of each project and type, or of each selected session.
 func Rows(ctx context.Context, svc *observation.Service, a RowsArgs) (list []TimelineRow, err error) {
 	a.Limit = min(max(a.Limit, 1), 200)
 	list = []TimelineRow{}
@@ -267,7 +267,7 @@ func Rows(ctx context.Context, svc *observation.Service, a RowsArgs) (list []Tim
 	return list, err
 }
 
-// merging collects the newest places of several sources.
+// merging collects the newest positions of several sources.
 type merging struct {
 	ctx    context.Context
 	tx     *store.Tx
@@ -311,8 +311,8 @@ func (m *merging) ofSessions(id string) error {
 	return err
 }
 
-// sessions are the keys of the sessions that are meant: those on the branch, those named, or
-// those that are both.
+// sessions returns the keys of the selected sessions: those on the branch, those with the given
+// ids, or those that match both.
 func (m *merging) sessions() (keys []int64, err error) {
 	if m.args.Branch != "" {
 		if keys, err = m.tx.Keys(m.ctx, selectSessionsOfBranch, m.args.Branch); err != nil || m.args.Sessions == nil {
@@ -330,7 +330,7 @@ func (m *merging) sessions() (keys []int64, err error) {
 	return slices.DeleteFunc(keys, func(key int64) bool { return !slices.Contains(named, key) }), err
 }
 
-// add merges the places of one source.
+// add merges the positions of one source.
 func (m *merging) add(query string, args ...any) error {
 	err := m.tx.Each(m.ctx, func(r *sql.Rows) error {
 		var p Position
@@ -355,15 +355,16 @@ const selectPassedSince = `SELECT o.timestamp, o.id, o.content FROM observation_
 WHERE o.project_key = (SELECT key FROM projects WHERE id = ?1) AND o.obs_type = 'command'
 AND (o.timestamp, o.id) > (?2, ?3) AND o.metadata ->> '$.interrupted' IS NULL ORDER BY o.timestamp DESC LIMIT 2000`
 
-// FailedCommands are commands of a session that failed, and the place of its last row.
+// FailedCommands are the failed commands of a session and the position of its last row.
 type FailedCommands struct {
 	Commands []string
 	After    Position
 }
 
-// StillFailing are, for each of some sessions of a project that is given by its id, those of
-// their failed commands that nothing has shown to pass after their place: neither the same
-// command nor a check that covers it. It looks at the newest 2,000 commands of that time.
+// StillFailing returns, for each element of failed, the commands that did not pass after its
+// position. A command passes if the same command or a check that covers it succeeded later.
+// StillFailing reads at most the newest 2,000 commands after the earliest position. projectID
+// is the id of the sessions' project.
 func StillFailing(ctx context.Context, svc *observation.Service, projectID string, failed []FailedCommands) (open [][]string, err error) {
 	var passed []passedRow
 	if len(failed) > 0 {
@@ -382,14 +383,14 @@ func StillFailing(ctx context.Context, svc *observation.Service, projectID strin
 	return open, err
 }
 
-// passedRow is a command that passed, with the checks in it.
+// passedRow is a command that passed, with the checks it contains.
 type passedRow struct {
 	place   Position
 	command string
 	checks  []shell.PassedCheck
 }
 
-// passedSince reads the newest commands that passed after a place.
+// passedSince reads the newest commands that passed after a position.
 func passedSince(ctx context.Context, svc *observation.Service, projectID string, after Position) (passed []passedRow, err error) {
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
@@ -407,7 +408,7 @@ func passedSince(ctx context.Context, svc *observation.Service, projectID string
 	return passed, err
 }
 
-// passesAfter reports whether rows after a place show that a command passes.
+// passesAfter reports whether rows after a position show that a command passes.
 func passesAfter(passed []passedRow, after Position, command string) bool {
 	var checks []shell.PassedCheck
 	for _, row := range passed {
@@ -436,8 +437,8 @@ AND (s.started_at, s.key) > (o.started_at, o.key) AND EXISTS (SELECT 1 FROM obse
 ORDER BY s.started_at, s.key LIMIT 1`
 )
 
-// Neighbours are the ids of the sessions of the same project that began before and after a
-// session; "" where there is none.
+// Neighbours returns the ids of the previous and next session of the same project, by start
+// time. An id is "" if there is no such session.
 func Neighbours(ctx context.Context, svc *observation.Service, session string) (before, after string, err error) {
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		earlier, err := tx.Texts(ctx, selectSessionBefore, session)
@@ -451,7 +452,7 @@ func Neighbours(ctx context.Context, svc *observation.Service, session string) (
 	return before, after, err
 }
 
-// first is the first of some texts, "" for none.
+// first returns the first text, "" if there is none.
 func first(texts []string) string {
 	if len(texts) == 0 {
 		return ""

@@ -69,7 +69,7 @@ func TestActivityTellsWhatASessionDidInARange(t *testing.T) {
 	}
 }
 
-// Rows equals a plain query over all rows, page by page, however they are narrowed.
+// Rows returns the same rows as a plain query, page by page, for every filter.
 func TestRowsEqualAPlainQuery(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -127,7 +127,7 @@ func TestRowsEqualAPlainQuery(t *testing.T) {
 	}
 }
 
-// FileEdits are what a plain query over all rows finds, in every range of time.
+// FileEdits returns the same edits as a plain query, for every range of time.
 func TestFileEditsEqualAPlainQuery(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)

@@ -15,8 +15,8 @@ import (
 	"cairn/internal/store"
 )
 
-// compactTokens is how many tokens the compact forms of Trace, History and Recent
-// aim at. A token is ceil(bytes / 4) of the JSON.
+// compactTokens is the target size, in tokens, of the compact forms of Trace, History and
+// Recent. A token is ceil(bytes / 4) of the JSON.
 const compactTokens = 2000
 
 // fits reports whether the JSON of v has at most compactTokens tokens.
@@ -25,21 +25,21 @@ func fits(v any) bool {
 	return err == nil && oneline.Tokens(text) <= compactTokens
 }
 
-// traceForm says how much of a trace is shown.
+// traceForm defines how much of a trace is shown.
 type traceForm struct {
-	prompt, message int  // characters of a prompt's text
-	preview         int  // characters of a row's preview
+	prompt, message int  // maximum characters of a prompt's text, and of an agent's or the harness's message
+	preview         int  // maximum characters of a row's preview
 	fold            int  // foldNone, foldRuns or foldTypes
-	listed          int  // entries of each list of the summary
-	steps           bool // the summary's next steps
-	only            bool // of the rows only those that tell most: failures, edits, commits, marks, pinned ones
-	users           bool // of the prompts only those of users, and the last message
-	newest          int  // prompts, counted from the end, that show rows; 0 for all
+	listed          int  // maximum number of entries in each list of the summary
+	steps           bool // show the next steps of the summary
+	only            bool // show only the most informative rows: failures, edits, commits, marks and pinned rows
+	users           bool // omit agent messages without rows, except at the end
+	newest          int  // number of prompts, counted from the end, that show rows; 0 for all
 }
 
 const (
 	foldNone  = iota
-	foldRuns  // rows of one type that follow each other
+	foldRuns  // consecutive rows of one type
 	foldTypes // all rows of one type under a prompt
 )
 
@@ -56,12 +56,14 @@ func traceForms() []traceForm {
 	}
 }
 
-// Compact returns the trace in at most 2,000 tokens, or as near to that as its forms
-// come. A trace that is that short already is returned unchanged. The fields stay the
-// same: long texts are shortened, then rows of one type are folded into the first of
-// them (Count, LastID), then rows that tell little are left out. ObservationCount
-// still counts every row. Of the longest traces, messages of the agent are left out too
-// (Omitted), and only the newest prompts show rows.
+// Compact returns the trace in at most 2,000 tokens. If its shortest form is longer, it returns
+// that form. A trace that is short enough already is returned unchanged. The fields stay the
+// same.
+//
+// Compact first shortens long texts. Then it folds rows of one type into the first of them
+// (Count, LastID), and then it omits rows with little information. ObservationCount still
+// counts every row. For the longest traces it also omits messages of the agent (Omitted), and
+// only the newest prompts show rows.
 func (t Trace) Compact() Trace {
 	if fits(t) {
 		return t
@@ -108,7 +110,8 @@ func (t Trace) in(f traceForm) Trace {
 	return t
 }
 
-// shortSummary shortens the lists of a digest. A digest that cannot be read stays.
+// shortSummary shortens the lists and texts of a digest. It returns an unreadable digest
+// unchanged.
 func shortSummary(text json.RawMessage, f traceForm) json.RawMessage {
 	var d map[string]any
 	if json.Unmarshal(text, &d) != nil || d == nil {
@@ -138,10 +141,10 @@ func shortSummary(text json.RawMessage, f traceForm) json.RawMessage {
 	return json.RawMessage(short)
 }
 
-// foldRows returns the rows in a form.
+// foldRows returns the rows in the form f.
 func foldRows(rows []TraceRow, f traceForm) []TraceRow {
 	out := []TraceRow{}
-	at := map[string]int{} // the row of out that rows of a type are folded into
+	at := map[string]int{} // by type: the row of out that later rows are folded into
 	names := map[int][]string{}
 	for _, r := range rows {
 		tells := r.isImportant()
@@ -171,7 +174,7 @@ func foldRows(rows []TraceRow, f traceForm) []TraceRow {
 	return out
 }
 
-// isImportant reports whether a row is shown by itself in every form.
+// isImportant reports whether a row is shown separately in every form.
 func (r *TraceRow) isImportant() bool {
 	switch r.ObsType {
 	case observation.TypeGitCommit, observation.TypeGitPush, observation.TypeMarker:
@@ -180,7 +183,7 @@ func (r *TraceRow) isImportant() bool {
 	return r.Failed || r.IsPinned
 }
 
-// shorten cuts the texts of a row and returns the name by which a fold shows it.
+// shorten cuts the texts of a row and returns the name that a fold shows for it.
 func (r *TraceRow) shorten(preview int) string {
 	name := oneline.Excerpt(r.ContentPreview, 40)
 	if r.FilePath != nil && r.ObsType != observation.TypeSearch {
@@ -197,8 +200,8 @@ func (r *TraceRow) shorten(preview int) string {
 	return name
 }
 
-// countedNames lists names on one line of at most n characters, equal ones once with
-// their number.
+// countedNames lists names on one line of at most n characters. Equal names appear once, with
+// their count.
 func countedNames(names []string, n int) string {
 	count := map[string]int{}
 	var order []string
@@ -215,9 +218,9 @@ func countedNames(names []string, n int) string {
 	return oneline.Excerpt(strings.Join(order, ", "), n)
 }
 
-// Compact returns the history in at most 2,000 tokens, or as near to that as short
-// prompts bring it. A history that is that short already is returned unchanged. Of
-// touches by the same prompt the first shows more of it.
+// Compact returns the history in at most 2,000 tokens. If even short prompts need more, it
+// returns the shortest form. A history that is short enough already is returned unchanged. Of
+// consecutive touches with the same prompt, the first shows more of it.
 func (h History) Compact() History {
 	if fits(h) {
 		return h
@@ -253,15 +256,15 @@ func (h History) Compact() History {
 	return out
 }
 
-// CompactScored is a row of Recent in the compact form: the seed's fields, and of the
-// others those that say something.
+// CompactScored is a row of Recent in the compact form. It has the seed's fields, and other
+// fields only if they carry information.
 type CompactScored struct {
 	ID          int64           `json:"id"`
 	Timestamp   int64           `json:"timestamp"`
 	SessionID   string          `json:"session_id"`
 	Project     string          `json:"project"`
 	ObsType     string          `json:"obs_type"`
-	SourceEvent string          `json:"source_event,omitempty"` // absent in the shortest form after a successful call
+	SourceEvent string          `json:"source_event,omitempty"` // absent in the shortest forms after a successful call
 	ToolName    *string         `json:"tool_name"`
 	Content     string          `json:"content"`
 	FilePath    *string         `json:"file_path"`
@@ -274,12 +277,13 @@ type CompactScored struct {
 
 const selectRoots = `SELECT id, root FROM projects WHERE root IS NOT NULL`
 
-// RecentCompact returns what Recent returns and, if that exceeds 2,000 tokens, the
-// same rows in short, in at most 2,000 tokens or as near to that as shorter texts
-// bring them; short is nil if rows are short enough. Contents and the strings in
-// metadata are cut, and metadata loses what repeats the content. In the shortest form
-// paths are relative to the repository's root, metadata is absent instead of null, and
-// so is the event of a successful call, PostToolUse. No row is left out.
+// RecentCompact returns the same rows as Recent. If they exceed 2,000 tokens, short contains
+// the same rows in compact form; else short is nil. The compact form has at most 2,000 tokens,
+// or is the shortest form if that is longer. No row is omitted.
+//
+// The compact form cuts contents and the strings in metadata, and removes metadata that repeats
+// the content. In the shortest forms, paths are relative to the repository's root. There, null
+// metadata and the event of a successful call, PostToolUse, are absent.
 func RecentCompact(ctx context.Context, svc *observation.Service, s observation.Scope, limit int) (rows []Scored, short []CompactScored, err error) {
 	rows, err = Recent(ctx, svc, s, limit)
 	if err != nil || fits(rows) {
@@ -306,8 +310,7 @@ func RecentCompact(ctx context.Context, svc *observation.Service, s observation.
 	return rows, short, err
 }
 
-// shortestForms is the number of characters below which forms leave out more than
-// texts.
+// shortestForms is a number of characters. Forms with shorter texts also omit fields.
 const shortestForms = 160
 
 // compact returns the row with texts of at most n characters.
@@ -338,8 +341,8 @@ func (r *Scored) compact(n int, root string) CompactScored {
 	return c
 }
 
-// shortMetadata returns metadata with strings of at most n characters and without
-// what the content says already; null if nothing is left.
+// shortMetadata returns metadata with strings of at most n characters, without fields that
+// repeat the content. It returns null if no field is left.
 func shortMetadata(text json.RawMessage, n int) json.RawMessage {
 	var m map[string]any
 	if json.Unmarshal(text, &m) != nil || m == nil {

@@ -10,7 +10,7 @@ import (
 	"cairn/internal/oneline"
 )
 
-// longSession records a session of prompts with many reads, edits and commands each.
+// longSession records a session of many prompts, each with many reads, edits and commands.
 func longSession(b observationtest.Bench, prompts, calls int) {
 	for p := range prompts {
 		id := fmt.Sprint("p", p)

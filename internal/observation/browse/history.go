@@ -11,7 +11,7 @@ import (
 	"cairn/internal/store"
 )
 
-// History is what sessions did to a file (seed, file_history).
+// History contains the rows of a file, grouped by session (seed, file_history).
 type History struct {
 	FilePath string           `json:"file_path"`
 	Sessions []HistorySession `json:"sessions"` // by their latest touch, newest first
@@ -26,28 +26,28 @@ type HistorySession struct {
 	Touches       []FileTouch `json:"touches"` // chronological
 }
 
-// FileTouch is one row that concerns the file. A failed or interrupted call is shown
-// but did not touch the file.
+// FileTouch is one row about the file. Failed and interrupted calls did not touch the file, but
+// are listed too, except with EditsOnly.
 type FileTouch struct {
 	ObservationID  int64   `json:"observation_id"`
 	Timestamp      int64   `json:"timestamp"`
 	ObsType        string  `json:"obs_type"`
 	ContentPreview string  `json:"content_preview"`
-	PromptContent  *string `json:"prompt_content"` // of a user's prompt only
+	PromptContent  *string `json:"prompt_content"` // only if the prompt is a user's
 	IsPinned       bool    `json:"is_pinned"`
 	Failed         bool    `json:"failed,omitempty"`      // the file was not touched
-	Interrupted    bool    `json:"interrupted,omitempty"` // by the user; the file was not touched
-	Error          string  `json:"error,omitempty"`       // of a failed call: the line that says why, at most 200 characters
+	Interrupted    bool    `json:"interrupted,omitempty"` // the user interrupted the call; the file was not touched
+	Error          string  `json:"error,omitempty"`       // for a failed call: the line with the reason, at most 200 characters
 }
 
-// HistoryArgs is a question for History.
+// HistoryArgs are the arguments of FileHistory.
 type HistoryArgs struct {
 	File      string // absolute, or relative to Cwd or its repository's root
 	Cwd       string
 	Before    *int64 // Unix seconds, exclusive; nil for no bound
 	After     *int64
-	Limit     int  // touches, the newest; kept within 1 to 50
-	EditsOnly bool // the last write or edit of each session that succeeded
+	Limit     int  // maximum number of touches, newest first, clamped to 1–50
+	EditsOnly bool // only the last successful write or edit of each session
 }
 
 const selectTouches = `SELECT o.id, o.timestamp, o.obs_type, substr(o.content, 1, 120), o.is_pinned,
@@ -68,9 +68,9 @@ WHERE o.project_key = ?1 AND o.path_key = ?2
         AND (?3 IS NULL OR l.timestamp < ?3)))
 ORDER BY o.timestamp DESC, o.id DESC LIMIT +?6`
 
-// FileHistory returns the newest touches of a file, grouped by session. The file is
-// compared by its key, so that every spelling and worktree finds it; an unknown
-// one has no sessions (observations §8.6).
+// FileHistory returns the newest touches of a file, grouped by session. Files are compared by
+// key, so every spelling and worktree finds the file. An unknown file has no sessions
+// (observations §8.6).
 func FileHistory(ctx context.Context, svc *observation.Service, a HistoryArgs) (History, error) {
 	h := History{FilePath: a.File, Sessions: []HistorySession{}}
 	place, err := project.Locate(a.Cwd, svc.Config.Home)

@@ -8,8 +8,8 @@ import (
 	"cairn/internal/store"
 )
 
-// Imported rows say so in their metadata, whose keys are sorted and which has no
-// white space.
+// The metadata of imported rows has the key "imported". Its JSON has sorted keys and no white
+// space.
 const (
 	selectLive = `SELECT s.harness, max(o.timestamp)
 FROM observation_rows o JOIN sessions s ON s.key = o.session_key
@@ -19,9 +19,9 @@ GROUP BY s.harness ORDER BY s.harness`
 	selectSessions = `SELECT id FROM sessions`
 )
 
-// LastLive tells for each harness when its hooks last reported something, in
-// Unix seconds; a harness whose hooks never did is not in it. It reads every
-// row: a second for a million.
+// LastLive returns, for each harness, when its hooks last reported an event, in Unix seconds. A
+// harness whose hooks never reported is absent. LastLive reads every row, which takes about a
+// second for a million rows.
 func LastLive(ctx context.Context, svc *observation.Service) (map[string]int64, error) {
 	out := map[string]int64{}
 	err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -36,7 +36,7 @@ func LastLive(ctx context.Context, svc *observation.Service) (map[string]int64, 
 	return out, err
 }
 
-// SessionIDs is the set of all sessions' ids.
+// SessionIDs returns the ids of all sessions as a set.
 func SessionIDs(ctx context.Context, svc *observation.Service) (map[string]bool, error) {
 	out := map[string]bool{}
 	err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {

@@ -48,9 +48,9 @@ func observations(ctx context.Context, tx *store.Tx, query string, args ...any) 
 	return out, err
 }
 
-// Get returns rows in full, in the order of ids, repeated ids once, missing ones
-// left out. Outputs of more than 16 KiB together are shortened in their middle, each to
-// an equal share. No ids and more than 50 are Invalid (observations §8.2).
+// Get returns whole rows, in the order of ids. Repeated ids count once, and missing rows are
+// omitted. If the outputs exceed 16 KiB in total, each is cut in the middle to an equal share.
+// An empty list of ids and more than 50 ids are Invalid (observations §8.2).
 func Get(ctx context.Context, svc *observation.Service, ids []int64) ([]observation.Observation, error) {
 	switch {
 	case len(ids) == 0:
@@ -79,16 +79,15 @@ func Get(ctx context.Context, svc *observation.Service, ids []int64) ([]observat
 	return out, err
 }
 
-// Timeline is what happened around a row in its session.
+// Timeline contains the rows around a row in its session.
 type Timeline struct {
 	Anchor observation.Observation   `json:"anchor"`
 	Before []observation.Observation `json:"before"` // chronological
 	After  []observation.Observation `json:"after"`  // chronological
 }
 
-// RowsAround returns the rows of the anchor's session around it, in the order of
-// time and id; before and after are kept within 0 to 50. A missing anchor is
-// NotFound (observations §8.3).
+// RowsAround returns the rows of the anchor's session around the anchor, in order of time and
+// id. before and after are clamped to 0–50. A missing anchor is NotFound (observations §8.3).
 func RowsAround(ctx context.Context, svc *observation.Service, anchor int64, before, after int) (t Timeline, err error) {
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		found, err := observations(ctx, tx, selectObservation, anchor)
@@ -113,16 +112,16 @@ func RowsAround(ctx context.Context, svc *observation.Service, anchor int64, bef
 	return t, err
 }
 
-// Scored is a row with its place in an order.
+// Scored is a row with its score.
 type Scored struct {
 	observation.Observation
 	Score float64 `json:"score"`
 }
 
-// Recent returns the rows that matter most now, highest score first, one per
-// project and file; limit is kept within 1 to 100. A project boosts and does not
-// filter, but one without a single row, or unknown, gives none (observations §8.4).
-// Calls that only serve the harness (observation.IsBookkeeping) are left out.
+// Recent returns the currently most relevant rows, highest score first, one per project and
+// file. limit is clamped to 1–100. A project in the scope raises the score of its rows but does
+// not filter. If that project is unknown or has no rows, the result is empty (observations
+// §8.4). Calls that only serve the harness (observation.IsBookkeeping) are omitted.
 func Recent(ctx context.Context, svc *observation.Service, s observation.Scope, limit int) (out []Scored, err error) {
 	out = []Scored{}
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -156,8 +155,8 @@ func Recent(ctx context.Context, svc *observation.Service, s observation.Scope, 
 	return out, err
 }
 
-// recentScore is the composite of the seed: with a project 0.5 recency, 0.3 type
-// and 0.2 for the own project, without one 0.6 and 0.4.
+// recentScore returns the composite score of the seed. With a project it is 0.5 recency, 0.3
+// type and 0.2 for the own project. Without a project it is 0.6 recency and 0.4 type.
 func recentScore(now, own int64) func(int64, string, int64) float64 {
 	return func(project int64, obsType string, at int64) float64 {
 		r, t := observation.Recency(now, at, observation.RecencyDays), observation.ToolWeight(obsType)

@@ -160,7 +160,7 @@ func TestRecentContextScoresAsTheSeedSays(t *testing.T) {
 	for _, e := range calls {
 		b.Record(e)
 	}
-	b.Now.Store(0) // every row lies in the future, which counts as now
+	b.Now.Store(0) // every row is in the future, which counts as now
 	scores := func(s observation.Scope) (out []string) {
 		rows, err := Recent(t.Context(), b.Service, s, 30)
 		if err != nil {
@@ -180,7 +180,7 @@ func TestRecentContextScoresAsTheSeedSays(t *testing.T) {
 	b.Want("unknown", scores(observation.Scope{Project: "nothing"}), nil)
 }
 
-// The ranking merges lanes; sorting everything must give the same.
+// The ranking merges lanes. Sorting all rows must give the same result.
 func TestRankingEqualsSortingEverything(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)

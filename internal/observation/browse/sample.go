@@ -15,18 +15,19 @@ import (
 	"cairn/internal/store"
 )
 
-// Totals is what came into the store since some moment.
+// Totals counts the rows that were stored after a given row.
 type Totals struct {
 	Conversations int   `json:"conversations"`
 	Observations  int   `json:"observations"`
 	Projects      int   `json:"projects"`
-	Oldest        int64 `json:"oldest"` // Unix seconds of the oldest row, 0 without rows
+	Oldest        int64 `json:"oldest"` // Unix seconds of the oldest row, 0 if there are no rows
 }
 
 const selectTotals = `SELECT count(DISTINCT session_key), count(*), count(DISTINCT project_key), ifnull(min(timestamp), 0)
 FROM observation_rows WHERE id > ?`
 
-// CountAfter counts the rows after an id; 0 for all. Without a store all is zero.
+// CountAfter counts the rows with an id above after; 0 counts all rows. Without a store all
+// counts are zero.
 func CountAfter(ctx context.Context, svc *observation.Service, after int64) (h Totals, err error) {
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Get(ctx, []any{&h.Conversations, &h.Observations, &h.Projects, &h.Oldest}, selectTotals, after)
@@ -34,18 +35,19 @@ func CountAfter(ctx context.Context, svc *observation.Service, after int64) (h T
 	return h, err
 }
 
-// SampleQuestion is a question from the user's own history with its answer, as a
-// first look at what can be asked (observations §16).
+// SampleQuestion is a question about the user's own history, with its answer. It demonstrates
+// what users can ask (observations §16).
 type SampleQuestion struct {
 	Question string `json:"question"`
 	Answer   string `json:"answer"`
-	ID       int64  `json:"observation"` // the row that the answer is about
-	Query    string `json:"query"`       // finds that row with Type and Project
+	ID       int64  `json:"observation"` // id of the row that the answer is about
+	Query    string `json:"query"`       // search query that finds that row, with Type and Project as filters
 	Type     string `json:"obs_type"`
 	Project  string `json:"project"`
 }
 
-// The showcase looks at the newest failures only, and at so many conversations.
+// Limits of the sample question: newest failures read, sessions read, and characters of a
+// quoted text.
 const (
 	maxShowFailures = 400
 	maxShowSessions = 60
@@ -53,7 +55,7 @@ const (
 )
 
 const (
-	// By project, so that an index finds them.
+	// By project, so that an index covers the search.
 	selectShowFailures = `SELECT session_key FROM (
     SELECT o.session_key, o.timestamp FROM projects p
     JOIN observation_rows o ON o.project_key = p.key AND o.obs_type = 'command_error'
@@ -75,9 +77,9 @@ GROUP BY p.key, o.path_key ORDER BY count(*) DESC, max(o.timestamp) DESC LIMIT 1
 LEFT JOIN prompts q ON q.id = o.prompt_id AND q.source = 'user' WHERE o.id = ?`
 )
 
-// FindSampleQuestion finds the last command that failed and later passed, and what was
-// changed in between; failing that the file that was changed most in the last 90
-// days, and what for. It is nil when the history tells neither.
+// FindSampleQuestion finds the last command that failed and later passed, and the changes in
+// between. If there is none, it finds the file with the most changes in the last 90 days, and
+// their purpose. It returns nil if the history contains neither.
 func FindSampleQuestion(ctx context.Context, svc *observation.Service) (out *SampleQuestion, err error) {
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		best, err := lastFix(ctx, tx)
@@ -95,7 +97,7 @@ func FindSampleQuestion(ctx context.Context, svc *observation.Service) (out *Sam
 	return out, err
 }
 
-// showRow is a row as far as the showcase looks at it.
+// showRow contains the columns of a row that the sample question uses.
 type showRow struct {
 	id, at                int64
 	project, obsType      string
@@ -104,15 +106,15 @@ type showRow struct {
 	command, errorMessage string
 }
 
-// fix is a command that failed and passed later in the same conversation.
+// fix is a command that failed and later passed in the same session.
 type fix struct {
 	command        string // in its normal form
 	failed, passed showRow
-	changed        []string // paths in between, each once
+	changed        []string // paths changed in between, each once
 }
 
-// lastFix is the newest fix, one with changes in between before one without;
-// nil if there is none.
+// lastFix returns the newest fix, preferring fixes with changes in between. It returns nil if
+// there is none.
 func lastFix(ctx context.Context, tx *store.Tx) (best *fix, err error) {
 	sessions, err := tx.Keys(ctx, selectShowFailures, maxShowFailures, maxShowSessions)
 	if err != nil {
@@ -147,7 +149,7 @@ func better(a, b fix) bool {
 	return a.passed.at > b.passed.at
 }
 
-// fixes are those of one conversation, in order.
+// fixes returns the fixes of one session, in order.
 func fixes(rows []showRow) []fix {
 	var out []fix
 	failures := map[string]int{} // command -> index of the last failure
@@ -204,7 +206,8 @@ func (f *fix) question(now int64) *SampleQuestion {
 	}
 }
 
-// busiestFile is the file that was changed most lately; nil if none was.
+// busiestFile returns a question about the file with the most changes in the last 90 days, nil
+// if there is none.
 func busiestFile(ctx context.Context, tx *store.Tx, now int64) (*SampleQuestion, error) {
 	const lately = 90 * 24 * 60 * 60
 	var project, root, file string
@@ -237,9 +240,9 @@ func busiestFile(ctx context.Context, tx *store.Tx, now int64) (*SampleQuestion,
 	}, nil
 }
 
-// searchable are the first words of a text that can stand in a query between
-// double quotes of any shell: letters and digits only, and none an operator. It
-// is "" if there are none.
+// searchable returns up to six leading words of a text for a query between double quotes in any
+// shell. The words contain only letters and digits, and none is a search operator. The result
+// is "" if there are no such words.
 func searchable(text string) string {
 	words := strings.FieldsFunc(oneline.Cut(text, observation.MaxIntent), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -261,7 +264,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// span is a duration of seconds in the largest unit that it fills.
+// span renders a number of seconds in the largest unit that fits.
 func span(seconds int64) string {
 	switch {
 	case seconds < 60*60:

@@ -29,7 +29,7 @@ func edit(b observationtest.Bench, id, path string) {
 	b.Call(observation.Call{ID: id, Tool: "Edit", Action: observation.Edit, Path: filepath.Join(b.Repo, path)}, "")
 }
 
-// finds reports whether the query of a showcase finds its row.
+// finds reports an error if the query of a sample question does not find its row.
 func finds(b observationtest.Bench, s *SampleQuestion) {
 	b.T.Helper()
 	rows, err := search.Search(b.T.Context(), b.Service, search.SearchArgs{Query: s.Query, ObsType: s.Type, Limit: 20})
@@ -43,7 +43,7 @@ func TestShowcaseTellsWhatMadeTheLastFailingCommandPass(t *testing.T) {
 	b := observationtest.New(t)
 	b.Prompt("make the refund test pass", "")
 	ran(b, "1", "make lint", "Exit code 2\nlint: cart.go:3")
-	ran(b, "2", "make lint", "") // by itself: nothing was changed in between
+	ran(b, "2", "make lint", "") // without a change in between
 	ran(b, "3", "cd app && FLAG=1 go test ./refund", "Exit code 1\n--- FAIL: TestRoundHalfUp")
 	edit(b, "4", "a.go")
 	edit(b, "5", "b.go")

@@ -7,7 +7,7 @@ import (
 	"cairn/internal/tooloutput"
 )
 
-// shareOutputs shortens the outputs of rows that are longer than maxOutputs together.
+// shareOutputs shortens the outputs of rows to equal shares if they exceed maxOutputs in total.
 func shareOutputs(rows []observation.Observation) {
 	total, n := 0, 0
 	for i := range rows {
@@ -23,8 +23,9 @@ func shareOutputs(rows []observation.Observation) {
 	}
 }
 
-// shortDigest returns a digest of at most limit bytes, which must be 100 or more: its
-// beginning, a gap and its end, where most tools sum up, which is twice as long.
+// shortDigest returns a digest of at most limit bytes, which must be 100 or more. The result is
+// the beginning, a gap and the end. The end is twice as long as the beginning, because most
+// tools print their summary there.
 func shortDigest(digest string, limit int) string {
 	if len(digest) <= limit {
 		return digest
@@ -41,5 +42,6 @@ func shortDigest(digest string, limit int) string {
 	return strings.ToValidUTF8(digest[:head], "") + gap + strings.ToValidUTF8(digest[tail:], "")
 }
 
-// maxOutputs is how many bytes of outputs Get returns together: they reach a model.
+// maxOutputs is the maximum total size of outputs that Get returns, in bytes. The outputs are
+// sent to a model.
 const maxOutputs = 16 << 10

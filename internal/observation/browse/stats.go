@@ -9,14 +9,14 @@ import (
 	"cairn/internal/store"
 )
 
-// Stats is what the store holds of this part.
+// Stats counts the rows of this part in the store.
 type Stats struct {
 	Observations int64            `json:"observations"`
 	Prompts      int64            `json:"prompts"`
 	Sessions     int64            `json:"sessions"`
 	Projects     int64            `json:"projects"`
 	ByType       map[string]int64 `json:"by_type"`
-	LastEvent    *LastEvent       `json:"last_event"` // null if there is none
+	LastEvent    *LastEvent       `json:"last_event"` // null if there are no rows
 }
 
 // LastEvent is the newest row.
@@ -35,14 +35,14 @@ const (
 FROM observation_rows o JOIN projects p ON p.key = o.project_key ORDER BY o.id DESC LIMIT 1`
 )
 
-// CountOf counts the rows of a session; 0 for an unknown one.
+// CountOf counts the rows of a session; 0 for an unknown session.
 func CountOf(ctx context.Context, svc *observation.Service, session string) (n int64, err error) {
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Get(ctx, []any{&n}, countSession, session) })
 	return n, err
 }
 
-// CountStored counts rows. It reads an index of all of them: tens of milliseconds for
-// a million.
+// CountStored counts all rows. It scans an index, which takes tens of milliseconds for a
+// million rows.
 func CountStored(ctx context.Context, svc *observation.Service) (Stats, error) {
 	s := Stats{ByType: map[string]int64{}}
 	err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {

@@ -9,13 +9,13 @@ import (
 	"cairn/internal/store"
 )
 
-// TouchedFile is a file and when an agent last wrote or edited it.
+// TouchedFile is a file and the time of its last write or edit by an agent.
 type TouchedFile struct {
-	Path string // relative to its worktree, with slashes; absolute outside of one
+	Path string // relative to its worktree, with slashes; absolute if outside a worktree
 	At   int64  // Unix seconds
 }
 
-// maxTouched is how many files Touched lists.
+// maxTouched is the maximum number of results of Touched and FileEdits.
 const maxTouched = 1000
 
 const selectTouchedSince = `SELECT o.path_key, max(o.timestamp) FROM observation_rows o
@@ -23,8 +23,9 @@ WHERE o.project_key = (SELECT key FROM projects WHERE id = ?) AND o.obs_type IN 
 AND o.timestamp >= ? AND o.path_key IS NOT NULL
 AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL GROUP BY o.path_key ORDER BY max(o.timestamp) DESC LIMIT +?`
 
-// Touched lists the files of a project that agents wrote or edited since a time, the
-// last one first, at most 1,000; nil for none. Failed and interrupted calls do not count.
+// Touched lists the files of a project that agents wrote or edited since a time, latest first.
+// It returns at most 1,000 files, nil if there are none. Failed and interrupted calls do not
+// count.
 func Touched(ctx context.Context, svc *observation.Service, projectID string, since time.Time) (files []TouchedFile, err error) {
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
@@ -37,21 +38,21 @@ func Touched(ctx context.Context, svc *observation.Service, projectID string, si
 	return files, err
 }
 
-// FileEditsArgs ask for edits of files in a range of time.
+// FileEditsArgs are the arguments of FileEdits.
 type FileEditsArgs struct {
 	Project string // an id or alias; "" for all projects
 	Since   int64  // Unix seconds, inclusive
 	Until   int64  // Unix seconds, exclusive; 0 for now
-	Limit   int    // the newest ones, kept within 1 to 1,000
+	Limit   int    // maximum number of newest edits, clamped to 1–1,000
 }
 
-// FileEdit is a write or an edit of a file by an agent.
+// FileEdit is a write or edit of a file by an agent.
 type FileEdit struct {
 	Path      string `json:"path"` // as in TouchedFile
 	Project   string `json:"project"`
 	At        int64  `json:"at"` // Unix seconds
 	SessionID string `json:"session_id"`
-	Branch    string `json:"branch,omitempty"` // of its session
+	Branch    string `json:"branch,omitempty"` // branch of the session
 }
 
 const (
@@ -62,8 +63,8 @@ FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p
 WHERE o.id = ? AND o.path_key IS NOT NULL AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL`
 )
 
-// FileEdits lists edits of files by agents, the newest first, never nil. Failed and interrupted
-// calls do not count. An unknown project is NotFound.
+// FileEdits lists edits of files by agents, newest first; the list is never nil. Failed and
+// interrupted calls do not count. An unknown project is NotFound.
 func FileEdits(ctx context.Context, svc *observation.Service, a FileEditsArgs) (list []FileEdit, err error) {
 	list = []FileEdit{}
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {

@@ -13,8 +13,8 @@ import (
 	"cairn/internal/store"
 )
 
-// Trace is a session's structure: its prompts, each with what was done because
-// of it (seed, session_trace).
+// Trace is the structure of a session: its prompts, each with the rows it caused (seed,
+// session_trace).
 type Trace struct {
 	SessionID string          `json:"session_id"`
 	Project   string          `json:"project"`
@@ -22,17 +22,17 @@ type Trace struct {
 	EndedAt   *int64          `json:"ended_at"`
 	Summary   json.RawMessage `json:"summary"` // the digest, or null
 	Prompts   []TracePrompt   `json:"prompts"`
-	Omitted   int             `json:"omitted_prompts,omitempty"` // messages of the agent that Compact left out
+	Omitted   int             `json:"omitted_prompts,omitempty"` // number of agent messages that Compact omitted
 }
 
-// TracePrompt is one prompt of a trace. Rows without a prompt form one with
-// neither id nor content, of source system.
+// TracePrompt is one prompt of a trace. Rows without a prompt form a separate TracePrompt of
+// source system, without id and content.
 type TracePrompt struct {
 	PromptID         *int64     `json:"prompt_id"`
 	Timestamp        int64      `json:"timestamp"`
 	Source           string     `json:"source"`
 	Content          *string    `json:"content"`
-	ObservationCount int        `json:"observation_count"` // also of the rows that Compact folded or left out
+	ObservationCount int        `json:"observation_count"` // includes the rows that Compact folded or omitted
 	Observations     []TraceRow `json:"observations"`
 }
 
@@ -45,10 +45,10 @@ type TraceRow struct {
 	ContentPreview string  `json:"content_preview"`
 	IsPinned       bool    `json:"is_pinned"`
 	Failed         bool    `json:"failed,omitempty"`
-	Interrupted    bool    `json:"interrupted,omitempty"` // the user stopped the call, which is no failure
-	Error          string  `json:"error,omitempty"`       // of a failed call: the line that says why, at most 200 characters
-	Count          int     `json:"count,omitempty"`       // rows that Compact folded into this one, itself included
-	LastID         int64   `json:"last_id,omitempty"`     // of the last of them
+	Interrupted    bool    `json:"interrupted,omitempty"` // the user interrupted the call; this is not a failure
+	Error          string  `json:"error,omitempty"`       // for a failed call: the line with the reason, at most 200 characters
+	Count          int     `json:"count,omitempty"`       // number of rows that Compact folded into this row, itself included
+	LastID         int64   `json:"last_id,omitempty"`     // id of the last of these rows
 }
 
 const (
@@ -65,10 +65,10 @@ WHERE session_key = ?1 AND (?2 IS NULL OR timestamp < ?2) AND (?3 IS NULL OR tim
 ORDER BY timestamp, id`
 )
 
-// TraceSession returns a session's prompts in the order of time, each with its rows.
-// The bounds are exclusive, Unix seconds or nil, and hold for prompts and rows
-// alike. An unknown session is NotFound; nothing in the window gives no prompts
-// (observations §8.5).
+// TraceSession returns the prompts of a session in order of time, each with its rows. The
+// bounds are exclusive, in Unix seconds or nil, and apply to both prompts and rows. An unknown
+// session is NotFound. If nothing is within the bounds, the trace has no prompts (observations
+// §8.5).
 func TraceSession(ctx context.Context, svc *observation.Service, session string, before, after *int64) (t Trace, err error) {
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, ok, err := project.FindSession(ctx, tx, session)
@@ -91,15 +91,16 @@ func TraceSession(ctx context.Context, svc *observation.Service, session string,
 	return t, err
 }
 
-// LeastSessionBeginning is how many characters the beginning of a session's id has at least.
+// LeastSessionBeginning is the minimum number of characters in the beginning of a session's id.
 const LeastSessionBeginning = 4
 
 const selectSessionsBeginning = `SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || char(1114111)
   AND EXISTS (SELECT 1 FROM observation_rows o WHERE o.session_key = sessions.key) ORDER BY id <> ?1, id LIMIT 2`
 
-// SessionBeginning returns the id of the session with this id, else of the only session whose id
-// begins so. It is Invalid if several sessions do, and NotFound if none does or if the
-// beginning has fewer than LeastSessionBeginning characters.
+// SessionBeginning returns the id of the session with exactly this id. Otherwise it returns the
+// id of the only session whose id begins with beginning. Several such sessions are Invalid. The
+// result is NotFound if there is none, or if beginning has fewer than LeastSessionBeginning
+// characters.
 func SessionBeginning(ctx context.Context, svc *observation.Service, beginning string) (string, error) {
 	var found []string
 	err := svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -147,7 +148,7 @@ func tracePrompts(ctx context.Context, tx *store.Tx, s project.Session, before, 
 		row.complete(command, said)
 		if !parent.Valid {
 			system = append(system, row)
-		} else if i, ok := at[parent.Int64]; ok { // else its prompt lies outside the window
+		} else if i, ok := at[parent.Int64]; ok { // otherwise its prompt is outside the bounds
 			prompts[i].Observations = append(prompts[i].Observations, row)
 			prompts[i].ObservationCount++
 		}
@@ -162,11 +163,11 @@ func tracePrompts(ctx context.Context, tx *store.Tx, s project.Session, before, 
 	return prompts, err
 }
 
-// maxReason is how many characters of the line that says why a trace shows.
+// maxReason is the maximum number of characters of a failure's reason in a trace.
 const maxReason = 200
 
-// complete completes a row by the command and the error that are stored with it.
-// Earlier versions stored an interrupted command as a failed one.
+// complete sets Failed and Error from the stored command and error. Earlier versions stored
+// interrupted commands as failed.
 func (r *TraceRow) complete(command, said string) {
 	r.Failed = r.Failed && !r.Interrupted
 	if r.Failed {

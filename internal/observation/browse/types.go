@@ -16,25 +16,25 @@ import (
 	"cairn/internal/store"
 )
 
-// TypeStats is what the store holds of one type of rows.
+// TypeStats counts the rows of one type in the store.
 type TypeStats struct {
 	Type     string `json:"type"`
 	Rows     int64  `json:"rows"`
-	Bytes    int64  `json:"bytes"`               // of their texts, estimated from the newest rows of each project
-	Days     int    `json:"kept_days,omitempty"` // after which rows expire, 0 for never
-	Expiring int64  `json:"expiring,omitempty"`  // rows that the next sweep deletes
+	Bytes    int64  `json:"bytes"`               // size of their texts, estimated from the newest rows of each project
+	Days     int    `json:"kept_days,omitempty"` // days until rows expire, 0 for never
+	Expiring int64  `json:"expiring,omitempty"`  // number of rows that the next sweep deletes
 }
 
 const (
-	// The newest rows of each project and type, by the index on both.
+	// The newest rows of each project and type, found by the index on both.
 	selectRowSizes = `SELECT t.value, avg(length(CAST(o.content AS BLOB)) + length(CAST(ifnull(o.metadata, '') AS BLOB)) + length(ifnull(o.file_path, '')))
 FROM json_each(?1) t CROSS JOIN projects p JOIN observation_rows o ON o.id IN (
     SELECT i.id FROM observation_rows i WHERE i.project_key = p.key AND i.obs_type = t.value ORDER BY i.timestamp DESC LIMIT 40)
 GROUP BY 1`
 )
 
-// TypesHeld lists the types that the store holds rows of, those with most rows first. counts
-// are ByType of Stats. It takes some milliseconds. Without rows the list is empty.
+// TypesHeld lists the types of the stored rows, most rows first. counts is ByType of Stats. The
+// call takes some milliseconds. The list is empty if there are no rows.
 func TypesHeld(ctx context.Context, svc *observation.Service, counts map[string]int64) ([]TypeStats, error) {
 	list := []TypeStats{}
 	at := map[string]int{}
@@ -70,13 +70,13 @@ func TypesHeld(ctx context.Context, svc *observation.Service, counts map[string]
 	return list, err
 }
 
-// Redaction is how many secrets of one form were removed from rows.
+// Redaction is the number of secrets of one form that were removed from rows.
 type Redaction struct {
-	Form  string `json:"form"` // named value, header, URL, option, private section, other
+	Form  string `json:"form"` // one of the forms below
 	Marks int    `json:"marks"`
 }
 
-// The forms of Redaction.
+// Values of Redaction.Form.
 const (
 	formNamed   = "named value"
 	formHeader  = "header"
@@ -86,7 +86,7 @@ const (
 	formOther   = "by its shape"
 )
 
-// maxRedacted is how many rows Redactions reads, the newest.
+// maxRedacted is the maximum number of rows that Redactions reads, newest first.
 const maxRedacted = 2000
 
 const selectRedacted = `SELECT o.content FROM (
@@ -95,10 +95,11 @@ JOIN observation_rows o ON o.id = f.id
 WHERE o.timestamp >= ?1 AND (?2 = '' OR o.project_key = (SELECT key FROM projects WHERE id = ?2))
   AND (instr(o.content, '[REDACTED]') > 0 OR instr(o.content, '[PRIVATE]') > 0)`
 
-// Redactions counts the marks that stand for removed secrets in the rows of a project, or of
-// all (""), since a time in Unix seconds, by what stands before them: the rule that found a
-// secret is not stored. Of the rows that may hold marks the newest 2,000 are read. rows is how
-// many do. An unknown project is NotFound.
+// Redactions counts the marks of removed secrets, by form, in the rows of a project since a
+// time in Unix seconds. "" means all projects. The rule that found a secret is not stored, so
+// the form is derived from the text around the mark. Redactions reads only the newest 2,000
+// rows that may contain marks. rows is the number of those that do. An unknown project is
+// NotFound.
 func Redactions(ctx context.Context, svc *observation.Service, projectName string, since int64) (list []Redaction, rows int, err error) {
 	count := map[string]int{}
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -124,7 +125,7 @@ func Redactions(ctx context.Context, svc *observation.Service, projectName strin
 	return list, rows, err
 }
 
-// countMarks counts the marks of a text by form.
+// countMarks adds the marks of a text to count, by form.
 func countMarks(text string, count map[string]int) {
 	if n := strings.Count(text, redact.PrivateMark); n > 0 {
 		count[formPrivate] += n
@@ -135,7 +136,7 @@ func countMarks(text string, count map[string]int) {
 	}
 }
 
-// formOfMark is the form of a secret by the text around its mark.
+// formOfMark returns the form of a secret, derived from the text around its mark.
 func formOfMark(before, after string) string {
 	line := strings.ToLower(before[strings.LastIndexByte(before, '\n')+1:])
 	word := line[strings.LastIndexAny(strings.TrimRight(line, " "), " \t")+1:]

@@ -12,43 +12,44 @@ import (
 	"cairn/internal/store"
 )
 
-// AuthorArgs are a question for Author.
+// AuthorArgs are the arguments of FindAuthor.
 type AuthorArgs struct {
-	Lines []string // of the file today: the line that is meant, with the lines near it
-	At    int      // the index in Lines of the line that is meant
+	Lines []string // current lines of the file: the requested line and the lines near it
+	At    int      // index of the requested line in Lines
 
-	Files []string // names of the file, today's and earlier ones: absolute, or relative to Cwd or its repository's root
+	Files []string // current and earlier names of the file: absolute, or relative to Cwd or its repository's root
 	Cwd   string
-	After *int64 // Unix seconds, exclusive: edits between After and Until are more likely; nil if it is not known
-	Until *int64 // inclusive: later edits did not write the line; nil for no bound
+	After *int64 // Unix seconds, exclusive: edits between After and Until are more likely; nil if unknown
+	Until *int64 // Unix seconds, inclusive: later edits did not write the line; nil for no bound
 
-	Elsewhere bool // also look in other files of the project, from which the line may have been moved
+	Elsewhere bool // also search other files of the project, because the line may have been moved from there
 }
 
 // Author is the result of FindAuthor.
 type Author struct {
 	State  AuthorState
-	Origin        // the row that wrote the line; zero unless State is AuthorFound
-	Path   string // the file that the row edited, as in FileTouch; "" unless State is AuthorFound
-	Whole  bool   // the row wrote the whole file, so that an edit of another name or file may have written the line before
-	Beyond bool   // an edit of another file of the project holds such a line, or its text is not known; see Author
+	Origin        // row that wrote the line; zero unless State is AuthorFound
+	Path   string // path of the file that the row edited, as in browse.TouchedFile; "" unless State is AuthorFound
+	Whole  bool   // the row rewrote the whole file; an edit of another name or file may have written the line earlier
+	Beyond bool   // an edit of another file may have written the line, or its text is unknown; see FindAuthor
 }
 
-// AuthorState says whether the author of a line was found, else why not.
+// AuthorState reports whether the author of a line was found, and if not, why.
 type AuthorState uint8
 
-// The states.
+// Values of AuthorState.
 const (
-	AuthorNone    AuthorState = iota // the text of every edit near the line's time is known, and no edit wrote the line
+	AuthorNone    AuthorState = iota // no edit wrote the line, and the text of every edit near the line's time is known
 	AuthorFound                      // a recorded edit wrote the line
-	AuthorCommon                     // edits wrote such a line, but it is too common to say which
-	AuthorUnknown                    // no edit is known to have written the line, but the text of some edits is not known
+	AuthorCommon                     // edits wrote such a line, but it is too common to identify one of them
+	AuthorUnknown                    // no known edit wrote the line, but the text of some edits is unknown
 )
 
 const (
-	// maxAuthorRows is how many edits of a file are compared, the newest.
+	// maxAuthorRows is the maximum number of edits of a file that are compared, newest first.
 	maxAuthorRows = 5000
-	// maxProjectRows is how many edits of other files are.
+	// maxProjectRows is the maximum number of edits of other files that are compared, newest
+	// first.
 	maxProjectRows = 20_000
 
 	selectFileLines = `SELECT o.id, o.timestamp, o.path_key, l.lines
@@ -73,17 +74,16 @@ ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
 	selectOrigin = `SELECT '', ` + originColumns + ` FROM observation_rows o ` + originJoins + `WHERE o.id = ?1`
 )
 
-// Author finds the recorded edit that wrote a line, by the hashes of the lines that
-// edits wrote. White space, the kind of quotes and line breaks within a statement do not
-// count. It takes the edits of the file back one by one, the newest first; see replay. At
-// most 5,000 edits of each name and, with Elsewhere, 20,000 of the project are compared.
+// FindAuthor finds the recorded edit that wrote a line. It compares the hashes of the lines
+// that edits wrote, ignoring white space, the kind of quotes, and line breaks within a
+// statement. It undoes the edits of the file one by one, newest first; see replay. It compares
+// at most 5,000 edits of each name and, with Elsewhere, 20,000 edits of the project.
 //
-// If no edit of the file wrote the line, or only one that wrote the whole file, Beyond
-// says whether to ask again with more of Files or with Elsewhere. It is false when neither
-// can change the result.
+// Beyond can be true if no edit of the file wrote the line, or only one that rewrote the whole
+// file. It reports whether a call with more of Files, or with Elsewhere, can change the result.
 //
-// A blank line belongs to the edit that wrote the lines above and below it. A store
-// without the file's project knows no edits. Errors are those of the store.
+// A blank line belongs to the edit that wrote both neighbouring nonblank lines. If the store
+// does not have the file's project, there are no edits. Errors are those of the store.
 func FindAuthor(ctx context.Context, svc *observation.Service, a AuthorArgs) (out Author, err error) {
 	place, err := project.Locate(a.Cwd, svc.Config.Home)
 	if err != nil || a.At < 0 || a.At >= len(a.Lines) {
@@ -122,23 +122,23 @@ func FindAuthor(ctx context.Context, svc *observation.Service, a AuthorArgs) (ou
 	return out, err
 }
 
-// authorSearch looks for the edit that wrote a line.
+// authorSearch searches for the edit that wrote a line.
 type authorSearch struct {
 	AuthorArgs
 	file    foldedFile
-	rows    []editRow // the oldest first
-	unknown bool      // the text of an edit near the line's time is not known
-	own     int64     // the key of the project
+	rows    []editRow // oldest first
+	unknown bool      // the text of an edit near the line's time is unknown
+	own     int64     // key of the project
 }
 
-// editRow is an edit with the lines that it wrote.
+// editRow is an edit and the lines it wrote.
 type editRow struct {
 	id, at int64
 	path   string
-	lines  []byte // nil if they are not known
+	lines  []byte // nil if unknown
 }
 
-// load reads the edits of all names of the file.
+// load reads the edits of the file under all its names.
 func (s *authorSearch) load(ctx context.Context, tx *store.Tx, place project.Location, home string) error {
 	var tried []observation.FileKey
 	for _, name := range s.Files {
@@ -151,7 +151,7 @@ func (s *authorSearch) load(ctx context.Context, tx *store.Tx, place project.Loc
 				continue
 			}
 			if s.own == 0 {
-				s.own = k.Project // the likeliest
+				s.own = k.Project // the likeliest project
 			}
 			tried = append(tried, k)
 			if err := s.read(ctx, tx, selectFileLines, k.Project, k.Path, maxAuthorRows); err != nil {
@@ -164,7 +164,7 @@ func (s *authorSearch) load(ctx context.Context, tx *store.Tx, place project.Loc
 	return nil
 }
 
-// missesText reports whether the text of an edit near the line's time is not known.
+// missesText reports whether the text of an edit near the line's time is unknown.
 func (s *authorSearch) missesText() bool {
 	return slices.ContainsFunc(s.rows, func(r editRow) bool { return r.isUnknown() && s.isRecent(r.at) && !s.isLate(r.at) })
 }
@@ -178,21 +178,21 @@ func (s *authorSearch) read(ctx context.Context, tx *store.Tx, query string, arg
 	}, query, args...)
 }
 
-// isUnknown reports whether lines of the edit are missing: all, those after a limit, or
-// what is around a few letters within a line.
+// isUnknown reports whether lines of the edit are missing. Either no lines are stored, or they
+// were cut at a limit, or only a part of one line is known.
 func (e *editRow) isUnknown() bool {
 	return len(e.lines) < 5 || e.lines[0]&editlines.IsCut != 0 || e.lines[0]&editlines.Partial != 0 && len(e.lines) == 5
 }
 
-// isRewrite reports whether the edit wrote a whole file that was there before.
+// isRewrite reports whether the edit rewrote a whole file that already existed.
 func (e *editRow) isRewrite() bool {
 	return len(e.lines) > 0 && e.lines[0]&editlines.Whole != 0 && e.lines[0]&editlines.New == 0
 }
 
-// isRecent reports whether a time is between After and Until.
+// isRecent reports whether a time is after After, or After is unknown.
 func (s *authorSearch) isRecent(at int64) bool { return s.After == nil || at > *s.After }
 
-// author finds the edit of a line among the file's edits.
+// author finds the edit that wrote a line among the file's edits.
 func (s *authorSearch) author(at int) (AuthorState, editRow) {
 	r, index := newReplay(s.rows, &s.file)
 	if index[at] < 0 {
@@ -206,8 +206,8 @@ func (s *authorSearch) author(at int) (AuthorState, editRow) {
 	return s.authorAmong(r, index[at], adders, func() *lineParts { return s.file.parts(at, nil) })
 }
 
-// authorAmong decides who wrote a line after the replay: adders are the rows that added such a
-// line, parts makes the line in other forms.
+// authorAmong determines the author of a line after the replay. adders are the rows that added
+// such a line. parts returns the line in other forms.
 func (s *authorSearch) authorAmong(r *replay, line int, adders []editRow, parts func() *lineParts) (AuthorState, editRow) {
 	if len(adders) > 0 {
 		if row, ok := s.authorOf(r, line); ok {
@@ -231,7 +231,7 @@ func (s *authorSearch) authorAmong(r *replay, line int, adders []editRow, parts 
 	return AuthorNone, editRow{}
 }
 
-// addersOf are the rows up to a time that added a line of that hash.
+// addersOf returns the rows up to a time that added a line with that hash.
 func addersOf(rows []editRow, hash uint32, until *int64) (out []editRow) {
 	for _, row := range rows {
 		if (until == nil || row.at <= *until) && slices.Contains(editlines.Entries(row.lines), hash|editlines.Added) {
@@ -241,9 +241,9 @@ func addersOf(rows []editRow, hash uint32, until *int64) (out []editRow) {
 	return out
 }
 
-// authorOf returns the row that added a line. A row that wrote the whole file counts only
-// if the file before it is known, from an earlier row or from git, and if the row is near
-// the line's time.
+// authorOf returns the row that added a line; the result is false if there is none. A row that
+// rewrote the whole file counts only if the previous content is known and the row is near the
+// line's time. Content is known from an earlier row or from git.
 func (s *authorSearch) authorOf(r *replay, line int) (editRow, bool) {
 	l := r.lines[line]
 	if l.author != noAuthor {
@@ -299,7 +299,7 @@ func (s *authorSearch) beyond(ctx context.Context, tx *store.Tx) (bool, error) {
 	}), nil
 }
 
-// known are the ids of the edits that were read.
+// known returns the ids of the edits that were read.
 func (s *authorSearch) known() map[int64]bool {
 	known := make(map[int64]bool, len(s.rows))
 	for _, r := range s.rows {
@@ -308,8 +308,8 @@ func (s *authorSearch) known() map[int64]bool {
 	return known
 }
 
-// elsewhere finds the edit of another file of the project that wrote the line and the
-// lines near it, before the row of that id if it is not 0.
+// elsewhere finds the edit of another file of the project that wrote the line and lines near
+// it. If before is not 0, only rows with a lower id count.
 func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64) (bool, editRow, error) {
 	if s.own == 0 || s.file.folded[s.At] == "" {
 		return false, editRow{}, nil
@@ -344,8 +344,8 @@ func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64
 	return found, best, nil
 }
 
-// elsewhereInParts finds the only edit of other files that wrote the line in another form,
-// as before a formatter broke it: a moved line that was broken, too.
+// elsewhereInParts finds the edit of another file that wrote the line in another form, for
+// example before a formatter broke the moved line. It finds none if several edits match.
 func (s *authorSearch) elsewhereInParts(files map[string][]editRow) (found bool, row editRow) {
 	parts := s.file.parts(s.At, nil)
 	for _, rows := range files {

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	plainLetter  = 8    // letters and digits from which on a line is told from others of its file
-	rareLetter   = 12   // letters and digits from which on a part of a line is
-	strongLetter = 14   // letters and digits from which on few files have a line
-	joinedLines  = 6    // lines of today that may have been one line
-	maxJoined    = 4096 // bytes of these
-	splitLength  = 300  // bytes of a line of today that may have been several
+	plainLetter  = 8    // letters and digits that make a line distinctive within its file
+	rareLetter   = 12   // letters and digits that make a part of a line distinctive
+	strongLetter = 14   // letters and digits that make a line rare across files
+	joinedLines  = 6    // maximum number of current lines that may have been one line
+	maxJoined    = 4096 // maximum bytes of these lines
+	splitLength  = 300  // maximum bytes of a current line that may have been several lines
 )
 
 // letters counts the letters and digits of a text.
@@ -26,11 +26,11 @@ func letters(s string) (n int) {
 	return n
 }
 
-// foldedFile are the lines of a file of today, as they are and folded.
+// foldedFile holds the current lines of a file, both unchanged and folded.
 type foldedFile struct {
 	lines, folded []string
 	salt          uint64
-	squeezed      []string // lines without white space, made when they are needed; "" for one that was not
+	squeezed      []string // lines without white space, computed on first use; "" before that
 }
 
 func foldFile(lines []string, salt uint64) foldedFile {
@@ -41,20 +41,20 @@ func foldFile(lines []string, salt uint64) foldedFile {
 	return f
 }
 
-// lineParts are other forms in which an edit may have written a line of today: as part
-// of a longer line, as several lines, or within a line.
+// lineParts holds other forms in which an edit may have written a current line. It may be a
+// part of a longer line, or several lines, or the edit may have changed only a part of it.
 type lineParts struct {
-	joined  map[uint32]bool        // hashes of lines of today taken as one line
+	joined  map[uint32]bool        // hashes of several current lines joined into one
 	pieces  map[uint32][]linePiece // hashes of pieces of the line
 	covered [splitLength + 1]bool
 	length  int
 }
 
-// linePiece is a piece of the line: from its byte from up to its byte to.
+// linePiece is a piece of the line: the bytes from from up to, not including, to.
 type linePiece struct{ from, to int }
 
-// parts prepares the comparison of a line in other forms. Forms whose hash is not in known are
-// left out; nil keeps all.
+// parts prepares the comparison with other forms of a line. It omits pieces whose hash is not
+// in known; nil keeps all.
 func (f *foldedFile) parts(at int, known map[uint32]bool) *lineParts {
 	p := &lineParts{joined: map[uint32]bool{}, pieces: map[uint32][]linePiece{}}
 	for first := max(0, at-joinedLines+1); first <= at; first++ {
@@ -89,7 +89,7 @@ func (f *foldedFile) parts(at int, known map[uint32]bool) *lineParts {
 	return p
 }
 
-// squeeze is a line without white space.
+// squeeze returns a line without white space.
 func (f *foldedFile) squeeze(i int) string {
 	if f.squeezed[i] == "" {
 		f.squeezed[i] = editlines.Squeeze(f.lines[i])
@@ -97,8 +97,7 @@ func (f *foldedFile) squeeze(i int) string {
 	return f.squeezed[i]
 }
 
-// closeList removes the comma before a closing bracket, and commas and semicolons at the
-// end.
+// closeList removes a comma before a closing bracket, and commas and semicolons at the end.
 func closeList(s string) string {
 	for _, bracket := range [...]string{")", "]", "}"} {
 		s = strings.ReplaceAll(s, ","+bracket, bracket)
@@ -120,7 +119,7 @@ func (p *lineParts) match(lines []byte) bool {
 	return false
 }
 
-// isSplit reports whether the line is the first of the given lines, joined.
+// isSplit reports whether the first two or more of the given lines, joined, form the line.
 func (p *lineParts) isSplit(all []uint32) bool {
 	if len(all) < 2 || len(p.pieces[all[0]&^editlines.Added]) == 0 {
 		return false
@@ -143,7 +142,8 @@ func (p *lineParts) isSplit(all []uint32) bool {
 	return false
 }
 
-// isWithin reports whether a line at the edge of a passage is a large part of the line.
+// isWithin reports whether the ith line is a large part of the line. If it omits the beginning
+// of the line, it must be the first of its passage. If it omits the end, it must be the last.
 func (p *lineParts) isWithin(all []uint32, i int) bool {
 	first, last := i == 0 || all[i-1] == 0, i == len(all)-1 || all[i+1] == 0
 	for _, s := range p.pieces[all[i]&^editlines.Added] {

@@ -7,33 +7,33 @@ import (
 	"cairn/internal/editlines"
 )
 
-// The edits of a file are taken back one after the other, from the newest to the oldest.
-// Each passage of an edit is aligned with the lines that are left of today's file. Lines
-// that the passage added get the edit as their author and are no longer there for older
-// edits, so that these are compared with the file as it was before.
+// The edits of a file are undone one by one, newest first. Each passage of an edit is aligned
+// with the remaining lines of the current file. The edit becomes the author of the lines that
+// the passage added. These lines are then removed, so that older edits are compared with the
+// file as it was before.
 
-// knownLine is a line of today's file, blank lines left out.
+// knownLine is a nonblank line of the current file.
 type knownLine struct {
 	hash    uint32
-	anchor  bool // the file has it once, and it has letters enough to be told from others
-	strong  bool // and so many that few files have it
-	support int  // how many lines near it are in the passage that added it, itself included
-	author  int  // the index of the row that added it, -1 for none
-	rewrite int  // the index of the oldest row that has it in the whole file that the row wrote, -1 for none
+	anchor  bool // the file has it once, and it has enough letters to be distinctive
+	strong  bool // anchor with so many letters that few files have the line
+	support int  // number of nearby lines in the passage that added it, itself included
+	author  int  // index of the row that added it, noAuthor if none
+	rewrite int  // index of the oldest row that wrote it as part of a whole file, noAuthor if none
 
-	wanted bool   // its author is asked for
-	until  *int64 // of a wanted line: rows after it are not its author; nil for no bound
+	wanted bool   // the caller needs its author
+	until  *int64 // for a wanted line: later rows are not its author; nil for no bound
 }
 
 // replay finds the authors of lines.
 type replay struct {
-	rows  []editRow // the oldest first
+	rows  []editRow // oldest first
 	lines []knownLine
-	left  []int          // the indices of lines that no row has added yet
-	only  map[uint32]int // of a hash the place in left, -1 if several lines have it
+	left  []int          // indices of lines without an author so far
+	only  map[uint32]int // position in left by hash, -1 if several lines have the hash
 }
 
-// noAuthor is the index of no row.
+// noAuthor is the index that means no row.
 const noAuthor = -1
 
 func newReplay(rows []editRow, f *foldedFile) (r *replay, index []int) {
@@ -42,7 +42,7 @@ func newReplay(rows []editRow, f *foldedFile) (r *replay, index []int) {
 	for _, folded := range f.folded {
 		count[folded]++
 	}
-	index = make([]int, len(f.folded)) // of the line in r.lines, -1 for a blank one
+	index = make([]int, len(f.folded)) // index in r.lines, -1 for a blank line
 	for i, folded := range f.folded {
 		if index[i] = len(r.lines); folded == "" {
 			index[i] = -1
@@ -58,7 +58,7 @@ func newReplay(rows []editRow, f *foldedFile) (r *replay, index []int) {
 	return r, index
 }
 
-// index brings left and only up to date.
+// index recomputes left and only.
 func (r *replay) index() {
 	r.left, r.only = r.left[:0], make(map[uint32]int, len(r.lines))
 	for i, l := range r.lines {
@@ -74,12 +74,12 @@ func (r *replay) index() {
 	}
 }
 
-// want asks for the author of a line.
+// want marks a line whose author run must find.
 func (r *replay) want(line int, until *int64) {
 	r.lines[line].wanted, r.lines[line].until = true, until
 }
 
-// run takes back the rows until the wanted lines have authors.
+// run undoes the rows, newest first, until all wanted lines have authors.
 func (r *replay) run() {
 	for i, row := range slices.Backward(r.rows) {
 		added := false
@@ -121,13 +121,13 @@ func hunks(all []uint32) func(func([]uint32) bool) {
 	}
 }
 
-// aligned is a line of a passage and its place in left.
+// aligned is the index of a line in a passage and its position in left.
 type aligned struct{ edit, file int }
 
-// align finds the lines of a passage among the lines that are left. Lines that the
-// passage and the file have once, and that have letters enough, are its anchors. Other lines
-// count if they follow an anchor without a gap, or if there are as many of them between
-// two anchors in the passage as in the file.
+// align matches the lines of a passage with the remaining lines. Its anchors are lines with
+// enough letters that occur once in the passage and once in the file. Other lines match if they
+// follow an anchor without a gap. They also match if they occur equally often between two
+// anchors in the passage and in the file.
 func (r *replay) align(hunk []uint32) []aligned {
 	anchors := r.anchors(hunk)
 	if len(anchors) == 0 {
@@ -149,7 +149,7 @@ func (r *replay) align(hunk []uint32) []aligned {
 	return out
 }
 
-// supported are the aligned lines that are near a strong one.
+// supported returns the aligned lines that are near a strong line.
 func (r *replay) supported(all []aligned) []aligned {
 	slices.SortFunc(all, func(a, b aligned) int { return a.edit - b.edit })
 	near := make([]bool, len(all))
@@ -174,7 +174,7 @@ func (r *replay) supported(all []aligned) []aligned {
 	return out
 }
 
-// anchors are the longest list of unique lines that are in the same order in the passage
+// anchors returns the longest list of unique lines that are in the same order in the passage
 // and in the file.
 func (r *replay) anchors(hunk []uint32) []aligned {
 	count := make(map[uint32]int, len(hunk))
@@ -190,7 +190,7 @@ func (r *replay) anchors(hunk []uint32) []aligned {
 	if len(all) < 2 {
 		return all
 	}
-	var tails, from []int // patience sorting: the last of the best list of each length
+	var tails, from []int // patience sorting: last element of the best list of each length
 	for i, a := range all {
 		k, _ := slices.BinarySearchFunc(tails, a.file, func(t, file int) int { return all[t].file - file })
 		prev := -1
@@ -212,14 +212,15 @@ func (r *replay) anchors(hunk []uint32) []aligned {
 	return out
 }
 
-// maxChanged is how many lines may have been changed, as many into as many, between an
-// anchor and three lines of its passage.
+// maxChanged is the maximum number of changed lines between an anchor and three equal lines of
+// its passage. The passage and the file must have the same number of changed lines.
 const maxChanged = 2
 
-// between aligns the lines between two anchors, or before the first and after the last.
+// between aligns the lines between two anchors, or those before the first or after the last
+// anchor.
 func (r *replay) between(hunk []uint32, a, b aligned) (out []aligned) {
 	same := func(edit, file int) bool { return hunk[edit]&^editlines.Added == r.lines[r.left[file]].hash }
-	open := a.edit < 0 || b.edit >= len(hunk) // there is no anchor on one side
+	open := a.edit < 0 || b.edit >= len(hunk) // one side has no anchor
 	for step := 1; step >= -1; step -= 2 {
 		from, to := &a, b
 		if step < 0 {
@@ -228,7 +229,7 @@ func (r *replay) between(hunk []uint32, a, b aligned) (out []aligned) {
 		if from.edit < 0 || from.edit >= len(hunk) {
 			continue
 		}
-		// follows reports whether the line n behind from is the same in both.
+		// follows reports whether the line n steps away from from is equal in both.
 		follows := func(n int) bool {
 			edit, file := from.edit+n*step, from.file+n*step
 			return (to.edit-edit)*step > 0 && (to.file-file)*step > 0 && same(edit, file)
@@ -273,10 +274,11 @@ func (r *replay) between(hunk []uint32, a, b aligned) (out []aligned) {
 	return out
 }
 
-// leastLines is how many lines a passage without an anchor must have.
+// leastLines is the minimum number of lines in a passage without an anchor.
 const leastLines = 3
 
-// once aligns a passage without an anchor if the file has all its lines, in one place.
+// once aligns a passage without an anchor if the remaining lines contain it exactly once,
+// without gaps. Otherwise it returns nil.
 func (r *replay) once(hunk []uint32) (out []aligned) {
 	if len(hunk) < leastLines {
 		return nil
@@ -303,10 +305,10 @@ func (r *replay) once(hunk []uint32) (out []aligned) {
 	return out
 }
 
-// blockLines is how far around a line the lines of its block are looked for.
+// blockLines is the maximum distance between a line and the other lines of its block.
 const blockLines = 12
 
-// support counts the aligned lines around the kth of them, itself included.
+// support counts the aligned lines in the block of the kth line, itself included.
 func support(all []aligned, k int) (n int) {
 	for _, p := range all {
 		if max(p.edit-all[k].edit, all[k].edit-p.edit) <= blockLines {

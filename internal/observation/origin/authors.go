@@ -10,11 +10,11 @@ import (
 	"cairn/internal/store"
 )
 
-// AuthorsArgs are a question for Authors.
+// AuthorsArgs are the arguments of Authors.
 type AuthorsArgs struct {
-	Lines  []string     // of the file today: the lines that are meant, with the lines near them
-	From   int          // the index in Lines of the first line that is meant
-	Bounds []LineBounds // one for each line that is meant, in order
+	Lines  []string     // current lines of the file: the requested lines and the lines near them
+	From   int          // index of the first requested line in Lines
+	Bounds []LineBounds // one for each requested line, in order
 
 	Files []string // as in AuthorArgs
 	Cwd   string
@@ -23,10 +23,10 @@ type AuthorsArgs struct {
 // LineBounds are After and Until of AuthorArgs for one line.
 type LineBounds struct{ After, Until *int64 }
 
-// Authors is Author for neighbouring lines of a file, in one pass over the edits of the file.
-// It does not look in other files, so Beyond is always false. The result has one Author for
-// each line that is meant; blank lines are AuthorCommon. Without a store, and for lines outside
-// of Lines, the result is empty. Errors are those of the store.
+// Authors finds the authors of neighbouring lines like FindAuthor, in one pass over the edits
+// of the file. It does not search other files, so Beyond is always false. The result has one
+// Author for each requested line; blank lines are AuthorCommon. The result is empty without a
+// store, or if requested lines are outside Lines. Errors are those of the store.
 func Authors(ctx context.Context, svc *observation.Service, a AuthorsArgs) (out []Author, err error) {
 	place, err := project.Locate(a.Cwd, svc.Config.Home)
 	if err != nil || a.From < 0 || a.From+len(a.Bounds) > len(a.Lines) {
@@ -47,7 +47,7 @@ func Authors(ctx context.Context, svc *observation.Service, a AuthorsArgs) (out 
 	return out, err
 }
 
-// authors finds the edits of neighbouring lines.
+// authors finds the edits that wrote neighbouring lines.
 func (s *authorSearch) authors(from int, bounds []LineBounds) []Author {
 	r, index := newReplay(s.rows, &s.file)
 	wanted := map[uint32]bool{}
@@ -94,7 +94,7 @@ func (s *authorSearch) authors(from int, bounds []LineBounds) []Author {
 	return out
 }
 
-// addOrigins reads the rows of authors, each once.
+// addOrigins reads the rows of authors, each row once.
 func addOrigins(ctx context.Context, tx *store.Tx, list []Author) error {
 	known := map[int64]Origin{}
 	for i := range list {

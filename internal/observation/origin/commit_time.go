@@ -12,25 +12,25 @@ import (
 	"cairn/internal/store"
 )
 
-// CommitTime is what git says of a commit. Times are Unix seconds.
+// CommitTime contains the data of a commit in git. Times are Unix seconds.
 type CommitTime struct {
 	Hash, Subject       string
 	Authored, Committed int64
 }
 
-// Limits, in seconds, of the time between a commit and the report of the command that
-// made it.
+// Limits, in seconds, for the time between a commit and the report of the command that created
+// it.
 const (
-	commitBefore = 1   // clocks are read to the second
-	commitAfter  = 5   // when the duration of the command is known, which is added
-	commitLate   = 120 // when it is not known
+	commitBefore = 1   // clocks have a resolution of one second
+	commitAfter  = 5   // if the duration of the command is known; the duration is added
+	commitLate   = 120 // if the duration is unknown
 )
 
-// CommitMaker returns the row that made a commit of which no row has the hash: because
-// git printed none (git commit -q), or because the commit was rewritten since. Such a row
-// is a commit of the project of cwd at the commit's time, with its subject. A command
-// without a subject counts if it is the only one at that time, or if its session pushed
-// the commit later. ok is false if there is no such row.
+// CommitMaker returns the row that created a commit whose hash no row has. The hash is missing
+// if git printed none (git commit -q), or if the commit was rewritten later. The row must be a
+// commit of cwd's project at the commit's time, with its subject. A command without a subject
+// counts if it is the only one at that time, or if its session pushed the commit later. ok is
+// false if there is no such row.
 func CommitMaker(ctx context.Context, svc *observation.Service, cwd string, c CommitTime) (made Origin, ok bool, err error) {
 	place, err := project.Locate(cwd, svc.Config.Home)
 	if err != nil {
@@ -59,13 +59,14 @@ func CommitMaker(ctx context.Context, svc *observation.Service, cwd string, c Co
 	return made, ok, err
 }
 
-// nearCommit is a row that may have made a commit.
+// nearCommit is a row that may have created a commit.
 type nearCommit struct {
 	Origin
-	subject bool // it names the commit's subject
+	subject bool // the row contains the commit's subject
 }
 
-// commitsNear returns the rows that made a commit at a commit's time.
+// commitsNear returns the rows that may have created c, by their time. It uses the author time,
+// and the commit time only if no row is near the author time.
 func commitsNear(ctx context.Context, tx *store.Tx, project string, c CommitTime) (near []nearCommit, err error) {
 	for _, at := range []int64{c.Authored, c.Committed} {
 		err := tx.Each(ctx, func(r *sql.Rows) error {
@@ -82,7 +83,7 @@ func commitsNear(ctx context.Context, tx *store.Tx, project string, c CommitTime
 			n := nearCommit{o, c.Subject != "" && strings.Contains(content.String, c.Subject)}
 			switch {
 			case o.Timestamp > at+late || !commits(content.String):
-			case hash.Valid && message.String == c.Subject: // rewritten since
+			case hash.Valid && message.String == c.Subject: // rewritten later
 				n.subject = true
 				near = append(near, n)
 			case !hash.Valid && (n.subject || at == c.Committed && !namesSubject(content.String)):
@@ -97,19 +98,21 @@ func commitsNear(ctx context.Context, tx *store.Tx, project string, c CommitTime
 	return nil, nil
 }
 
-// maxCommitTime is how long, in seconds, a command that commits may take.
+// maxCommitTime is the maximum duration of a command that commits, in seconds.
 const maxCommitTime = 3600
 
 // commits reports whether a command line runs git commit.
 func commits(command string) bool { return shell.Read(command, "Bash").Commit }
 
-// namesSubject reports whether a command line has the message of a commit in it.
+// namesSubject reports whether a command line contains the message of a commit.
 func namesSubject(command string) bool {
 	return strings.Contains(command, " -m") || strings.Contains(command, "--message") || strings.Contains(command, "am ")
 }
 
-// chooseCommit returns the row that made the commit: that of the session that pushed it,
-// else one that names its subject, else any. Rows of several sessions make it unknown.
+// chooseCommit returns the row that created the commit. If rows contain the subject, it
+// considers only those. It returns the row of the session that pushed the commit, else the
+// first row. The result is false if the first row is used and the rows are from several
+// sessions.
 func chooseCommit(near []nearCommit, pusher string) (Origin, bool) {
 	named := slices.DeleteFunc(slices.Clone(near), func(n nearCommit) bool { return !n.subject })
 	if len(named) > 0 {

@@ -1,6 +1,6 @@
-// Package origin finds the session behind a line, an edit or a commit.
+// Package origin finds the session that wrote a line, edited a file or created a commit.
 //
-// The author of a line is found by the hashes of the lines that edits wrote: the edits of a file
-// are taken back one by one, the newest first. A commit is found by its hash, else by its time
+// To find the author of a line, it compares the hashes of the lines that edits wrote. It undoes
+// the edits of a file one by one, newest first. It finds a commit by its hash, else by its time
 // and subject.
 package origin

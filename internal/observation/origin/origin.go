@@ -11,8 +11,8 @@ import (
 	"cairn/internal/store"
 )
 
-// Origin is a row that edited a file or made a commit, with the prompt and the
-// session behind it. Times are Unix seconds.
+// Origin is a row that edited a file or created a commit, with its prompt and session. Times
+// are Unix seconds.
 type Origin struct {
 	ObservationID int64
 	Timestamp     int64
@@ -21,13 +21,13 @@ type Origin struct {
 	SessionID     string
 	Harness       string // "" if no harness reported the session
 	StartedAt     int64
-	Digest        json.RawMessage // of the session, a Digest; nil if there is none yet
-	Prompt        *OriginPrompt   // nil if the row has no prompt of a user
+	Digest        json.RawMessage // the session's Digest as JSON; nil if it has none yet
+	Prompt        *OriginPrompt   // nil if no user prompt belongs to the row
 }
 
-// OriginPrompt is what the user asked for.
+// OriginPrompt is the user prompt that caused a row.
 type OriginPrompt struct {
-	ID        int64  `json:"id"` // of its observation
+	ID        int64  `json:"id"` // id of the observation that stores the prompt
 	Timestamp int64  `json:"timestamp"`
 	Content   string `json:"content"`
 }
@@ -40,8 +40,8 @@ pr.id, pr.timestamp, pr.content`
 JOIN projects p ON p.key = o.project_key
 LEFT JOIN observation_rows pr ON pr.prompt_id = o.prompt_id AND pr.obs_type = 'user_prompt' `
 
-	// Git prints abbreviated hashes. CROSS JOIN makes SQLite go by type within
-	// each project, for which there is an index.
+	// Git prints abbreviated hashes. CROSS JOIN makes SQLite search by type within each project,
+	// which an index covers.
 	selectCommitOrigins = `SELECT h.value, ` + originColumns + `
 FROM projects q CROSS JOIN observation_rows o
     ON o.project_key = q.key AND o.obs_type IN ('git_commit', 'git_push', 'github')
@@ -57,15 +57,15 @@ WHERE o.project_key = ?1 AND o.path_key = ?2 AND o.obs_type IN ('file_write', 'f
     AND hex(substr(l.lines, 1, 1)) NOT IN ('02', '03', '06', '07') AND (hex(substr(l.lines, 1, 1)) <> '04' OR length(l.lines) > 5)))
 ORDER BY o.timestamp DESC, o.id DESC LIMIT +?5`
 
-	// Rows that may have made a commit which printed no hash, or another one before it
-	// was rewritten; see madeBy.
+	// Rows that may have created a commit without printing its hash, or with another hash before
+	// it was rewritten; see CommitMaker.
 	selectCommitsNear = `SELECT '', ` + originColumns + `,
 o.metadata ->> '$.commit_hash', o.metadata ->> '$.commit_message', o.content, o.metadata ->> '$.duration_ms'
 FROM projects q CROSS JOIN observation_rows o
     ON o.project_key = q.key AND o.obs_type IN ('git_commit', 'git_push', 'github')
 ` + originJoins + `WHERE q.id = ?1 AND o.timestamp BETWEEN ?2 AND ?3 ORDER BY o.timestamp, o.id`
 
-	// The end of a push names the newest commit that was pushed.
+	// The end of the hash range of a push is the newest pushed commit.
 	selectPushes = `SELECT '', ` + originColumns + `
 FROM projects q CROSS JOIN observation_rows o ON o.project_key = q.key AND o.obs_type = 'git_push'
 ` + originJoins + `WHERE q.id = ?1 AND o.timestamp >= ?3 AND instr(o.metadata ->> '$.hash_range', '..') > 0
@@ -75,9 +75,9 @@ FROM projects q CROSS JOIN observation_rows o ON o.project_key = q.key AND o.obs
 ORDER BY o.timestamp, o.id LIMIT 1`
 )
 
-// CommitOrigins tells for whole commit hashes which rows made them: of each the
-// first, that of the project of cwd before others. Hashes that no session is
-// known to have made are absent (contract records §4.2).
+// CommitOrigins returns, by whole commit hash, the rows that created the commits. For each hash
+// it returns the first row, preferring rows of cwd's project. Hashes that no session is known
+// to have created are absent (contract records §4.2).
 func CommitOrigins(ctx context.Context, svc *observation.Service, cwd string, hashes []string) (map[string]Origin, error) {
 	out := map[string]Origin{}
 	list, err := json.Marshal(hashes)
@@ -104,21 +104,21 @@ func CommitOrigins(ctx context.Context, svc *observation.Service, cwd string, ha
 	return out, err
 }
 
-// EditsArgs are a question for EditOrigins.
+// EditsArgs are the arguments of EditOrigins.
 type EditsArgs struct {
 	Files []string // names of one file, likeliest first: absolute, or relative to Cwd or its repository's root
 	Cwd   string
 	After *int64 // Unix seconds, exclusive; nil for no bound
-	Until *int64 // inclusive
-	Limit int    // rows; kept within 1 to 200
+	Until *int64 // Unix seconds, inclusive; nil for no bound
+	Limit int    // maximum number of rows, clamped to 1–200
 
-	UnknownText bool // only rows of which cairn does not know every line that they wrote
+	UnknownText bool // only rows whose written lines are not all known
 }
 
-// EditOrigins returns the rows that wrote or edited a file without failing,
-// newest first: those of the first of its names that has any, of its own project
-// before others, whose sessions may have edited it too. Equal paths in other
-// repositories say nothing about it.
+// EditOrigins returns the rows that wrote or edited a file, newest first. Failed and
+// interrupted calls do not count. The rows are those of the first name in Files that has any.
+// The file's own project is searched before other projects, whose sessions may have edited the
+// file too. Equal paths in other repositories do not count.
 func EditOrigins(ctx context.Context, svc *observation.Service, a EditsArgs) (out []Origin, err error) {
 	place, err := project.Locate(a.Cwd, svc.Config.Home)
 	if err != nil {

@@ -16,26 +16,26 @@ import (
 
 const (
 	maxChecks   = 3
-	checkSample = 200 // newest commands of a project that are searched for checks
+	checkSample = 200 // number of newest commands of a project that are searched for checks
 
-	// All in one text, as in selectTouched, the newest first. LIKE in place of mayBeCheck
-	// would take several times as long.
+	// The result is one text, as for selectTouched of package likely, newest first. LIKE instead
+	// of shell.MayCheck would take several times as long.
 	selectChecks = `SELECT ifnull(group_concat(id || ' ' || content, char(0)), '')
 FROM (SELECT id, content FROM observation_rows
     WHERE project_key = ? AND obs_type = 'command' AND timestamp >= ? AND octet_length(content) <= 400
     ORDER BY timestamp DESC, id DESC LIMIT +?)`
 )
 
-// usualCheck is a check with how often it passed.
+// usualCheck is a check and the number of times it passed.
 type usualCheck struct {
 	shell.Check
 	id     int64 // the row of its last success
-	order  int   // of its last success among the rows: the newer, the higher
+	order  int   // rank of its last success among the rows: higher means newer
 	passed int
 }
 
-// readChecks finds, for each kind of check, the command that passed most often, and
-// renders up to three on a line, by last success.
+// readChecks finds, for each kind of check, the command that passed most often. It renders up
+// to three of them as one line, the last success first.
 func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 	if b.span.resumed || b.project.Key == 0 {
 		return nil
@@ -62,10 +62,10 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// usualChecks counts the checks in commands, which are added from the newest on.
+// usualChecks counts the checks in commands, which must be added newest first.
 type usualChecks struct {
 	byText map[string]*usualCheck
-	parsed map[string][]shell.Check // by command line: many run again and again
+	parsed map[string][]shell.Check // by command line, because many lines repeat
 }
 
 func (u *usualChecks) add(id int64, line string) {
@@ -87,7 +87,8 @@ func (u *usualChecks) add(id int64, line string) {
 	}
 }
 
-// best are, for up to three kinds, the check that passed most often, by last success.
+// best returns, for up to three kinds, the check that passed most often. The check with the
+// last success comes first.
 func (u *usualChecks) best() []*usualCheck {
 	best := map[string]*usualCheck{}
 	for _, c := range u.byText {

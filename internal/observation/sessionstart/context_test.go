@@ -54,7 +54,7 @@ func TestRowsOfOneTypeAndFolderShareALineUnlessRowsArePlain(t *testing.T) {
 	}
 }
 
-// ended stores a short session that ended.
+// ended records a short session that has ended.
 func ended(b observationtest.Bench, session, branch, prompt, file, last string) {
 	b.T.Helper()
 	b.Record(observation.Event{Kind: observation.Prompt, Session: session, Text: prompt, Branch: branch, Source: "UserPromptSubmit"})

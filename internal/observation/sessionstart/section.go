@@ -5,19 +5,19 @@ import (
 	"cairn/internal/oneline"
 )
 
-// Section is another part's section in the context of a session. Each line becomes one
-// item of a list, made safe like the cells of the tables: its first line, at most
-// MaxSectionLine characters (observations §9.1).
+// Section is a section of another part in the context of a session. Each line becomes one list
+// item. Like a table cell, it is sanitized and reduced to its first line and MaxSectionLine
+// characters (observations §9.1).
 type Section struct {
 	Title string
 	Lines []string
-	First bool // before all other sections; else after the user's wishes
+	First bool // place it before all other sections; else after the user's wishes
 }
 
-// MaxSectionLine is how many characters a line of a Section may have.
+// MaxSectionLine is the maximum number of characters in a line of a Section.
 const MaxSectionLine = 80
 
-// rows renders the lines; those in which nothing can be seen are left out.
+// rows renders the lines and omits lines without visible text.
 func (s Section) rows() (rows []ledger.Line) {
 	for _, line := range s.Lines {
 		if text := oneline.Cell(line, MaxSectionLine); text != "" {
@@ -27,8 +27,8 @@ func (s Section) rows() (rows []ledger.Line) {
 	return rows
 }
 
-// cutOther removes the last line of the last section that has one and returns how many
-// bytes that saves, 0 if no section has a line.
+// cutOther removes the last line of the last section that still has lines. It returns the
+// number of bytes saved, 0 if no section has a line.
 func (b *contextBuilder) cutOther() int {
 	for i := len(b.others) - 1; i >= 0; i-- {
 		if n := len(b.others[i].Lines); n > 0 {

@@ -42,16 +42,16 @@ ORDER BY s.last_seen DESC, s.key DESC LIMIT 1`
 FROM observation_rows WHERE session_key = ? AND obs_type = 'command_error' ORDER BY timestamp DESC, id DESC LIMIT 30`
 )
 
-// lastSession is the session of which the context shows the digest.
+// lastSession is the session whose digest the context shows.
 type lastSession struct {
 	key     int64
-	message int64 // its last message, 0 without one
+	message int64 // id of its last message, 0 if none
 	digest  observation.Digest
 }
 
-// readDigest renders the newest digest of the branch, else of the project: what the
-// user asked, what was done, what still fails and how it ended. After a compaction it
-// is the session's own, of which only failures are shown.
+// readDigest renders the newest digest of the branch, else of the project. The lines show what
+// the user asked, what was done, what still fails and how the session ended. After a compaction
+// it uses the session's own digest and shows only failures.
 func (b *contextBuilder) readDigest(ctx context.Context, tx *store.Tx) error {
 	s, here, err := b.findLast(ctx, tx)
 	if err != nil || s.key == 0 || s.digest.Actions == 0 {
@@ -98,8 +98,8 @@ func (b *contextBuilder) readDigest(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// findLast finds the last session; here reports whether it worked on the branch that
-// is checked out, or no branch is known.
+// findLast finds the last session. here reports whether it worked on the checked-out branch; it
+// is also true if no branch is known.
 func (b *contextBuilder) findLast(ctx context.Context, tx *store.Tx) (s lastSession, here bool, err error) {
 	var text string
 	read := func(query string, args ...any) error {
@@ -135,11 +135,10 @@ func (b *contextBuilder) branchesOf(ctx context.Context, tx *store.Tx, session i
 	return strings.Join(names, ", "), err
 }
 
-// maxFailing is how many failures of the last session are shown.
+// maxFailing is the maximum number of failures of the last session shown.
 const maxFailing = 2
 
-// failing lists the commands whose last run failed and that leave work to do, with
-// their reasons.
+// failing lists commands that leave work to do and whose last run failed, each with its reason.
 func (b *contextBuilder) failing(ctx context.Context, tx *store.Tx, s *lastSession) (lines []string, err error) {
 	open := slices.DeleteFunc(slices.Clone(s.digest.Failing), func(c string) bool { return !shell.LeavesWork(c) })
 	if len(open) == 0 {
@@ -168,7 +167,7 @@ const (
 	maxEnding = 140 // characters of its last message
 )
 
-// ending is how the last session ended, in one sentence.
+// ending returns one sentence that describes how the last session ended.
 func (b *contextBuilder) ending(ctx context.Context, tx *store.Tx, s lastSession) (string, error) {
 	text := s.digest.NextSteps
 	if s.message != 0 {
@@ -183,8 +182,8 @@ func (b *contextBuilder) ending(ctx context.Context, tx *store.Tx, s lastSession
 	return oneline.Cell(cutClause(strings.ReplaceAll(endSentence(text), "**", ""), maxEnding), maxEnding), nil
 }
 
-// cutClause shortens a sentence of more than n characters at the end of a clause, if one
-// ends in the second half of them.
+// cutClause shortens a sentence of more than n characters at the end of a clause. It leaves the
+// sentence unchanged if no clause ends in the second half of the first n characters.
 func cutClause(s string, n int) string {
 	head := oneline.Cut(s, n-1)
 	if head == s || utf8.RuneCountInString(s) <= n {
@@ -226,10 +225,10 @@ func firstFew(list []string, n int) []string {
 	return append(slices.Clone(list[:n]), fmt.Sprintf("and %d more", len(list)-n))
 }
 
-// endSentence is the sentence of a message that says best how a turn ended: a question
-// at its end, else its first sentence of four words or more, else its last. If the first
-// is too long to be shown whole, the next one that is not goes before it. Code, headings
-// and tables are passed over.
+// endSentence returns the sentence of a message that best describes how a turn ended. That is a
+// question at the end, else the first sentence of four words or more, else the last sentence.
+// If the first candidate is too long to show whole, the next sentence is preferred if it fits.
+// Code, headings and tables are ignored.
 func endSentence(message string) string {
 	all := sentences(message)
 	if len(all) == 0 {
@@ -256,12 +255,12 @@ func endSentence(message string) string {
 	return cmp.Or(first, last)
 }
 
-// fitsEnding reports whether a sentence is shown whole.
+// fitsEnding reports whether a sentence is short enough to show whole.
 func fitsEnding(s string) bool {
 	return utf8.RuneCountInString(strings.ReplaceAll(s, "**", "")) <= maxEnding
 }
 
-// announcesNext reports whether a sentence only leads to what follows it.
+// announcesNext reports whether a sentence only introduces the text after it.
 func announcesNext(s string) bool {
 	lower := strings.ToLower(s)
 	return strings.HasSuffix(strings.TrimRight(s, "*"), ":") || strings.HasPrefix(lower, "let me ") || strings.HasPrefix(lower, "now let me ") || strings.HasPrefix(lower, "i'll ") ||
@@ -292,7 +291,7 @@ func sentences(text string) (out []string) {
 	return out
 }
 
-// sentenceEnd is the offset behind the first sentence of a line.
+// sentenceEnd returns the offset after the first sentence of a line.
 func sentenceEnd(line string) int {
 	for i, r := range line {
 		switch r {
@@ -328,10 +327,11 @@ WHERE o.session_key = ? AND o.obs_type = 'user_prompt' AND ` + intentHasActions
 WHERE o.project_key = ? AND o.obs_type = 'user_prompt' AND o.timestamp > ? AND o.session_key != ? AND ` + intentHasActions
 )
 
-// minIntentWords is how many meaningful words make a prompt an intent of its own.
+// minIntentWords is the minimum number of meaningful words in a prompt that is shown as its own
+// intent.
 const minIntentWords = 4
 
-// intent is a recent prompt of the user with what it caused.
+// intent is a recent user prompt and the number of actions it caused.
 type intent struct {
 	id, at  int64
 	text    string
@@ -339,8 +339,9 @@ type intent struct {
 	also    []int64
 }
 
-// readIntents renders the ten newest prompts that caused an action. A prompt of fewer
-// than four meaningful words is shown as its session's intent. Equal ones share a line.
+// readIntents renders the ten newest prompts that caused an action. A prompt of fewer than four
+// meaningful words is shown as its session's intent. Equal prompts share a line. A plain
+// context does neither.
 func (b *contextBuilder) readIntents(ctx context.Context, tx *store.Tx) error {
 	query, args := selectIntents, []any{b.project.Key}
 	switch {
@@ -379,8 +380,8 @@ func (b *contextBuilder) readIntents(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// meaningfulWords counts the distinct words of a text that carry meaning: no stop
-// words, no bare consent. A letter of a script without spaces counts as a word.
+// meaningfulWords counts the distinct meaningful words of a text. Stop words and words of mere
+// consent do not count. Each letter of a script without spaces counts as a word.
 func meaningfulWords(text string) (n int) {
 	for w := range likely.WordSet(oneline.Cut(text, 400)) {
 		if !isConsent(w) && strings.IndexFunc(w, unicode.IsLetter) >= 0 {
@@ -395,15 +396,16 @@ func meaningfulWords(text string) (n int) {
 	return n
 }
 
-// isConsent reports whether a word, as likely.WordSet returns it, only lets the work go on.
+// isConsent reports whether a word only tells the agent to continue. The word must have the
+// form that likely.WordSet returns.
 func isConsent(w string) bool {
 	const consent = " yes yeah yep no ok okay sur sure plea continu go ahead do it again next try more thank thanks good great" +
 		" perfect nice fine right sound done stop proceed pleas hmm oh well make mak "
 	return strings.Contains(consent, " "+w+" ")
 }
 
-// readLikely finds the files that the session will likely need. Of them, likelyFiles
-// shows those that no row of the tables is about.
+// readLikely finds the files that the session will likely need. likelyFiles later removes files
+// that a row of the tables is about.
 func (b *contextBuilder) readLikely(ctx context.Context, tx *store.Tx) (err error) {
 	b.maxLikely = likely.MaxLikelyAtStart
 	b.likely, err = likely.Rank(ctx, tx, likely.Args{

@@ -23,14 +23,14 @@ import (
 type tableRow struct {
 	id, at  int64
 	obsType string
-	summary string // the cell; of a row about a file its path
-	path    string // the key of the file that the row is about, "" without one
+	summary string // the cell; the file's path if the row is about a file
+	path    string // key of the file that the row is about, "" if none
 	failed  bool
-	project string // of another project: its id
-	remote  string // of another project: its remote
+	project string // id of the row's project, if it is another one
+	remote  string // remote of the row's project, if it is another one
 }
 
-// suffix follows the summary: "(failed)" and the other project.
+// suffix returns the text after the summary: "(failed)" and the id of another project.
 func (r *tableRow) suffix() (s string) {
 	if r.failed {
 		s = " (failed)"
@@ -68,8 +68,8 @@ func plainLines(rows []tableRow, now int64) []ledger.Line {
 	return lines
 }
 
-// foldLines renders rows of one type and one folder as one line, at the place of the
-// best of them. So it does with rows of one type and one summary.
+// foldLines renders rows of the same type and folder as one line, at the position of the best
+// row. It also folds rows of the same type and summary.
 func foldLines(rows []tableRow, now int64) []ledger.Line {
 	type group struct {
 		newest *tableRow
@@ -115,7 +115,7 @@ func foldLines(rows []tableRow, now int64) []ledger.Line {
 	return lines
 }
 
-// filesCell renders files of one folder: "internal/refund/: window.go, partial.go".
+// filesCell renders files of one folder, for example "internal/refund/: window.go, partial.go".
 func filesCell(folder string, names []string) string {
 	var b strings.Builder
 	if folder != "." {
@@ -130,20 +130,20 @@ func filesCell(folder string, names []string) string {
 	return b.String()
 }
 
-// contextTypes are the types that may use up a row of the context.
+// contextTypes returns the types of rows that the tables of the context may show.
 func contextTypes() []string {
 	return slices.DeleteFunc(observation.Types(), func(t string) bool {
 		return t == observation.TypePrompt || t == observation.TypeMessage || t == observation.TypeSessionStart || t == observation.TypeSessionEnd
 	})
 }
 
-// expiredScore keeps rows that are only waiting to be swept behind all others.
+// expiredScore ranks expired rows, which the next sweep deletes, after all others.
 const expiredScore = -1
 
-// maxPassedOver is how many unsuitable rows a table may pass over.
+// maxPassedOver is the maximum number of unsuitable rows that are skipped for one table.
 const maxPassedOver = 500
 
-// contextScore is the composite score of observations §9.1.
+// contextScore returns the composite score of observations §9.1.
 func (b *contextBuilder) contextScore(obsType string, at int64) float64 {
 	if b.keep.Expired(obsType, at, b.now) {
 		return expiredScore
@@ -151,7 +151,7 @@ func (b *contextBuilder) contextScore(obsType string, at int64) float64 {
 	return 0.6*observation.Recency(b.now, at, observation.RecencyDays) + 0.4*observation.ContextWeight(obsType)
 }
 
-// best returns the n best rows of the project or of the others, one per file.
+// best returns the n best rows of the project or of other projects, at most one per file.
 func (b *contextBuilder) best(ctx context.Context, tx *store.Tx, mode, n int, shown map[int64]bool) (out []tableRow, err error) {
 	list, err := json.Marshal(contextTypes())
 	if err != nil {
@@ -185,8 +185,8 @@ func (b *contextBuilder) best(ctx context.Context, tx *store.Tx, mode, n int, sh
 	return out, nil
 }
 
-// selectSpanRows reads the newest rows of one session, or of the other sessions of a
-// project after a moment.
+// These queries read the newest rows of one session, or of the other sessions of a project
+// after a given time.
 const (
 	selectOwnRows = `SELECT id, timestamp, obs_type, ifnull(path_key, '') FROM observation_rows
 WHERE session_key = ?1 AND timestamp >= ?2 ORDER BY timestamp DESC, id DESC LIMIT 500`
@@ -246,12 +246,12 @@ func (b *contextBuilder) readLocal(ctx context.Context, tx *store.Tx, shown map[
 	return nil
 }
 
-// maxOthers is how many rows of other projects are compared with this one.
+// maxOthers is the minimum number of other projects' rows that are compared with this project.
 const maxOthers = 30
 
-// readCross reads the table of other projects. Rows that something connects with this
-// project come first: the owner of the remote, a word of the project's id, or the name
-// of a file that this context shows.
+// readCross reads the table of other projects. Rows connected with this project come first.
+// Connected rows share the remote's owner, a word of the project's id, or the name of a file
+// that this context shows.
 func (b *contextBuilder) readCross(ctx context.Context, tx *store.Tx, shown map[int64]bool) error {
 	n := *b.limits.Cross
 	if n <= 0 {
@@ -298,9 +298,10 @@ const selectContextRows = `SELECT o.id, o.timestamp, o.obs_type, substr(o.conten
     ifnull(p.origin_url, '')
 FROM json_each(?) j CROSS JOIN observation_rows o ON o.id = j.value JOIN projects p ON p.key = o.project_key ORDER BY j.key`
 
-// tableRows reads rows for a table, in the order of ids, without the harness's own
-// bookkeeping and without calls that the user interrupted. Unless rows are plain, commands
-// lose what only shortens their output, and rows that say nothing of the project are left out.
+// tableRows reads rows for a table, in the order of ids. It omits the harness's bookkeeping and
+// calls that the user interrupted. Unless the context is plain, it removes parts of commands
+// that only shorten their output. It then also omits rows that reveal nothing about the
+// project.
 func (b *contextBuilder) tableRows(ctx context.Context, tx *store.Tx, ids []int64) (out []tableRow, err error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -353,9 +354,9 @@ func (b *contextBuilder) rows(ctx context.Context, tx *store.Tx, ids []int64) ([
 	return lines, nil
 }
 
-// isHarnessFork reports whether an agent is one that Claude Code forks for itself, to
-// suggest a prompt or to summarise: "aprompt_suggestion-1f3c". A subagent's id is
-// the letter and hexadecimal digits.
+// isHarnessFork reports whether Claude Code forked this agent for itself, to suggest a prompt
+// or to summarise. Such an id is "aprompt_suggestion-1f3c". The id of a subagent is the letter
+// a and hexadecimal digits.
 func isHarnessFork(agent string) bool {
 	rest, ok := strings.CutPrefix(agent, "a")
 	cut := strings.LastIndexByte(rest, '-')
@@ -366,7 +367,7 @@ func isHarnessFork(agent string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" && strings.ContainsAny(name, "ghijklmnopqrstuvwxyz_")
 }
 
-// shownRow is what the context says of a row.
+// shownRow contains the columns of a row that the context uses.
 type shownRow struct {
 	at, key                               int64
 	obsType, content, path, project, root string
@@ -382,30 +383,30 @@ type shownRow struct {
 	}
 }
 
-// interrupted reports whether the user stopped the call.
+// interrupted reports whether the user interrupted the call.
 func (r *shownRow) interrupted() bool {
 	return r.facts.Interrupted || strings.Contains(oneline.Cut(r.facts.Error, 400), "[Request interrupted by user")
 }
 
-// isPassing reports whether the row says nothing of the project: a command whose "cd"
-// failed, or a commit in a repository that the command made to try something out.
+// isPassing reports whether the row reveals nothing about the project. That is a command whose
+// "cd" failed, or a commit in a repository that the command created for a trial.
 func (r *shownRow) isPassing() bool {
 	return r.obsType == observation.TypeCommandError && r.lostItsWay() || r.obsType == observation.TypeGitCommit && shell.InNewRepository(r.content)
 }
 
-// lostItsWay reports whether a command failed since its folder does not exist.
+// lostItsWay reports whether a command failed because its "cd" failed.
 func (r *shownRow) lostItsWay() bool {
 	said := oneline.Cut(observation.Reason(r.facts.Command, r.facts.Error), 200)
 	return strings.Contains(said, ":cd:") || strings.Contains(said, " cd: ") || strings.HasPrefix(said, "cd: ")
 }
 
 const (
-	maxReasonCell = 90 // of a failure with its reason and of a commit with its message
+	maxReasonCell = 90 // maximum characters of a failure with its reason, or of a commit with its message
 )
 
-// summary is the cell of a row that is not about a file: hash and subject of a commit,
-// branch and range of a push, command and reason of a failure, else the first line of
-// the content. Paths are relative to the repository.
+// summary returns the cell of a row that is not about a file. A commit shows hash and subject,
+// a push shows branch and range, and a failure shows command and reason. Other rows show the
+// first line of the content. Paths are relative to the repository.
 func (r *shownRow) summary() string {
 	f := &r.facts
 	switch {
@@ -421,8 +422,8 @@ func (r *shownRow) summary() string {
 	return oneline.Cell(r.relative(r.content), ledger.MaxCell)
 }
 
-// reasonCell renders a command and why it failed. A long reason that begins with a file
-// loses the file's folder.
+// reasonCell renders a command and the reason why it failed. If a long reason begins with a
+// file, the folder of the file is removed.
 func reasonCell(command, reason string) string {
 	if reason == "" {
 		return oneline.Cell(command, ledger.MaxCell)

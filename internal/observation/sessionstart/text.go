@@ -12,8 +12,8 @@ import (
 	"cairn/internal/oneline"
 )
 
-// aim is how large the text should be: five sevenths of what it may be at most. Lines
-// that only add detail are cut until the text is that small.
+// aim returns the target size of the text in tokens: five sevenths of the maximum, or all of it
+// for a plain context. Lines that only add detail are cut until the text has that size.
 func (b *contextBuilder) aim() int {
 	if b.limits.Plain {
 		return b.limits.MaxTokens
@@ -21,14 +21,15 @@ func (b *contextBuilder) aim() int {
 	return b.limits.MaxTokens * 5 / 7
 }
 
-// isFull reports whether other projects' rows would be cut anyway.
+// isFull reports whether the text already has its target size, so that other projects' rows
+// would be cut.
 func (b *contextBuilder) isFull() bool {
 	c := b.render()
 	return c.Tokens >= b.aim()
 }
 
-// fit renders the sections and cuts until the text is as large as it should be, then,
-// of lines that matter more, until it is as large as it may be.
+// fit renders the sections and cuts detail until the text has its target size. If the text
+// still exceeds the maximum, fit also cuts lines that matter more.
 func (b *contextBuilder) fit() ledger.Injection {
 	for _, limit := range []struct {
 		tokens int
@@ -56,17 +57,17 @@ func (b *contextBuilder) fit() ledger.Injection {
 	return b.render()
 }
 
-// detailStep is one step of cutting detail: how much of each list stays.
+// detailStep is one step of cutting detail: how many entries of each list stay.
 type detailStep struct{ likely, intents, local int }
 
-// detailSteps are the steps in their order. A likely file costs fewer tokens than a row
-// or an intent and names what the session needs as often as a row does.
+// detailSteps returns the steps in order. A likely file costs fewer tokens than a row or an
+// intent, and is needed as often as the file of a row.
 func detailSteps() [4]detailStep {
 	return [...]detailStep{{30, 5, 10}, {26, 4, 8}, {20, 4, 7}, {12, 4, 6}}
 }
 
-// cutDetail removes the line or file that is needed least and returns about how many
-// bytes that saves, 0 if only lines are left that matter more.
+// cutDetail removes the least needed line or file. It returns roughly how many bytes that
+// saves, 0 if only lines that matter more are left.
 func (b *contextBuilder) cutDetail() int {
 	if len(b.cross) > 0 {
 		return cutRow(&b.cross)
@@ -84,9 +85,10 @@ func (b *contextBuilder) cutDetail() int {
 	return 0
 }
 
-// cut removes what is needed least and returns about how many bytes that saves, 0 if
-// nothing is left: other projects, the digest, intents past five, likely files past
-// ten, lowest rows, then the rest. Pinned rows go last, after other parts' lines.
+// cut removes the least needed line or file. It returns roughly how many bytes that saves, 0 if
+// nothing is left. It cuts other projects, intents beyond five, likely files beyond ten and the
+// project's rows, lowest first. Then follow the remaining likely files, the digest, the
+// remaining intents, checks, wishes and other parts' lines. Pinned rows are cut last.
 func (b *contextBuilder) cut() int {
 	switch {
 	case len(b.cross) > 0:
@@ -126,8 +128,8 @@ func cutLast[T any](list *[]T, size func(T) int) int {
 
 func lineSize(r ledger.Line) int { return len(r.Text) + 1 }
 
-// likelyFiles are the likeliest files that no row of the tables is about. They are
-// computed again only after the table of the project has lost rows.
+// likelyFiles returns the likeliest files that no row of the tables is about. It computes them
+// again only after the table of the project lost rows.
 func (b *contextBuilder) likelyFiles() []likely.File {
 	if b.likelyFor == len(b.local)+1 {
 		return b.shownLikely
@@ -152,7 +154,8 @@ func (b *contextBuilder) likelyFiles() []likely.File {
 	return b.shownLikely
 }
 
-// cutLikely removes the last of the likely files.
+// cutLikely removes the last of the likely files and returns roughly how many bytes that saves.
+// There must be at least one.
 func (b *contextBuilder) cutLikely() int {
 	files := b.likelyFiles()
 	b.maxLikely = len(files) - 1
@@ -166,7 +169,8 @@ func (b *contextBuilder) cutLikely() int {
 	return len("- : ") + len(folder) + len(name) + 1
 }
 
-// cutRow removes the last row of a table.
+// cutRow removes the last row of a table and returns roughly how many bytes that saves. The
+// table must not be empty.
 func cutRow(rows *[]tableRow) int {
 	last := len(*rows) - 1
 	r := (*rows)[last]

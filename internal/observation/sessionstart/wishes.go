@@ -13,14 +13,14 @@ import (
 
 const (
 	maxWishes      = 3
-	wishSample     = 200  // newest prompts that are searched for wishes
+	wishSample     = 200  // number of newest prompts that are searched for wishes
 	maxWishPrompt  = 1500 // bytes: longer prompts are mostly pasted text
 	maxWishWords   = 40
-	maxWish        = 120 // characters shown
-	maxWishLeading = 3   // filler words before a wish
+	maxWish        = 120 // maximum characters shown
+	maxWishLeading = 3   // maximum number of filler words before a wish
 
-	// All in one text, as in selectTouched, the newest first. LIKE in place of mayHoldWish
-	// would take several times as long.
+	// The result is one text, as for selectTouched of package likely, newest first. LIKE instead
+	// of mayHoldWish would take several times as long.
 	selectWishes = `SELECT ifnull(group_concat(id || ' ' || content, char(0)), '')
 FROM (SELECT id, timestamp, content, session_key FROM observation_rows
     WHERE project_key = ? AND obs_type = 'user_prompt' ORDER BY timestamp DESC, id DESC LIMIT +?)
@@ -52,8 +52,8 @@ func (b *contextBuilder) readWishes(ctx context.Context, tx *store.Tx) error {
 	}, selectWishes, b.project.Key, wishSample, maxWishPrompt, since, but)
 }
 
-// mayHoldWish reports whether a prompt has a word that every wish has. It spares most
-// prompts the work of wishesIn.
+// mayHoldWish reports whether a prompt contains one of the words that every wish contains. It
+// avoids calling wishesIn for most prompts.
 func mayHoldWish(prompt string) bool {
 	for _, word := range [...]string{
 		"never ", "Never ", "NEVER ", "always ", "Always ", "ALWAYS ", " again", " AGAIN", "use ", "Use ", "USE ",
@@ -66,9 +66,9 @@ func mayHoldWish(prompt string) bool {
 	return false
 }
 
-// wishesIn lists the sentences of a prompt that state a standing wish or a correction:
-// "never …", "always …", "from now on …", "don't … again", "use X not Y", "prefer X
-// over Y". Questions, code and quotations are no wishes.
+// wishesIn lists the sentences of a prompt that state a standing wish or a correction. Examples
+// are "never …", "always …", "from now on …", "don't … again", "use X not Y" and "prefer X over
+// Y". Questions, code and quotations are ignored.
 func wishesIn(prompt string) (found []string) {
 	for _, s := range sentences(prompt) {
 		if strings.HasSuffix(s, "?") || strings.HasPrefix(s, "//") || strings.HasPrefix(s, "+") || strings.HasSuffix(s, ":") {
@@ -81,7 +81,8 @@ func wishesIn(prompt string) (found []string) {
 	return found
 }
 
-// wishClause is the part of a sentence from where a wish begins, "" if it states none.
+// wishClause returns the part of a sentence from the start of a wish on, "" if the sentence
+// states no wish.
 func wishClause(sentence string) string {
 	for start := 0; start < len(sentence); {
 		rest := strings.TrimLeft(sentence[start:], " ")
@@ -99,8 +100,8 @@ func wishClause(sentence string) string {
 	return ""
 }
 
-// isCondition reports whether a clause binds what follows to one case: then it is part of
-// a task, not a standing wish.
+// isCondition reports whether a clause limits the next clause to one case. Such a sentence is
+// part of a task, not a standing wish.
 func isCondition(clause string) bool {
 	clause = strings.TrimLeft(clause, "0123456789.) ")
 	word, _, _ := strings.Cut(strings.ToLower(clause), " ")
@@ -111,7 +112,7 @@ func isCondition(clause string) bool {
 	return false
 }
 
-// withoutConjunction is a clause without the conjunction that joins it to another.
+// withoutConjunction returns a clause without its leading conjunctions.
 func withoutConjunction(clause string) string {
 	for {
 		word, rest, ok := strings.Cut(clause, " ")
@@ -126,8 +127,8 @@ func withoutConjunction(clause string) string {
 	}
 }
 
-// mayBeWish reports whether one of a clause's first words may begin a wish. It spares
-// most clauses the work of isWish.
+// mayBeWish reports whether one of a clause's first words can begin a wish. It avoids calling
+// isWish for most clauses.
 func mayBeWish(clause string) bool {
 	const heads = " never always don't don’t dont stop not do use prefer from we i you make remember "
 	for range maxWishLeading + 1 {
@@ -143,7 +144,7 @@ func mayBeWish(clause string) bool {
 	return false
 }
 
-// foldedWords are the words of a text in lower case, without punctuation around them.
+// foldedWords returns the words of a text in lower case, without surrounding punctuation.
 func foldedWords(s string) []string {
 	words := strings.Fields(strings.ToLower(strings.ReplaceAll(s, "’", "'")))
 	for i, w := range words {
@@ -152,7 +153,7 @@ func foldedWords(s string) []string {
 	return words
 }
 
-// isWish reports whether a clause opens as a standing wish.
+// isWish reports whether a clause begins like a standing wish.
 func isWish(words []string) bool {
 	for range maxWishLeading {
 		if len(words) == 0 || !isLead(words[0]) {
@@ -183,12 +184,12 @@ func isWish(words []string) bool {
 	return false
 }
 
-// forbidsRepeat reports whether what follows "don't" forbids to do it again, or ever.
+// forbidsRepeat reports whether the text after "don't" forbids doing something again, or ever.
 func forbidsRepeat(rest string) bool {
 	return strings.HasSuffix(rest, " again ") || strings.HasSuffix(rest, " anymore ") || strings.Contains(rest, " ever ")
 }
 
-// isChoice reports whether what follows "use" or "prefer" names what not to use.
+// isChoice reports whether the text after "use" or "prefer" names an alternative not to use.
 func isChoice(verb, rest string) bool {
 	for _, between := range [...]string{" not ", " instead of ", " rather than "} {
 		if strings.Contains(rest, between) {
@@ -198,8 +199,8 @@ func isChoice(verb, rest string) bool {
 	return verb == "prefer" && (strings.Contains(rest, " over ") || strings.Contains(rest, " to "))
 }
 
-// isPersonalWish reports whether the words after "we", "you" or "I" state a rule: "we
-// always want", "you must never", "I never want".
+// isPersonalWish reports whether the words after "we", "you" or "I" state a rule: "we always
+// want", "you must never", "I never want".
 func isPersonalWish(second, third string) bool {
 	switch second {
 	case "always", "never":
@@ -213,7 +214,7 @@ func isPersonalWish(second, third string) bool {
 	return false
 }
 
-// isLead reports whether a word may stand before a wish.
+// isLead reports whether a word can precede a wish as a filler.
 func isLead(w string) bool {
 	const leads = " please and but so also no yes ok okay well hey just again btw oh "
 	return strings.Contains(leads, " "+w+" ")
