@@ -166,10 +166,10 @@ func pending(ctx context.Context, svc *observation.Service) (value string, err e
 	return value, err
 }
 
-// Finish removes the bytes of purged and rescanned rows from the disk (observations §11.3): stale
-// words in the search index, free pages and old bytes in the database file, the write-ahead log,
-// and the automatic backups. It returns the number of backups removed. Without pending work it
-// does nothing. It is safe to retry, also after a kill.
+// Finish removes the bytes of purged and rescanned rows from the disk (observations §11.3). It
+// removes stale words from the search index, and free pages and old bytes from the database file.
+// It also clears the write-ahead log and deletes the automatic backups; it returns their number.
+// Without pending work it does nothing. It is safe to retry, also after a kill.
 //
 // Errors are those of store.Rewrite. The rows are gone even if it fails.
 func Finish(ctx context.Context, svc *observation.Service) (backups int, err error) {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// Ids rise with the day of storing, so the first rows are the oldest. After a wrong clock, an
-	// expired row may wait for newer rows with lower ids.
+	// Ids rise with the day of storing, so the first rows are the oldest. If a clock was wrong, an
+	// expired row waits for the rows with lower ids.
 	selectOldOutput  = `SELECT EXISTS (SELECT 1 FROM (SELECT kept_on FROM output_rows ORDER BY observation_id LIMIT 1) WHERE kept_on < ?)`
 	deleteOldOutputs = `DELETE FROM output_rows WHERE observation_id IN
 (SELECT observation_id FROM (SELECT observation_id, kept_on FROM output_rows ORDER BY observation_id LIMIT +?) WHERE kept_on < ?)`

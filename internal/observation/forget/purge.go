@@ -82,7 +82,7 @@ WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last
 // Tombstones prevent an import or a late hook from storing the rows again. A change lists for
 // archive and replicas what to blank.
 //
-// Without any filter it returns Invalid, as for an unknown type or a malformed query. An unknown
+// It returns Invalid without any filter, for an unknown type and for a malformed query. An unknown
 // project is NotFound. An unknown id, session or file matches nothing. A killed purge has deleted
 // some of the rows; it is safe to retry and idempotent. After CodeHeld and other errors,
 // PurgeResult still reports what was deleted.

@@ -46,9 +46,9 @@ WHERE key > ? ORDER BY key LIMIT +?`
 	deleteBranch = `DELETE FROM session_branches WHERE branch = ? AND session_key = ?`
 )
 
-// Rescan applies the current redaction rules to everything that is stored: content, paths,
-// metadata at any depth, prompts, models, branches, digests of sessions (observations §7) and
-// digests of outputs. After an output is redacted, only the lines of its digest can be found.
+// Rescan applies the current redaction rules to everything that is stored (observations §7). This
+// includes content, paths, metadata at any depth, prompts, models, branches, and digests of
+// sessions and outputs. After an output is redacted, only the lines of its digest can be found.
 // Redacted text is removed from the disk as by a purge. Rescan is idempotent: a second run finds
 // nothing. After a kill, the next run does the rest.
 //

@@ -83,9 +83,9 @@ func eachSummed(ctx context.Context, tx *store.Tx, fn func(*summed) error) error
 }
 
 // FillChecksums computes the checksums of rows that an older cairn wrote, newest first. It works
-// in batches until it has checked at least limit rows, and returns how many it checked; 0 when none
-// is left. Hooks do not call it. It is safe to retry and to run in several processes. Errors are
-// those of store.Write.
+// in batches until it has checked at least limit rows. It returns how many rows it checked; 0 when
+// none is left. Hooks do not call it. It is safe to retry and to run in several processes. Errors
+// are those of store.Write.
 func FillChecksums(ctx context.Context, svc *observation.Service, limit int) (filled int, err error) {
 	for filled < limit {
 		n := 0

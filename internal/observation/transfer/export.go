@@ -115,9 +115,8 @@ func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) ([]int64, 
 }
 
 // Export passes every session of a scope to put, including those with the given keys (see
-// project.EachExportedSession). Each session is followed by its rows: prompts and messages first,
-// then the others, by time. The order of the sessions does not depend on their keys. Rows are
-// read one at a time.
+// project.EachExportedSession), earliest first. Each session is followed by its rows: prompts and
+// messages first, then the others, by time. Rows are read one at a time.
 func Export(ctx context.Context, tx *store.Tx, of project.Scope, keys []int64, put func(kind string, v any) error) error {
 	return project.EachExportedSession(ctx, tx, of, keys, func(key int64, s project.ExportedSession) error {
 		err := tx.Each(ctx, func(r *sql.Rows) error {

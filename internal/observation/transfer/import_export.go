@@ -87,8 +87,9 @@ ORDER BY id LIMIT 1 OFFSET ?`
 
 // NewImporter returns an Importer for the export with the given id, its hash. Rows that were
 // purged in this store are left out, unless includePurged is set. If an import of the same export
-// was killed, its rows get the same ids as then. Done ends this. Rows whose id is already used in
-// this store get ids above highest, which is the export's. So the other rows can keep their ids.
+// was killed, its rows get the same ids as then. This lasts until Done. Rows whose id is already
+// used in this store get ids above highest, the highest ids of the export. So the other rows can
+// keep their ids.
 func NewImporter(ctx context.Context, svc *observation.Service, id string, highest HighestIDs, includePurged bool) (*Importer, error) {
 	r := &Importer{service: svc, note: "restoring/" + id, includePurged: includePurged, keys: map[string]project.Project{}}
 	err := svc.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
@@ -116,7 +117,7 @@ func NewImporter(ctx context.Context, svc *observation.Service, id string, highe
 	return r, err
 }
 
-// Done ends the import of an export after all of it is stored.
+// Done finishes the import of an export after all of it is stored.
 func (r *Importer) Done(ctx context.Context, tx *store.Tx) error {
 	if err := r.End(ctx, tx); err != nil {
 		return err
@@ -127,8 +128,8 @@ func (r *Importer) Done(ctx context.Context, tx *store.Tx) error {
 // Counts returns the counts of the rows imported so far.
 func (r *Importer) Counts() ImportedRows { return r.counts }
 
-// Session ends the rows of the previous session and starts those of e. The session is created
-// with its first imported row, or at its end if it has no rows. Its project ids must exist.
+// Session finishes the previous session and starts e. The session is created with its first
+// imported row, or at its end if it has no rows. Its project ids must exist.
 func (r *Importer) Session(ctx context.Context, tx *store.Tx, e project.ExportedSession) (err error) {
 	if err := r.End(ctx, tx); err != nil {
 		return err
@@ -143,9 +144,8 @@ func (r *Importer) Session(ctx context.Context, tx *store.Tx, e project.Exported
 	return err
 }
 
-// End ends the rows of the last session. The session gets the export's digest if it contains
-// exactly the export's rows; otherwise its digest is rebuilt. Without a started session it does
-// nothing.
+// End finishes the last session. The session gets the export's digest if it contains exactly the
+// export's rows; otherwise its digest is rebuilt. Without a started session it does nothing.
 func (r *Importer) End(ctx context.Context, tx *store.Tx) error {
 	if r.given.ID == "" {
 		return nil
@@ -208,8 +208,8 @@ func (r *Importer) open(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// isBuried reports whether the session or the project was purged in this store up to time at or
-// later.
+// isBuried reports whether a purge of the whole session or project in this store covers the time
+// at.
 func (r *Importer) isBuried(ctx context.Context, tx *store.Tx, at int64, own string) (bool, error) {
 	id := r.given.ID
 	return r.tombstones.Holds(ctx, tx, at, observation.SessionKey(id), observation.ProjectKey(own), observation.SessionInProjectKey(id, own))
