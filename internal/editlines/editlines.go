@@ -9,19 +9,19 @@ import (
 
 const (
 	Whole   = 1 << iota // the lines are the whole file
-	IsCut               // lines after the limits are missing
+	IsCut               // lines beyond the limits are missing
 	Partial             // a passage may begin and end within a line
 	New                 // the call created the file
 )
 
-// Added is the bit of lines that the call added. The others were there before.
+// Added is the bit of lines that the call added. The other lines existed before.
 const Added = 1
 
-// Lines are the lines of one call before they are salted. The zero value means that
-// the text of the call is not known.
+// Lines contains the lines of one call before they are salted. The zero value means that the text
+// of the call is unknown.
 type Lines struct {
 	Flags byte
-	Lines []Line // the zero editLine separates passages
+	Lines []Line // the zero Line separates passages
 }
 
 // Line is one line: its hash without salt, and whether the call added it.
@@ -30,7 +30,7 @@ type Line struct {
 	added bool
 }
 
-// Hashes are the hashes of the lines of a text that are not blank.
+// Hashes returns the hashes of the non-blank lines of a text.
 func Hashes(text string) (out []uint64) {
 	for line := range strings.Lines(text) {
 		if folded := Fold(line); folded != "" {
@@ -40,8 +40,8 @@ func Hashes(text string) (out []uint64) {
 	return out
 }
 
-// AddedLines reports which lines after an edit it added: not those at both ends that were
-// there before, nor, between them, as many as were there before.
+// AddedLines returns the lines after an edit and marks those that it added. Common lines at both
+// ends are not marked. Between them, a line is marked if it occurs more often than before.
 func AddedLines(before, after []uint64) []Line {
 	out := make([]Line, len(after))
 	for i, hash := range after {
@@ -67,11 +67,11 @@ func AddedLines(before, after []uint64) []Line {
 	return out
 }
 
-// Fold returns a line without what a formatter changes: white space, the kind of
+// Fold returns a line without the details that a formatter changes: white space, the kind of
 // quotes, and commas and semicolons at its end. It returns "" for a blank line.
 func Fold(line string) string { return strings.TrimRight(Squeeze(line), ",;") }
 
-// Squeeze is foldLine for a line that continues: commas and semicolons stay.
+// Squeeze is Fold for a line that continues: it keeps commas and semicolons at the end.
 func Squeeze(line string) string {
 	clean := true
 	for i := 0; i < len(line) && clean; i++ {
@@ -92,7 +92,7 @@ func Squeeze(line string) string {
 	return line
 }
 
-// Hash is the 64-bit FNV-1a hash of a folded line.
+// Hash returns the 64-bit FNV-1a hash of a folded line.
 func Hash(folded string) uint64 {
 	h := uint64(HashStart)
 	for i := range len(folded) {
@@ -105,7 +105,7 @@ const HashStart = 14695981039346656037
 
 func HashByte(h uint64, b byte) uint64 { return (h ^ uint64(b)) * 1099511628211 }
 
-// Salt returns the hash as it is stored: its upper 31 bits, never 0, without lineAdded.
+// Salt returns the stored form of a hash: its upper 31 bits, never 0, without the bit Added.
 func Salt(hash, salt uint64) uint32 {
 	h := hash ^ salt
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
@@ -113,7 +113,7 @@ func Salt(hash, salt uint64) uint32 {
 	return max(uint32(h>>32)&^Added, Added<<1)
 }
 
-// Salted is the form in which lines are stored.
+// Salted returns the stored form of the lines.
 func (l Lines) Salted(salt uint64) []byte {
 	out := make([]byte, 1, 1+4*len(l.Lines))
 	out[0] = l.Flags
@@ -125,14 +125,14 @@ func (l Lines) Salted(salt uint64) []byte {
 				n |= Added
 			}
 		case i == len(l.Lines)-1:
-			continue // nothing follows
+			continue // a separator at the end is omitted
 		}
 		out = binary.LittleEndian.AppendUint32(out, n)
 	}
 	return out
 }
 
-// Entries are the stored lines of an edit.
+// Entries returns the stored lines of an edit, or nil without any.
 func Entries(lines []byte) []uint32 {
 	if len(lines) == 0 {
 		return nil

@@ -2,15 +2,15 @@ package markdown
 
 import "strings"
 
-// Beyond these, goldmark's time grows with the square of a text.
+// Above these limits, goldmark's time grows with the square of the text's length.
 const (
-	maxMarks   = 12_000 // characters of a text that could open emphasis or a link
-	maxLinks   = 2_000  // addresses of links and images that a text could begin
+	maxMarks   = 12_000 // characters that could open emphasis or a link
+	maxLinks   = 2_000  // URLs of links and images that could begin
 	maxMarkers = 1_000  // quotes and lists that one line could open
 )
 
-// isCheap reports whether the time to read a text as Markdown grows with its length only.
-// Texts that people and agents write are cheap.
+// isCheap reports whether parsing a text takes time proportional to its length. This is true of
+// ordinary texts from people and agents.
 func isCheap(source string) bool {
 	if len(source) > maxSource || strings.Count(source, "](") > maxLinks {
 		return false
@@ -26,7 +26,7 @@ func isCheap(source string) bool {
 	return true
 }
 
-// markers returns how many quotes and list items a line could open: "> - 1. text" three.
+// markers returns how many quotes and list items a line could open: three for "> - 1. text".
 func markers(line string) (n int) {
 	for i := range len(line) {
 		switch c := line[i]; {

@@ -11,8 +11,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// maxSource is how long a text may be, in bytes, to be read as Markdown: a longer one
-// that was made for it could take seconds.
+// maxSource is the maximum length, in bytes, of a text that is parsed as Markdown. A longer
+// malicious text could take seconds.
 const maxSource = 128 << 10
 
 // Renderer converts Markdown to HTML. It is safe for concurrent use.
@@ -20,7 +20,7 @@ type Renderer struct {
 	markdown goldmark.Markdown
 }
 
-// New returns a renderer.
+// New returns a Renderer.
 func New() *Renderer {
 	blocks := without(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser())
 	inlines := without(parser.DefaultInlineParsers(), parser.NewRawHTMLParser())
@@ -42,7 +42,7 @@ func New() *Renderer {
 	}
 }
 
-// without returns parsers except for one, which is the only one of its type.
+// without returns the parsers except left, which is the only one of its type.
 func without(all []util.PrioritizedValue, left any) (kept []util.PrioritizedValue) {
 	for _, p := range all {
 		if p.Value != left {
@@ -52,14 +52,14 @@ func without(all []util.PrioritizedValue, left any) (kept []util.PrioritizedValu
 	return kept
 }
 
-// HTML returns a text as HTML without active content: blocks for the inside of an element.
-// It accepts any text; an empty one gives "". One of more than 128 KiB is shown as it was
-// typed, and so is one that was made to cost much (see isCheap), or whose HTML does not
-// pass the check of finish.
+// HTML returns a text as HTML without active content, as blocks for the inside of an element. It
+// accepts any text and returns "" for an empty one. Some texts are shown literally: those longer
+// than 128 KiB, those that are too expensive (see isCheap), and those whose HTML does not pass
+// the check of finish.
 //
-// Elements: h1 to h6, p, ul, ol (start), li, blockquote, pre, code (class
-// language-…), em, strong, del, a (href, rel), img (src, alt), hr, br, span (class
-// mark) and those of tables (class center or right).
+// Elements: h1 to h6, p, ul, ol (start), li, blockquote, pre, code (class language-…), em,
+// strong, del, a (href, rel), img (src, alt), hr, br, span (class mark), and the elements of
+// tables (class center or right).
 func (r *Renderer) HTML(source string) string {
 	source = strings.ToValidUTF8(strings.ReplaceAll(source, "\x00", "\ufffd"), "\ufffd")
 	var out strings.Builder

@@ -16,8 +16,7 @@ import (
 	"cairn/internal/markdown/hostiletest"
 )
 
-// wrong says what HTML holds, as a browser reads it, that a page may not; "" for
-// nothing.
+// wrong returns a description of forbidden content in HTML as a browser parses it, or "".
 func wrong(text string) string {
 	body := &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div}
 	nodes, err := html.ParseFragment(strings.NewReader(text), body)
@@ -103,7 +102,7 @@ func TestHostileTextsBecomePagesThatHoldNothingActive(t *testing.T) {
 
 func TestAnyTextBecomesAPageThatHoldsNothingActiveInPieces(t *testing.T) {
 	t.Parallel()
-	// Every text behind, in and before every kind of block and mark.
+	// Put every text into, before and after every kind of block and inline element.
 	for _, b := range hostiletest.Bodies() {
 		if len(b.Text) > 1000 {
 			continue
@@ -136,7 +135,7 @@ func FuzzHTML(f *testing.F) {
 	})
 }
 
-// ordinary are texts as agents and people write them.
+// ordinary returns texts that agents and people typically write.
 func ordinary() []string {
 	return []string{
 		"One line.", "Two\nlines and a  \nbreak, another\\\nbreak.\n\nA paragraph.", "# One\n\n## Two ##\n\n###### Six\n\nTitle\n=====\n\nSub\n---",
@@ -153,7 +152,7 @@ func ordinary() []string {
 	}
 }
 
-// same is HTML with what the two renderers write in different ways made equal.
+// same returns HTML in a normal form, so that the output of the two renderers can be compared.
 func same(text string) string {
 	var out strings.Builder
 	z := html.NewTokenizer(strings.NewReader(text))

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// The expressions are compiled when the first text is rendered: every command of cairn would
-// pay for them at its start.
+// The expressions are compiled when the first text is rendered. Otherwise every cairn command
+// would compile them at its start.
 var (
-	// imageData matches the address of an image that is its own data.
+	// imageData matches a data: URL of an image.
 	imageData = lazy(`(?i:data:image/(?:png|jpeg|gif|webp);base64),[A-Za-z0-9+/=]+`)
 
-	// language matches the name of a language that becomes a class.
+	// language matches the name of a programming language that becomes a class.
 	language = lazy(`[A-Za-z0-9+\-_#.]{1,40}`)
 
 	// opening matches the inside of every start tag that a page may contain. goldmark escapes
-	// quotes and angle brackets in the values of attributes.
+	// quotes and angle brackets in attribute values.
 	opening = lazy(strings.Join([]string{
 		`h[1-6]|p|ul|ol|li|blockquote|pre|code|em|strong|del|hr|br|table|thead|tbody|tr|th|td`,
 		`a href="(?i:https?://|mailto:)[^"<>\x00-\x20\x7f]*" rel="` + rel + `"`,
@@ -27,20 +27,21 @@ var (
 	}, "|"))
 )
 
-// lazy returns an expression that matches whole texts and is compiled at its first use.
+// lazy returns a function that compiles the expression at its first call. The expression matches
+// whole texts.
 func lazy(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + expression + `)$`) })
 }
 
-// maxDepth is the maximum depth of nested elements: browsers flatten or refuse deeper ones.
+// maxDepth is the maximum depth of nested elements. Browsers flatten or refuse deeper ones.
 const maxDepth = 100
 
-// finish returns HTML with hidden characters replaced by their numbers, and without the
-// tags below maxDepth; their text stays. It reports false if the HTML contains a tag that
-// a page may not contain, or an end tag without its start tag.
+// finish returns HTML with hidden characters replaced by their code points, and without the tags
+// below maxDepth; their text stays. It returns false if the HTML contains a tag that is not
+// allowed, or unbalanced tags.
 func finish(rendered string) (string, bool) {
 	var out strings.Builder
-	var open []string // names of the elements that are open
+	var open []string // names of the open elements
 	for rendered != "" {
 		words, rest, found := strings.Cut(rendered, "<")
 		mark(&out, words)
@@ -76,7 +77,7 @@ func finish(rendered string) (string, bool) {
 	return out.String(), len(open) == 0
 }
 
-// mark writes text of HTML with the numbers of hidden characters in place of them.
+// mark writes HTML text, with hidden characters replaced by their code points.
 func mark(out *strings.Builder, words string) {
 	if strings.IndexFunc(words, hidden) < 0 {
 		out.WriteString(words)

@@ -11,23 +11,24 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// rel is the relation of every link: its page learns nothing of ours and gains nothing.
+// rel is the rel attribute of every link. The linked page learns nothing about cairn's page and
+// gains no ranking.
 const rel = "noopener noreferrer nofollow"
 
 const (
-	maxCells     = 20_000  // of all tables of a text
-	maxAddress   = 2048    // bytes of the address of a link
-	minAddresses = 100_000 // bytes of all addresses that a text may write however short it is
+	maxCells     = 20_000  // in all tables of a text
+	maxAddress   = 2048    // bytes of the URL of a link
+	minAddresses = 100_000 // bytes of all URLs that even a short text may contain
 )
 
-// safeTree removes from a parsed text what a page may not contain, and what makes much
-// output of little text.
+// safeTree removes from a parsed text everything that a page may not contain or that produces
+// much output from little text.
 type safeTree struct{}
 
-// Transform is that of parser.ASTTransformer.
+// Transform implements parser.ASTTransformer.
 func (safeTree) Transform(document *ast.Document, reader text.Reader, _ parser.Context) {
 	budget := max(len(reader.Source()), minAddresses)
-	var nodes []ast.Node // in an order in which each is still in the tree
+	var nodes []ast.Node // children before their parents, so that each is still in the tree
 	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			nodes = append(nodes, n)
@@ -68,7 +69,7 @@ func (safeTree) Transform(document *ast.Document, reader text.Reader, _ parser.C
 	}
 }
 
-// leads reports whether a link may lead to an address.
+// leads reports whether a URL is allowed in a link.
 func leads(address []byte) bool {
 	u, err := url.Parse(string(address))
 	if err != nil || len(address) > maxAddress {
@@ -83,8 +84,8 @@ func leads(address []byte) bool {
 	return false
 }
 
-// changeImage replaces an image that a page would fetch by a link, and one that is
-// neither that nor its own data by its text.
+// changeImage keeps an image that is a data: URL. It replaces an image with another allowed URL
+// by a link, and any other image by its text.
 func changeImage(n *ast.Image) {
 	n.Title = nil
 	if imageData().Match(n.Destination) {
@@ -126,20 +127,20 @@ func moveChildren(n ast.Node, to func(ast.Node)) {
 	}
 }
 
-// tables reads tables. A table that would raise the cells of its text above maxCells stays
-// a paragraph: rows are filled up to the width of their table, so that 128 KiB could become
-// 500 million cells.
+// tables parses tables. If a table would raise the number of cells of the text above maxCells, it
+// stays a paragraph. Rows are filled up to the width of their table, so without a limit 128 KiB
+// could produce 500 million cells.
 type tables struct {
 	parser.ParagraphTransformer
 }
 
-// cellsKey is where the context of a text counts the cells of its tables. goldmark counts its
-// keys without a lock, so the key is made when the program starts.
+// cellsKey is the key of the number of table cells in a text's context. goldmark counts its keys
+// without a lock, so the key is created when the program starts.
 var cellsKey = parser.NewContextKey()
 
 func newTables() tables { return tables{extension.NewTableParagraphTransformer()} }
 
-// Transform is that of parser.ParagraphTransformer.
+// Transform implements parser.ParagraphTransformer.
 func (t tables) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Context) {
 	width := 0
 	for _, line := range node.Lines().Sliced(0, node.Lines().Len()) {

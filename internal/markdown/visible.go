@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Visible is a line of others as plain text, with the marks that turn the direction
-// of writing, and control characters, told by their numbers.
+// Visible returns a text with control characters, except line breaks and tabs, and bidirectional
+// control characters replaced by their code points.
 func Visible(text string) string {
 	if strings.IndexFunc(text, hidden) < 0 {
 		return text
@@ -26,7 +26,7 @@ func hidden(r rune) bool { return turns(r) || isControl(r) }
 
 func name(r rune) string { return fmt.Sprintf("U+%04X", r) }
 
-// turns reports whether a character turns the direction of writing.
+// turns reports whether a character changes the direction of writing.
 func turns(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f || r == 0x61c
 }

@@ -1,2 +1,2 @@
-// Package oneline fits stored text into one line of a text that a model or a person reads.
+// Package oneline shortens stored text to one line for a model or a person.
 package oneline

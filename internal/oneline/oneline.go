@@ -10,7 +10,7 @@ import (
 	"cairn/internal/neutral"
 )
 
-// Cut is the first n characters of s.
+// Cut returns the first n characters of s.
 func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -24,12 +24,12 @@ func Cut(s string, n int) string {
 	return s
 }
 
-// Join puts a text on one line.
+// Join returns the first 4,000 characters of a text on one line, with white space collapsed.
 func Join(s string) string { return strings.Join(strings.Fields(Cut(s, 4000)), " ") }
 
-// Cell makes stored text safe to stand in a line of the context: its first line,
-// at most n characters, without control and formatting characters, and without
-// what could be taken for the structure around it.
+// Cell returns stored text in a form that is safe within a line of the context. It keeps the first
+// line, at most n characters, without control and formatting characters. Characters that could
+// imitate the structure of the context are replaced. A cut text ends with "…".
 func Cell(s string, n int) string {
 	s = strings.TrimLeftFunc(s, unicode.IsSpace)
 	if i := strings.IndexAny(s, "\n\r\u2028\u2029"); i >= 0 {
@@ -59,13 +59,13 @@ func Cell(s string, n int) string {
 	return b.String()
 }
 
-// Quoted is cell for a whole text between double quotes.
+// Quoted returns Cell for the whole text on one line, in double quotes. Double quotes in the text
+// become single quotes.
 func Quoted(s string, n int) string {
 	return `"` + strings.ReplaceAll(Cell(Join(s), n), `"`, "'") + `"`
 }
 
-// Path is cell for a path: what is too long loses its beginning, since the end
-// tells more.
+// Path is Cell for a path. It cuts the beginning of a long path, because the end is more useful.
 func Path(s string, n int) string {
 	s = Cell(s, 4096)
 	over := utf8.RuneCountInString(s) - n
@@ -79,17 +79,16 @@ func Path(s string, n int) string {
 	return "…" + tail
 }
 
-// shorten ends a text that was cut with a sign of it.
+// shorten replaces the last character of a cut text with "…".
 func shorten(s string) string {
 	runes := []rune(s)
 	return strings.TrimRight(string(runes[:len(runes)-1]), " ") + "…"
 }
 
-// Tokens estimates what a text costs a model: a quarter of its bytes.
+// Tokens estimates how many tokens a text has: a quarter of its bytes, rounded up.
 func Tokens(s string) int { return (len(s) + 3) / 4 }
 
-// Ago says how long before now something was: minutes, hours or days, and after
-// a week the day.
+// Ago returns the age of a time in minutes, hours or days. After a week it returns the date.
 func Ago(now, at int64) string {
 	switch age := max(now-at, 0); {
 	case age < 60*60:
@@ -103,8 +102,8 @@ func Ago(now, at int64) string {
 	}
 }
 
-// Excerpt returns the first n characters of a text on one line, with "…" in the
-// place of what is cut. A text that is short enough stays as it is.
+// Excerpt returns the first n characters of a text on one line. "…" replaces the rest. A text
+// within the limit is returned unchanged.
 func Excerpt(s string, n int) string {
 	if Cut(s, n) == s {
 		return s

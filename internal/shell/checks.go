@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// MayCheck reports whether a command line has a word of the usual checks. It spares
-// most lines the work of Checks.
+// MayCheck reports whether a command line contains a word that is common in checks. Callers skip
+// Checks for all other lines, because it is slower.
 func MayCheck(line string) bool {
 	for _, word := range [...]string{
 		"test", "lint", "build", "check", "fmt", "format", "vet", "spec", "tsc", "mypy", "ruff", "clippy", "black", "prettier", "pyright",
@@ -18,9 +18,9 @@ func MayCheck(line string) bool {
 	return false
 }
 
-// Checks lists the checks of a command line that passed. A part of which the exit
-// code decided nothing, before "||" or ";", does not count. A part before a pipe does:
-// the filter behind it only shortens what the check prints.
+// Checks returns the checks of a successful command line. A part before "||", ";" or "&" does not
+// count, because it does not decide the exit code. A part before a pipe counts, because the
+// filter only shortens the output of the check.
 func Checks(line string) (found []Check) {
 	for _, c := range simpleCommands(line, false) {
 		if c.nested || len(c.words) == 0 {
@@ -41,8 +41,8 @@ func Checks(line string) (found []Check) {
 	return found
 }
 
-// WithoutPlumbing is a command line without the redirections and filters at its end
-// that only shorten what it prints. Output that goes into a file stays.
+// WithoutPlumbing returns a command line without the redirections and filters at its end that
+// only shorten its output. It keeps a redirection to a file.
 func WithoutPlumbing(line string) string {
 	end := 0
 	for _, c := range simpleCommands(line, false) {
@@ -69,9 +69,8 @@ func isOutputFilter(name string) bool {
 	return false
 }
 
-// LeavesWork reports whether a user would call a failed command unfinished: a check,
-// or a script or task of the project. Looking around and fetching from the network
-// leave nothing to do.
+// LeavesWork reports whether a failed command leaves work to do: it is a check, or a script or
+// task of the project. Commands that only inspect files or fetch from the network leave none.
 func LeavesWork(line string) bool {
 	for _, c := range simpleCommands(line, false) {
 		if c.nested || len(c.words) == 0 {
@@ -91,8 +90,8 @@ func LeavesWork(line string) bool {
 	return false
 }
 
-// InNewRepository reports whether a command line makes a repository in another folder and
-// works there.
+// InNewRepository reports whether a command line creates a repository in another folder and works
+// there.
 func InNewRepository(line string) bool {
 	if !strings.Contains(line, "git init") {
 		return false
@@ -108,14 +107,14 @@ func InNewRepository(line string) bool {
 	return false
 }
 
-// PassedCheck is a check of a later run, as resolves compares it.
+// PassedCheck is a passed check of a later run, in the form that Resolves compares.
 type PassedCheck struct {
 	program string
 	args    []string // without options
-	options []string // those that change what is checked, such as -tags and -race
+	options []string // options that change what is checked, such as -tags and -race
 }
 
-// PassedChecks lists the checks of a command line that passed.
+// PassedChecks returns the checks of a successful command line, for Resolves.
 func PassedChecks(line string) (list []PassedCheck) {
 	for _, c := range Checks(line) {
 		for _, simple := range simpleCommands(c.Text, false) {
@@ -133,10 +132,10 @@ func comparableCheck(words []word) (c PassedCheck) {
 		switch {
 		case !strings.HasPrefix(a.text, "-"):
 			c.args = append(c.args, a.text)
-		case narrows(a.text) || name == "go" && option == "-c": // which only compiles
+		case narrows(a.text) || name == "go" && option == "-c": // -c only compiles
 		default:
 			c.options = append(c.options, option)
-			if value != "" { // as in "-tags slow", whose value looks like an argument
+			if value != "" { // "-tags=slow" has its value in args, like "-tags slow"
 				c.args = append(c.args, value)
 			}
 		}
@@ -144,7 +143,7 @@ func comparableCheck(words []word) (c PassedCheck) {
 	return c
 }
 
-// narrows reports whether an option only selects tests or changes what is printed.
+// narrows reports whether an option only selects tests or changes the output.
 func narrows(option string) bool {
 	name, _, _ := strings.Cut(strings.TrimLeft(option, "-"), "=")
 	switch name {
@@ -154,9 +153,10 @@ func narrows(option string) bool {
 	return false
 }
 
-// Resolves reports whether checks that passed later cover the checks of a line that
-// failed: the same program with the same arguments, fewer of them, or "./...", and with
-// the options that change what is checked.
+// Resolves reports whether checks that passed later cover all checks of a failed line. A check
+// covers another one with the same program and the options that change what is checked. It must
+// have the same arguments, fewer of them, or "./...". Resolves returns false if the failed line
+// contains no check.
 func Resolves(passed []PassedCheck, failed string) bool {
 	found := false
 	for _, c := range simpleCommands(failed, false) {
@@ -182,7 +182,7 @@ func (p PassedCheck) covers(f PassedCheck) bool {
 		}
 	}
 	for i, a := range p.args {
-		// The first argument is the subcommand, of which "./..." is none.
+		// The first argument is the subcommand, which "./..." is not.
 		if a != "./..." && !slices.Contains(f.args, a) || i == 0 && f.args[0] != a && !strings.Contains(a, "/") {
 			return false
 		}
@@ -190,8 +190,8 @@ func (p PassedCheck) covers(f PassedCheck) bool {
 	return true
 }
 
-// checkKind is what a simple command verifies: test, lint, build or fmt; "" if it
-// verifies nothing.
+// checkKind returns the kind of check that a simple command runs: test, lint, build or fmt. It
+// returns "" for other commands.
 func checkKind(words []word) string {
 	name, args := program(words)
 	for isLauncher(name) && len(args) > 0 {
@@ -216,7 +216,7 @@ func checkKind(words []word) string {
 	return ""
 }
 
-// isLauncher reports whether a program runs the program that its arguments name.
+// isLauncher reports whether a program runs another program, which its arguments name.
 func isLauncher(name string) bool {
 	switch name {
 	case "npx", "bunx", "uv", "uvx", "poetry", "pipenv", "pdm", "hatch", "bundle", "python", "python3", "xvfb-run", "timeout", "nice":
@@ -225,7 +225,7 @@ func isLauncher(name string) bool {
 	return false
 }
 
-// dropLauncherWords drops a launcher's own subcommand, options and numbers.
+// dropLauncherWords removes a launcher's own subcommand, options and numbers.
 func dropLauncherWords(args []word) []word {
 	for len(args) > 0 {
 		t := args[0].text
@@ -246,7 +246,7 @@ func isTaskRunner(name string) bool {
 	return false
 }
 
-// toolKind is the kind of a program that does one thing.
+// toolKind returns the kind of check of a program with a single purpose, else "".
 func toolKind(name string, args []word) string {
 	switch name {
 	case "pytest", "rspec", "jest", "vitest", "mocha", "phpunit", "ctest", "unittest", "playwright", "gotestsum", "tox", "nox":
@@ -270,7 +270,8 @@ func toolKind(name string, args []word) string {
 	return ""
 }
 
-// taskKind is the kind of a task or subcommand, by the words of its name.
+// taskKind returns the kind of check of a task or subcommand, derived from the words of its name,
+// else "".
 func taskKind(name string) string {
 	for part := range strings.FieldsFuncSeq(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune(":-_./@", r) }) {
 		switch part {

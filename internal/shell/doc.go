@@ -1,6 +1,7 @@
-// Package shell reads command lines as a shell would, without running them: which programs a
-// line runs, whether it commits or pushes, and which checks of a project it runs.
+// Package shell parses command lines as a shell would, without running them. It finds the
+// programs that a line runs, whether the line commits or pushes, and which checks of a project it
+// runs.
 //
-// It reads POSIX shells and PowerShell. A broken line is read as far as it makes sense. Each
-// byte is read once, and at most 64 KiB of a line.
+// It supports POSIX shells and PowerShell. It parses a malformed line as far as possible. It
+// reads each byte once, and at most 64 KiB of a line.
 package shell

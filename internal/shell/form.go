@@ -2,10 +2,10 @@ package shell
 
 import "strings"
 
-// Form is the normal form of a command, to be compared with many.
+// Form is the normalised text of a command. It makes comparisons with many commands fast.
 type Form struct {
 	Text string
-	word string // its longest, which commands of another form most often lack
+	word string // the longest word, which most other commands do not contain
 }
 
 func NewForm(command string) (f Form) {
@@ -18,7 +18,8 @@ func NewForm(command string) (f Form) {
 	return f
 }
 
-// MayBe tells, without taking a command apart, whether it may have this form.
+// MayBe reports whether a command may have this form, without parsing it. If it returns false, the
+// command does not have this form.
 func (f *Form) MayBe(command string) bool { return strings.Contains(command, f.word) }
 
 func (f *Form) Is(command string) bool {

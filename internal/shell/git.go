@@ -2,8 +2,7 @@ package shell
 
 import "strings"
 
-// gitWrites reports whether git with these arguments pushes or commits. A dry run
-// does neither.
+// gitWrites reports whether git with these arguments pushes or commits. A dry run does neither.
 func gitWrites(args []word) (push, commit bool) {
 	sub, rest := gitSubcommand(args)
 	switch sub {
@@ -16,8 +15,8 @@ func gitWrites(args []word) (push, commit bool) {
 	return false, false
 }
 
-// gitSubcommand passes over git's global options. There is no subcommand behind
-// one that only prints something.
+// gitSubcommand returns git's subcommand and its arguments, after the global options. The
+// subcommand is "" after an option that only prints something, such as --version.
 func gitSubcommand(args []word) (string, []word) {
 	for len(args) > 0 {
 		a := args[0].text
@@ -36,9 +35,9 @@ func gitSubcommand(args []word) (string, []word) {
 	return "", nil
 }
 
-// isDryRun looks for --dry-run, also shortened, and for its short form, among a
-// subcommand's options. valued and long list the options with an argument, which
-// is no option whatever it looks like.
+// isDryRun reports whether a subcommand's options contain --dry-run, possibly abbreviated, or its
+// short form. valued and long list the options that have an argument. Such an argument is not an
+// option, even if it looks like one.
 func isDryRun(args []word, short, valued, long string) bool {
 	for i := 0; i < len(args); i++ {
 		a := args[i].text

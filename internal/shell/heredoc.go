@@ -2,14 +2,14 @@ package shell
 
 import "strings"
 
-// heredoc is a here-document whose text has yet to come.
+// heredoc is a here-document whose text comes after the current line.
 type heredoc struct {
 	end  string
-	tabs bool // leading tabs do not count
+	tabs bool // leading tabs are ignored
 }
 
-// scanRedirection passes over an operator like 2>&1 or <<EOF and remembers what
-// it announces.
+// scanRedirection skips an operator like 2>&1 or <<EOF. The next word becomes its target, or it
+// announces a here-document.
 func (s *shellScanner) scanRedirection() {
 	f := s.list()
 	if f.inWord && f.plain < 0 && strings.Trim(string(f.text), "0123456789") == "" {
@@ -34,8 +34,8 @@ func (s *shellScanner) scanRedirection() {
 	}
 }
 
-// announceHeredoc reads the word that ends a here-document. Before the third < of
-// a here-string there is none, and what remains is an ordinary redirection.
+// announceHeredoc reads the word that ends a here-document. At the third < of a here-string it
+// finds no word, and the rest is read as an ordinary redirection.
 func (s *shellScanner) announceHeredoc() {
 	h := heredoc{tabs: s.at("-")}
 	if h.tabs {
@@ -70,8 +70,8 @@ func (s *shellScanner) announceHeredoc() {
 	}
 }
 
-// skipHeredocs passes over the texts announced on the line before. In a
-// substitution the closing parenthesis may follow the end word at once.
+// skipHeredocs skips the texts announced on the line before. In a substitution the closing
+// parenthesis may immediately follow the end word.
 func (s *shellScanner) skipHeredocs() {
 	for _, h := range s.heredocs {
 		for s.pos < len(s.src) {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Kind is what a simple command runs, without what differs from run to run.
+// Kind describes what a simple command runs, without the details that differ between runs.
 type Kind struct {
 	Name    string   // program and subcommand: "go test", "npm build", "pytest"
-	setting []string // options that change how it runs, assignments and launchers before it
+	setting []string // options that change how it runs, and assignments and launchers before it
 	targets []string // files, folders and packages
 }
 
-// Kinds lists what a command line runs, looking through cd, assignments, wrappers
-// (sudo, env, timeout 60) and launchers (npx, mise exec --, uv run). Programs that only
-// look around are left out: that one of them found nothing says nothing about the next.
+// Kinds returns what a command line runs. It skips cd, assignments, wrappers (sudo, env, timeout
+// 60) and launchers (npx, mise exec --, uv run). It leaves out programs that only read or move
+// files: their failure says nothing about the next run.
 func Kinds(line string) (list []Kind) {
 	for _, c := range simpleCommands(line, false) {
 		if c.nested || len(c.words) == 0 {
@@ -63,7 +63,7 @@ func kindOf(words []word) (k Kind) {
 		k.Name = "git " + sub
 	} else {
 		k.Name, args = subcommand(name, args)
-		if isInterpreter(name) && k.Name == name { // what it runs stands in the line
+		if isInterpreter(name) && k.Name == name { // the code is in the line itself
 			return Kind{}
 		}
 	}
@@ -71,13 +71,14 @@ func kindOf(words []word) (k Kind) {
 	return k
 }
 
-// subcommand names a program with the first words of its arguments that say what it does.
+// subcommand returns the name of a command, with the first words of its arguments that define its
+// purpose, and the remaining arguments.
 func subcommand(name string, args []word) (string, []word) {
 	words := 1
 	switch name {
 	case "gh", "docker", "aws", "gcloud", "az", "terraform":
 		words = 2
-	case "ruff", "biome", "cmake": // they do several things
+	case "ruff", "biome", "cmake": // these programs have several purposes
 	default:
 		if toolKind(name, args) != "" {
 			return name, args
@@ -98,7 +99,7 @@ func subcommand(name string, args []word) (string, []word) {
 	return kind, args
 }
 
-// read sorts arguments into settings and targets.
+// read divides arguments into settings and targets.
 func (k *Kind) read(args []word) {
 	for _, a := range args {
 		switch {
@@ -124,7 +125,7 @@ func isBareWord(s string) bool {
 	return isLetter(s[0])
 }
 
-// isTaskLauncher tells `mise exec`, `npm exec`, `pnpm exec`, `pnpm dlx` and `yarn exec`.
+// isTaskLauncher matches `mise exec`, `npm exec`, `pnpm exec`, `pnpm dlx` and `yarn exec`.
 func isTaskLauncher(name string, args []word) bool {
 	if len(args) == 0 {
 		return false
@@ -138,7 +139,7 @@ func isTaskLauncher(name string, args []word) bool {
 	return false
 }
 
-// dropToolVersions passes over `node@20 --` of mise.
+// dropToolVersions removes the words before the command of `mise exec`, such as `node@20 --`.
 func dropToolVersions(args []word) []word {
 	if i := slices.IndexFunc(args, func(w word) bool { return w.text == "--" }); i >= 0 {
 		return args[i+1:]
@@ -157,7 +158,7 @@ func isInterpreter(name string) bool {
 	return false
 }
 
-// looksAround tells programs that read or move about and check nothing.
+// looksAround reports whether a program only reads, prints or moves files and checks nothing.
 func looksAround(name string) bool {
 	switch name {
 	case "cd", "ls", "cat", "head", "tail", "less", "grep", "rg", "find", "fd", "which", "type", "command", "echo", "printf", "test", "[", "true", "false",
@@ -168,7 +169,7 @@ func looksAround(name string) bool {
 	return false
 }
 
-// gitLooks tells the subcommands of git that change nothing.
+// gitLooks reports whether a subcommand of git is usually read-only.
 func gitLooks(sub string) bool {
 	switch sub {
 	case "status", "log", "diff", "show", "branch", "grep", "blame", "ls-files", "ls-tree", "rev-parse", "cat-file", "remote", "config", "stash":
@@ -177,8 +178,8 @@ func gitLooks(sub string) bool {
 	return false
 }
 
-// Concerns reports whether a failed run of the same kind says something about this one:
-// it ran for the same targets, for some of them, or one of the two runs for all.
+// Concerns reports whether a failed run of the same kind is relevant to this run. It is if their
+// targets overlap, or if one of the two runs is for the whole project.
 func (k *Kind) Concerns(failed *Kind) bool {
 	if k.isForAll() || failed.isForAll() {
 		return true
@@ -194,13 +195,13 @@ func (k *Kind) Concerns(failed *Kind) bool {
 	return false
 }
 
-// isForAll reports whether a run has no target but the whole project.
+// isForAll reports whether a run is for the whole project.
 func (k *Kind) isForAll() bool {
 	return len(k.targets) == 0 || slices.Contains(k.targets, ".") || slices.Contains(k.targets, "./...")
 }
 
-// Added lists the settings of a run that worked which one that failed lacks: what has
-// repaired it.
+// Added returns the settings of a successful run that the failed run lacks. They explain the
+// success.
 func (k *Kind) Added(failed *Kind) (list []string) {
 	for _, s := range k.setting {
 		if !slices.Contains(failed.setting, s) {
@@ -210,18 +211,18 @@ func (k *Kind) Added(failed *Kind) (list []string) {
 	return list
 }
 
-// Has reports whether a run has all of some settings.
+// Has reports whether a run has all the given settings.
 func (k *Kind) Has(settings []string) bool {
 	return !slices.ContainsFunc(settings, func(s string) bool { return !slices.Contains(k.setting, s) })
 }
 
-// Program is the name of the program, which each line of this kind holds.
+// Program returns the name of the program. Every command line of this kind contains it.
 func (k *Kind) Program() string {
 	name, _, _ := strings.Cut(k.Name, " ")
 	return name
 }
 
-// KindNamed returns the part of a command line that is of a kind; nil if none is.
+// KindNamed returns the first element of list with the given name, or nil.
 func KindNamed(list []Kind, name string) *Kind {
 	for i := range list {
 		if list[i].Name == name {

@@ -2,15 +2,15 @@ package shell
 
 import "strings"
 
-// Use is what the programs of a command line say about it.
+// Use reports what the programs of a command line do.
 type Use struct {
-	Push, Commit, Github bool // git push, git commit, gh, outside quotes and never a dry run
-	OnlyCairn            bool // at least one program, and every one is cairn
+	Push, Commit, Github bool // git push, git commit, gh; not in quotes, not as a dry run
+	OnlyCairn            bool // there is at least one program, and all are cairn
 }
 
-// Read reports what a command line runs (observations §5). tool is the name
-// of the tool that ran it: it decides between the grammars of POSIX shells and
-// of PowerShell. Broken lines are read as far as they make sense.
+// Read reports what a command line runs (observations §5). tool is the name of the tool that ran
+// it. The name selects the grammar: POSIX shell or PowerShell. A malformed line is parsed as far
+// as possible.
 func Read(line, tool string) Use {
 	var use Use
 	programs, cairns := 0, 0
@@ -40,16 +40,16 @@ func isPowerShell(tool string) bool {
 	return strings.Contains(tool, "powershell") || strings.Contains(tool, "pwsh")
 }
 
-// Normal is the form in which two runs of a command are compared
-// (observations §10): without leading assignments and `cd … &&`, white space
-// collapsed. A line that holds nothing else is only collapsed.
+// Normal returns the form of a command that is compared with other runs (observations §10). It
+// removes leading assignments and `cd … &&`, and collapses white space. If nothing would remain,
+// it only collapses the white space.
 func Normal(line string) string {
 	drop := 0
 	for _, c := range simpleCommands(line, false) {
 		if c.nested {
 			continue
 		}
-		if strings.TrimSpace(line[drop:c.start]) != "" { // something else stands before it
+		if strings.TrimSpace(line[drop:c.start]) != "" { // other text precedes it
 			break
 		}
 		words := c.words
@@ -69,10 +69,10 @@ func Normal(line string) string {
 	return strings.Join(rest, " ")
 }
 
-// program finds what a simple command runs: the name without its directory and
-// .exe, in lower case, and the arguments. Leading assignments, keywords and the
-// wrappers sudo, env, time, command and nohup are passed over; a wrapper that
-// wraps nothing is the program itself. The name is "" if nothing is run.
+// program returns the name of the program that a simple command runs, without its directory and
+// .exe, in lower case, and its arguments. It skips leading assignments, keywords and the wrappers
+// sudo, env, time, command and nohup. A wrapper without a command is itself the program. The name
+// is "" if the command runs nothing.
 func program(words []word) (name string, args []word) {
 	for len(words) > 0 {
 		w := words[0]
@@ -80,7 +80,7 @@ func program(words []word) (name string, args []word) {
 			words = words[1:]
 			continue
 		}
-		if len(words) > 1 && strings.HasPrefix(w.text, "$") && words[1].text == "=" { // PowerShell's assignment
+		if len(words) > 1 && strings.HasPrefix(w.text, "$") && words[1].text == "=" { // an assignment in PowerShell
 			words = words[2:]
 			continue
 		}
@@ -101,7 +101,7 @@ func programName(path string) string {
 	return strings.TrimSuffix(name, ".exe")
 }
 
-// isAssignment tells NAME=value, NAME+=value and NAME[i]=value.
+// isAssignment matches NAME=value, NAME+=value and NAME[i]=value.
 func isAssignment(w word) bool {
 	eq := strings.IndexByte(w.text[:w.plain], '=')
 	if eq < 0 {
@@ -122,7 +122,7 @@ func isAssignment(w word) bool {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// isKeyword tells the words that stand before a command without running anything.
+// isKeyword matches the keywords that precede a command.
 func isKeyword(w word) bool {
 	if !w.isPlain() {
 		return false
@@ -134,7 +134,7 @@ func isKeyword(w word) bool {
 	return false
 }
 
-// opensClause tells the words whose clause, up to the next operator, names no program.
+// opensClause matches the keywords whose clause, up to the next operator, names no program.
 func opensClause(text string) bool {
 	return text == "for" || text == "case" || text == "select" || text == "function"
 }
@@ -147,12 +147,13 @@ func isWrapper(name string) bool {
 	return false
 }
 
-// asksForCommand tells `command -v`, which looks a program up and runs none.
+// asksForCommand matches the arguments of `command -v`, which looks up a program and does not run
+// it.
 func asksForCommand(args []word) bool {
 	return len(args) > 0 && strings.HasPrefix(args[0].text, "-") && strings.ContainsAny(args[0].text, "vV")
 }
 
-// dropOptions passes over a wrapper's options and their arguments.
+// dropOptions removes a wrapper's options and their arguments.
 func dropOptions(args []word, wrapper string) []word {
 	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
 		option := args[0].text
@@ -167,7 +168,7 @@ func dropOptions(args []word, wrapper string) []word {
 	return args
 }
 
-// takesArgument reports whether a wrapper's option has its argument in the next word.
+// takesArgument reports whether the next word is the argument of a wrapper's option.
 func takesArgument(option, wrapper string) bool {
 	short, long := "", ""
 	switch wrapper {
@@ -185,8 +186,8 @@ func takesArgument(option, wrapper string) bool {
 	return strings.IndexAny(option, short) == len(option)-1
 }
 
-// ProgramWords returns the programs of a command line, each with the first words
-// of its arguments: those by which tools are known (npx jest, python -m pytest).
+// ProgramWords returns the names of the programs in a command line. Each is followed by the first
+// words of its arguments, which may name a tool (npx jest, python -m pytest).
 func ProgramWords(line, tool string) (names []string) {
 	const perCommand, most = 4, 40
 	for _, c := range simpleCommands(line, isPowerShell(tool)) {

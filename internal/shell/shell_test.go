@@ -243,7 +243,7 @@ func TestReadShellStopsAtItsDepth(t *testing.T) {
 	}
 }
 
-// hostileLines are lines that a careless reader takes quadratic time for.
+// hostileLines returns lines that a naive parser needs quadratic time for.
 func hostileLines() map[string]string {
 	lines := map[string]string{}
 	for _, unit := range []string{

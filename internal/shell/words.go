@@ -2,37 +2,36 @@ package shell
 
 import "strings"
 
-// maxShellBytes is how much of a command line is read; what stands behind it is
-// taken for nothing.
+// maxShellBytes is how many bytes of a command line are read. The rest is ignored.
 const maxShellBytes = 64 << 10
 
-// maxShellDepth is how deep quotations, parentheses and substitutions may stand
-// in one another. No person or model writes such a line: reading ends there.
+// maxShellDepth is the maximum nesting of quotations, parentheses and substitutions. No person or
+// model writes a deeper line; parsing ends there.
 const maxShellDepth = 500
 
 // word is one word of a command line, without its quotes.
 type word struct {
 	text  string
-	plain int // how many of its first bytes stood outside quotes
-	end   int // offset behind it
+	plain int // number of leading bytes outside quotes
+	end   int // offset of the byte after it
 }
 
 func (w word) isPlain() bool { return w.plain == len(w.text) }
 
-// simpleCommand is what stands between two operators of a command line; it has
-// at least one word. Redirections are no words.
+// simpleCommand is the part of a command line between two operators. It has at least one word.
+// Redirections are not words.
 type simpleCommand struct {
 	words  []word
-	quoted bool // in a substitution inside a quoted text
-	nested bool // in parentheses or a substitution
-	and    bool // the operator that ends it is &&
+	quoted bool // in a substitution inside a quotation
+	nested bool // in parentheses or in a substitution
+	and    bool // the operator after it is &&
 	start  int  // offset of the first word
-	after  int  // offset behind that operator
+	after  int  // offset of the byte after that operator
 }
 
-// simpleCommands splits a command line into its simple commands, those inside
-// others first. The texts of here-documents and comments are passed over. It
-// reads each byte once and at most maxShellBytes of them.
+// simpleCommands splits a command line into its simple commands. A nested command precedes the
+// command that contains it. Comments and the texts of here-documents are skipped. It reads each
+// byte once, and at most maxShellBytes bytes.
 func simpleCommands(line string, powerShell bool) []simpleCommand {
 	s := shellScanner{src: line[:min(len(line), maxShellBytes)], powerShell: powerShell}
 	s.open(listFrame, 0)
@@ -56,7 +55,7 @@ func simpleCommands(line string, powerShell bool) []simpleCommand {
 	return s.commands
 }
 
-// frameKind is what the scanner is inside of.
+// frameKind is the kind of construct that the scanner is in.
 type frameKind uint8
 
 const (
@@ -69,27 +68,27 @@ const (
 
 type frame struct {
 	kind   frameKind
-	closer byte // of a list, 0 for the line itself
-	quoted bool // inside a quotation, however deep
-	list   int  // index of the list that this frame is in, or is
-	depth  int  // of an arithmetic frame's parentheses
+	closer byte // byte that ends a list; 0 for the line itself
+	quoted bool // inside a quotation, at any depth
+	list   int  // index of the list that contains this frame, or of this frame if it is a list
+	depth  int  // open parentheses of an arithmetic frame
 
-	// Of a list: the command being read.
+	// Only for a list: the command being read.
 	words  []word
-	start  int // of its first word
+	start  int // offset of the first word
 	text   []byte
-	plain  int  // bytes of text before the first quoted one, -1 while there is none
-	inWord bool // text is a word, even an empty one
-	target bool // the next word is a redirection's
+	plain  int  // bytes of text before the first quoted byte; -1 if there is none
+	inWord bool // text is a word, possibly an empty one
+	target bool // the next word belongs to a redirection
 }
 
-// shellScanner is simpleCommands at work, with a stack of what is open.
+// shellScanner is the state of simpleCommands, with a stack of open constructs.
 type shellScanner struct {
 	src        string
 	pos        int
 	powerShell bool
 	frames     []frame
-	heredocs   []heredoc // whose texts begin at the end of this line
+	heredocs   []heredoc // their texts begin after this line
 	commands   []simpleCommand
 }
 
@@ -128,14 +127,14 @@ func (s *shellScanner) close() {
 	s.frames = s.frames[:len(s.frames)-1]
 }
 
-// add puts one byte into the current word.
+// add appends one byte to the current word.
 func (s *shellScanner) add(c byte) {
 	f := s.list()
 	s.beginWord()
 	f.text = append(f.text, c)
 }
 
-// addQuoted puts text into the current word that stands for itself.
+// addQuoted appends text to the current word and marks it as quoted.
 func (s *shellScanner) addQuoted(text string) {
 	f := s.list()
 	s.beginWord()
@@ -218,7 +217,7 @@ func (s *shellScanner) scanList() {
 	}
 }
 
-// scanText reads what is part of a word.
+// scanText reads a part of a word.
 func (s *shellScanner) scanText(c byte) {
 	switch {
 	case c == '"':
@@ -240,7 +239,7 @@ func (s *shellScanner) scanText(c byte) {
 	}
 }
 
-// escape is the character that takes the next one's meaning away.
+// escape returns the escape character.
 func (s *shellScanner) escape() byte {
 	if s.powerShell {
 		return '`'
@@ -248,8 +247,8 @@ func (s *shellScanner) escape() byte {
 	return '\\'
 }
 
-// scanEscape reads an escaped character outside quotes. At the end of a line it
-// joins the next one; in C:\path it is no escape.
+// scanEscape reads an escaped character outside quotes. An escaped line break joins the lines. In
+// C:\path the backslash is not an escape.
 func (s *shellScanner) scanEscape() {
 	text := s.list().text
 	switch {
@@ -273,9 +272,9 @@ func (s *shellScanner) scanSingleQuoted() {
 	s.pos = min(s.pos+len(text)+2, len(s.src))
 }
 
-// expansion enters what starts with a dollar sign or, in POSIX shells, a
-// backtick; a dollar sign stands for its unknown value. It returns false if
-// nothing starts here.
+// expansion enters a construct that starts with a dollar sign or, in POSIX shells, a backtick. In
+// the word, a dollar sign replaces the unknown value. It returns false if no construct starts
+// here.
 func (s *shellScanner) expansion() bool {
 	switch {
 	case s.at("$((") && !s.powerShell:
@@ -300,7 +299,7 @@ func (s *shellScanner) expansion() bool {
 	return true
 }
 
-// scanCQuoted reads $'…', where a backslash escapes.
+// scanCQuoted reads $'…', in which a backslash escapes.
 func (s *shellScanner) scanCQuoted() {
 	start := s.pos + 2
 	for s.pos = start; s.pos < len(s.src) && s.src[s.pos] != '\''; s.pos++ {
@@ -327,8 +326,8 @@ func (s *shellScanner) scanQuotation() {
 	}
 }
 
-// scanQuotedEscape reads an escape between double quotes, where a backslash
-// stands for itself before an ordinary character.
+// scanQuotedEscape reads an escape between double quotes. There, a backslash before an ordinary
+// character is literal.
 func (s *shellScanner) scanQuotedEscape() {
 	next := s.src[s.pos+1 : min(s.pos+2, len(s.src))]
 	switch {
@@ -341,7 +340,7 @@ func (s *shellScanner) scanQuotedEscape() {
 	s.pos = min(s.pos+2, len(s.src))
 }
 
-// scanBraces reads ${…}, of which only the end matters.
+// scanBraces reads ${…}. Only its end matters.
 func (s *shellScanner) scanBraces() {
 	c := s.src[s.pos]
 	switch {
@@ -372,7 +371,7 @@ func (s *shellScanner) scanArithmetic() {
 	s.pos++
 }
 
-// scanArray reads name=(…): its words are no commands.
+// scanArray reads name=(…), whose words are not commands.
 func (s *shellScanner) scanArray() {
 	c := s.src[s.pos]
 	switch {
@@ -390,8 +389,7 @@ func (s *shellScanner) scanArray() {
 	}
 }
 
-// scanOperator reads what ends a command; an & that belongs to a redirection
-// does not.
+// scanOperator reads the end of a command. An & that belongs to a redirection does not end it.
 func (s *shellScanner) scanOperator() {
 	if s.at("&>") {
 		s.endWord()
@@ -428,8 +426,8 @@ func (s *shellScanner) scanParenthesis(c byte) {
 	}
 }
 
-// skipTo moves to the next end, or n bytes into it, or to the end of the line if
-// there is none.
+// skipTo moves to n bytes after the start of the next end, or to the end of the line if there is
+// none.
 func (s *shellScanner) skipTo(end string, n int) {
 	if i := strings.Index(s.src[s.pos:], end); i >= 0 {
 		s.pos += i + n

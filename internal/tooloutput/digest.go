@@ -11,21 +11,21 @@ import (
 	"unicode/utf8"
 )
 
-// What a digest holds (amendments §A.6).
+// Limits of a digest (amendments §A.6).
 const (
 	MaxDigest      = 4 << 10 // bytes
-	digestFirst    = 5       // lines that are kept at the beginning
-	digestLast     = 25      // lines that are kept at the end
-	maxDigestLine  = 400     // bytes of one line, where there are many
-	Gap            = "…"     // stands for lines that are left out
-	maxMoreLength  = 24      // bytes of "… N more like this" at most
+	digestFirst    = 5       // lines kept at the beginning
+	digestLast     = 25      // lines kept at the end
+	maxDigestLine  = 400     // bytes of one line, in a long output
+	Gap            = "…"     // replaces omitted lines
+	maxMoreLength  = 24      // maximum bytes of "… N more like this"
 	lineAndNewline = 1
 )
 
-// Digest returns the digest of an output: its first and last lines and those that
-// look like errors, warnings, counts, versions or places in files, at most maxDigest
-// bytes. Runs of lines that differ in numbers alone are there once, with their count. An
-// output without text returns "".
+// Digest returns the digest of an output, at most MaxDigest bytes. It contains the first and last
+// lines, and lines that look like errors, warnings, counts, versions or places in files. A run of
+// lines that differ only in numbers is kept as its first line and a count. An output without text
+// returns "".
 func Digest(lines []Line) string {
 	all := foldAlike(lines)
 	limit := max(maxDigestLine, MaxDigest/max(len(all), 1)-len(Gap)-lineAndNewline)
@@ -48,19 +48,19 @@ func Digest(lines []Line) string {
 	return strings.TrimSuffix(strings.TrimSuffix(b.String(), Gap+"\n"), "\n")
 }
 
-// DigestedLines returns the lines of a digest that were printed.
+// DigestedLines returns the lines of a digest that were printed, without the gaps and counts.
 func DigestedLines(digest string) []Line {
 	return slices.DeleteFunc(Lines(digest), func(l Line) bool { return strings.HasPrefix(l.Text, Gap) })
 }
 
-// digestLine is a line of an output, or a run of lines like it.
+// digestLine is a line of an output, or a run of similar lines.
 type digestLine struct {
 	text string
-	more int // lines like it that follow
+	more int // similar lines after it
 	kept bool
 }
 
-// size is what the line takes in a digest at most, with a gap after it.
+// size returns the maximum bytes that the line takes in a digest, including a gap after it.
 func (l *digestLine) size() int {
 	n := len(l.text) + lineAndNewline + len(Gap) + lineAndNewline
 	if l.more > 0 {
@@ -77,17 +77,17 @@ func (l *digestLine) write(b *strings.Builder) {
 	}
 }
 
-// foldAlike folds runs of three and more lines that differ in numbers alone.
+// foldAlike folds runs of three or more lines that differ only in numbers.
 func foldAlike(lines []Line) (all []digestLine) {
 	all = make([]digestLine, 0, len(lines))
-	last, run := LineHash(0), 0 // the hash of the lines before, and how many there were
+	last, run := LineHash(0), 0 // hash of the previous lines, and their number
 	for _, line := range lines {
 		if line.Masked == 0 || line.Masked != last {
 			last, run = line.Masked, 0
 		}
 		run++
 		if run > 2 {
-			if run == 3 { // the second of the run is folded, too
+			if run == 3 { // folds the second line of the run, too
 				all = all[:len(all)-1]
 				all[len(all)-1].more = 1
 			}
@@ -99,7 +99,8 @@ func foldAlike(lines []Line) (all []digestLine) {
 	return all
 }
 
-// shortLine returns the first limit bytes of a line, less so that no character is cut.
+// shortLine returns the start of a line and a Gap, at most limit bytes. It does not split a
+// character. A line within the limit is returned unchanged.
 func shortLine(line string, limit int) string {
 	if len(line) <= limit {
 		return line
@@ -111,8 +112,8 @@ func shortLine(line string, limit int) string {
 	return line[:end] + Gap
 }
 
-// chooseLines marks the lines that a digest keeps, the most telling ones first, until it
-// is full.
+// chooseLines marks the lines that a digest keeps, the most important ones first, until the
+// digest is full.
 func chooseLines(all []digestLine) {
 	room := MaxDigest
 	keep := func(i int) {
@@ -135,7 +136,7 @@ func chooseLines(all []digestLine) {
 		keep(i)
 	}
 	for _, i := range telling[rankError] {
-		if room < MaxDigest/3 { // the rest is for the end, where most tools sum up
+		if room < MaxDigest/3 { // the rest is for the end, where most tools print a summary
 			break
 		}
 		keep(i)
@@ -148,7 +149,7 @@ func chooseLines(all []digestLine) {
 	}
 }
 
-// Ranks of lines, by how much they tell.
+// Ranks of lines, most important first.
 const (
 	rankError   = iota
 	rankWarning // or a place in a file
@@ -156,8 +157,8 @@ const (
 	rankOther
 )
 
-// rankLine returns how much a line tells: the rank of the word in it that tells most,
-// wherever the word ends. Counts need a number in the line.
+// rankLine returns the best rank of the words that a line contains; prefixes of words match, too.
+// Counts require a number in the line.
 func rankLine(line string) int {
 	numbers := hasDigit(line)
 	best := rankOther
@@ -192,8 +193,8 @@ func hasDigit(line string) bool {
 	return false
 }
 
-// startsWord reports whether a word starts with c, or a part of a name like TypeError.
-// before is the byte before c.
+// startsWord reports whether c starts a word, or a part of a name like TypeError. before is the
+// byte before c.
 func startsWord(before, c byte) bool {
 	switch {
 	case c >= 0x80:
@@ -207,7 +208,7 @@ func startsWord(before, c byte) bool {
 // inWord reports whether a byte belongs to a word.
 func inWord(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }
 
-// rankOfWord returns the rank of a text by the word that it begins with.
+// rankOfWord returns the rank of the word that a text begins with.
 func rankOfWord(s string, numbers bool) int {
 	errors, warnings, counts := tellingWords(lowerASCII(s[0]), lowerASCII(s[1]))
 	switch {
@@ -228,7 +229,7 @@ func lowerASCII(c byte) byte {
 	return c
 }
 
-// tellingWords returns the words of each rank that begin with two bytes, separated by |.
+// tellingWords returns the words of each rank that begin with two given bytes, separated by |.
 func tellingWords(first, second byte) (errors, warnings, counts string) {
 	switch uint16(first)<<8 | uint16(second) {
 	case 'a'<<8 | 'b':
@@ -311,7 +312,7 @@ func tellingWords(first, second byte) (errors, warnings, counts string) {
 	return "", "", ""
 }
 
-// beginsWithAny reports whether a text begins with one of the words, in any case.
+// beginsWithAny reports whether a text begins with one of the words, ignoring case.
 func beginsWithAny(s, words string) bool {
 	for words != "" {
 		var word string
@@ -323,7 +324,7 @@ func beginsWithAny(s, words string) bool {
 	return false
 }
 
-// equalsFolded reports whether a text is a lower-case one of the same length, in any case.
+// equalsFolded reports whether a text equals a lower-case text of the same length, ignoring case.
 func equalsFolded(s, lower string) bool {
 	for i := range len(s) {
 		if lowerASCII(s[i]) != lower[i] {
@@ -333,8 +334,8 @@ func equalsFolded(s, lower string) bool {
 	return true
 }
 
-// hasPlace reports whether a line names a place in a file: a name with an extension, a
-// colon and a number.
+// hasPlace reports whether a line contains a place in a file: a name with an extension, a colon
+// and a number.
 func hasPlace(line string) bool {
 	for i := 1; i+1 < len(line); i++ {
 		if line[i] != ':' || !isDigit(line[i+1]) {
@@ -351,7 +352,7 @@ func hasPlace(line string) bool {
 	return false
 }
 
-// hasVersion reports whether a line holds three numbers joined by dots.
+// hasVersion reports whether a line contains three numbers joined by dots.
 func hasVersion(line string) bool {
 	dots, digits := 0, 0
 	for i := range len(line) {
@@ -370,14 +371,15 @@ func hasVersion(line string) bool {
 	return false
 }
 
-// digestLevel is the level of deflating: higher ones save less than one part in 500.
+// digestLevel is the compression level. Higher levels save less than 0.2 %.
 const digestLevel = 5
 
-// minDeflated is how long a digest is at least that is deflated. Deflating costs a hook
-// about 0.2 ms of CPU time; below this length it saves 16 bytes a row.
+// minDeflated is the minimum length of a digest that is compressed. Compression costs a hook
+// about 0.2 ms of CPU time; below this length it saves only 16 bytes per row.
 const minDeflated = 400
 
-// Pack returns a digest as it is stored: deflated if that makes it shorter.
+// Pack returns a digest in its stored form: compressed ([]byte) if that is shorter, else as a
+// string.
 func Pack(digest string) any {
 	if len(digest) < minDeflated {
 		return digest
@@ -396,7 +398,7 @@ func Pack(digest string) any {
 	return b.Bytes()
 }
 
-// Unpack returns a digest that Pack stored, an error if it is damaged.
+// Unpack returns the digest that Pack stored. It returns an error if the stored value is damaged.
 func Unpack(stored any) (string, error) {
 	packed, ok := stored.([]byte)
 	if !ok {
@@ -414,8 +416,8 @@ func Unpack(stored any) (string, error) {
 	return string(text), err
 }
 
-// digestDictionary is what deflating a digest begins with: what tools often print, the
-// most frequent last. Digests in stores depend on it, so it never changes.
+// digestDictionary is the preset dictionary of the compression: text that tools often print, the
+// most frequent last. Stored digests depend on it, so it must never change.
 const digestDictionary = "diff --git a/ b/\nindex ..100644\n--- a/\n+++ b/\n@@ -0,0 +1, @@\n create mode 100644 \n files changed, insertions(+), deletions(-)\n" +
 	"drwxr-xr-x -rw-r--r-- 1 root root  4096 Jan  1 00:00 .\n/home/user/Users/src/project/node_modules/internal/index.ts.js.py.go.rs.md.json.yaml.toml\n" +
 	"function const return import export default async await class public static void string number boolean undefined null true false\n" +

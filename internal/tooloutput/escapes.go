@@ -2,9 +2,9 @@ package tooloutput
 
 import "strings"
 
-// StripEscapes removes the escape codes of terminals: colours and other control
-// sequences, titles, links and other strings, and single-character escapes. An
-// unfinished one ends at the next line at the latest.
+// StripEscapes removes the escape codes of terminals: colours and other control sequences,
+// titles, links and other strings, and single-character escapes. An unterminated one ends at the
+// end of its line.
 func StripEscapes(s string) string {
 	if strings.IndexByte(s, esc) < 0 && !strings.Contains(s, csi) {
 		return s
@@ -29,7 +29,7 @@ const (
 	csi = "\u009b" // one character for ESC [
 )
 
-// escapeEnd is where the escape whose ESC stands before i ends.
+// escapeEnd returns the end of the escape whose ESC is before i.
 func escapeEnd(s string, i int) int {
 	if i == len(s) {
 		return i
@@ -49,8 +49,8 @@ func escapeEnd(s string, i int) int {
 	return i
 }
 
-// sequenceEnd is where a control sequence ends: parameters, intermediates, and
-// the final character if there is one.
+// sequenceEnd returns the end of a control sequence: after its parameters, its intermediates, and
+// its final character if there is one.
 func sequenceEnd(s string, i int) int {
 	for i < len(s) && s[i] >= ' ' && s[i] <= '?' {
 		i++
@@ -61,8 +61,8 @@ func sequenceEnd(s string, i int) int {
 	return i
 }
 
-// stringEnd is where a control string ends: behind BEL, or before the line's end
-// or the next escape, which ESC \ is too.
+// stringEnd returns the end of a control string: after BEL, or before the end of the line or the
+// next ESC. ESC \ is handled as an escape of its own.
 func stringEnd(s string, i int) int {
 	n := strings.IndexAny(s[i:], "\a\n\x1b")
 	if n < 0 {

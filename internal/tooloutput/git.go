@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// maxNewFiles is how many created files of a commit are kept.
+// maxNewFiles is the maximum number of created files kept of a commit.
 const maxNewFiles = 50
 
-// Commit is what git commit printed; what it did not print is zero.
+// Commit is the output of git commit. Fields that git did not print are zero.
 type Commit struct {
 	Branch, Hash, Message        string
 	Files, Insertions, Deletions *int
 	Created                      []string // at most maxNewFiles
 }
 
-// ReadCommit reads the standard output of a command that ran git commit. Of
-// several commits the last one counts, as it is where the branch then stands.
+// ReadCommit parses the standard output of a command that ran git commit. After several commits
+// it returns the last one, which is the branch's new head.
 func ReadCommit(stdout string) Commit {
 	var facts Commit
 	for line := range outputLines(stdout) {
@@ -37,8 +37,8 @@ func ReadCommit(stdout string) Commit {
 	return facts
 }
 
-// readCommitHead reads `[branch hash] subject`, where root commits carry a note
-// and a detached HEAD stands in for the branch.
+// readCommitHead parses `[branch hash] subject`. A root commit has a note after the branch. For a
+// detached HEAD the branch is "".
 func readCommitHead(line string) (Commit, bool) {
 	if !strings.HasPrefix(line, "[") {
 		return Commit{}, false
@@ -60,7 +60,7 @@ func readCommitHead(line string) (Commit, bool) {
 	return facts, branch != "" && !strings.Contains(branch, " ")
 }
 
-// readCreated reads `create mode 100644 path`; git quotes unusual paths as C does.
+// readCreated parses `create mode 100644 path`. git quotes unusual paths like C strings.
 func readCreated(line string) (string, bool) {
 	rest, ok := strings.CutPrefix(line, "create mode ")
 	if !ok {
@@ -76,8 +76,8 @@ func readCreated(line string) (string, bool) {
 	return path, true
 }
 
-// readStat reads the line of files, insertions and deletions, each of which may
-// be missing. Any other line changes nothing.
+// readStat parses the line with the numbers of files, insertions and deletions, each of which may
+// be missing. It ignores any other line.
 func (f *Commit) readStat(line string) {
 	var files, insertions, deletions *int
 	if line == "" || line[0] < '0' || line[0] > '9' {
@@ -103,15 +103,15 @@ func (f *Commit) readStat(line string) {
 	f.Files, f.Insertions, f.Deletions = files, insertions, deletions
 }
 
-// Push is what git push printed; what it did not print is "".
+// Push is the output of git push. Fields that git did not print are "".
 type Push struct {
 	Remote    string // as printed
 	HashRange string // old..new, old...new if forced
-	Branch    string // the remote's
+	Branch    string // on the remote
 }
 
-// ReadPush reads the output of a command that ran git push: where to, and the
-// first ref that the remote took.
+// ReadPush parses the output of a command that ran git push: the remote, and the first ref that
+// the remote accepted.
 func ReadPush(output string) Push {
 	var facts Push
 	url := ""
@@ -120,7 +120,7 @@ func ReadPush(output string) Push {
 			url = to
 			continue
 		}
-		if strings.HasPrefix(line, "From ") { // a fetch lists refs in the same way
+		if strings.HasPrefix(line, "From ") { // a fetch lists refs in the same format
 			url = ""
 		}
 		if url == "" {
@@ -141,9 +141,8 @@ func ReadPush(output string) Push {
 	return facts
 }
 
-// readRef reads one line of a push's report: a flag, what happened, and the refs
-// `from -> to`, or the one ref of a deletion. taken is false for what the remote
-// turned down or had already.
+// readRef parses one line of a push's report: a flag, the result, and the refs `from -> to`, or
+// one ref for a deletion. taken is false if the remote rejected the ref or already had it.
 func readRef(line string) (hashRange, branch string, taken, ok bool) {
 	if !strings.HasPrefix(line, " ") {
 		return "", "", false, false
@@ -179,13 +178,13 @@ func isHashRange(s string) bool {
 	return ok && isHash(from) && isHash(strings.TrimPrefix(to, "."))
 }
 
-// isHash tells an object name as git prints it, short or in full.
+// isHash reports whether s is an object name as git prints it, abbreviated or full.
 func isHash(s string) bool {
 	return len(s) >= 7 && len(s) <= 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// outputLines yields the lines of a program's output. A carriage return ends a
-// line too, as progress is printed over and over on the same one.
+// outputLines yields the non-empty lines of a program's output. A carriage return ends a line,
+// too, because progress is reprinted on the same line.
 func outputLines(output string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for output != "" {

@@ -6,25 +6,25 @@ import (
 	"unicode/utf8"
 )
 
-// minLine is how many characters a printed line has at least whose hash is kept.
+// minLine is the minimum number of characters of a line whose hash is kept.
 const minLine = 12
 
-// minLetters is how many letters and digits a line has at least whose hash is kept, and
-// how many letters remain of one in which the numbers are masked.
+// minLetters is the minimum number of letters and digits of a line whose hash is kept. For the
+// masked hash, as many letters must remain after numbers are masked.
 const minLetters = 6
 
-// LineHash is an unsalted hash of a line that does not leave the process.
+// LineHash is an unsalted hash of a line. It never leaves the process.
 type LineHash uint64
 
-// Salt turns hashes into those that are stored.
+// Salt converts hashes to their stored form.
 type Salt uint64
 
-// wordBytes is the length of the word that stands for a hash in the index.
+// wordBytes is the length of the index word for a hash.
 const wordBytes = 5
 
-// AppendWord appends the word of a line: 32 bits of its salted hash in five bytes from
-// 0x80 on, which the tokenizer takes for letters. Seven bits in a byte make the index
-// smaller than letters and digits would.
+// AppendWord appends the index word for a line: 32 bits of its salted hash in five bytes. The bytes
+// are 0x80 or higher, which the tokenizer treats as letters. With seven bits per byte, the index
+// is smaller than with letters and digits.
 func (s Salt) AppendWord(b []byte, h LineHash) []byte {
 	x := uint64(h) ^ uint64(s)
 	x *= 0x9E3779B97F4A7C15
@@ -34,7 +34,7 @@ func (s Salt) AppendWord(b []byte, h LineHash) []byte {
 	return append(b, 0x80|byte(n>>25), 0x80|byte(n>>18&0x7F), 0x80|byte(n>>11&0x7F), 0x80|byte(n>>4&0x7F), 0x80|byte(n&0xF))
 }
 
-// Words returns the words of lines, separated by spaces.
+// Words returns the index words for lines, each followed by a space.
 func (s Salt) Words(lines []LineHash) string {
 	b := make([]byte, 0, len(lines)*(wordBytes+1))
 	for _, h := range lines {
@@ -43,16 +43,15 @@ func (s Salt) Words(lines []LineHash) string {
 	return string(b)
 }
 
-// Line is one line of an output. A hash of 0 stands for a line that is too short
-// or has too few letters.
+// Line is one line of an output. A hash is 0 if the line is too short or has too few letters.
 type Line struct {
 	Text          string
-	Plain, Masked LineHash // masked is that of the line with its numbers masked
+	Plain, Masked LineHash // Masked is the hash of the line with its numbers masked
 }
 
-// Lines splits a text as a terminal shows it: it leaves out what a carriage return
-// overwrites, control characters, blank lines and lines that are mostly no text. The
-// lines have no space at their end.
+// Lines splits a text into lines as a terminal shows it. It omits text overwritten after a
+// carriage return, control characters, blank lines, and lines that are mostly binary. Trailing
+// space is removed.
 func Lines(text string) []Line {
 	lines := make([]Line, 0, 1+strings.Count(text, "\n"))
 	var hasher lineHasher
@@ -67,8 +66,8 @@ func Lines(text string) []Line {
 	return lines
 }
 
-// readable removes the control characters from a line; ok is false if they, and what is
-// not UTF-8, were more than a fifth of it.
+// readable removes the control characters from a line. ok is false if they and invalid UTF-8 make
+// up more than a fifth of it.
 func readable(line string) (clean string, ok bool) {
 	if isPlainLine(line) {
 		return line, true
@@ -93,7 +92,7 @@ func readable(line string) (clean string, ok bool) {
 	}, line), true
 }
 
-// isPlainLine reports whether a line has no bytes but printable ASCII and tabs.
+// isPlainLine reports whether a line contains only printable ASCII and tabs.
 func isPlainLine(line string) bool {
 	for i := range len(line) {
 		if c := line[i]; c < ' ' && c != '\t' || c >= 0x7F {
@@ -103,14 +102,13 @@ func isPlainLine(line string) bool {
 	return true
 }
 
-// isStrange reports whether a character is none of a text: a control character, or what
-// stands for bytes that are not UTF-8.
+// isStrange reports whether a character is not text: a control character, or the replacement for
+// invalid UTF-8.
 func isStrange(r rune) bool {
 	return r < ' ' && r != '\t' || r >= 0x7F && r <= 0x9F || r == utf8.RuneError
 }
 
-// Hashes returns the hashes of lines, as they are and with their numbers masked, each
-// once.
+// Hashes returns the plain and masked hashes of lines, sorted and without duplicates.
 func Hashes(lines []Line) []LineHash {
 	out := make([]LineHash, 0, 2*len(lines))
 	for _, l := range lines {
@@ -124,11 +122,12 @@ func Hashes(lines []Line) []LineHash {
 	return slices.Compact(out)
 }
 
-// lineHasher hashes lines; its zero value is ready for use.
+// lineHasher hashes lines. Its zero value is ready for use.
 type lineHasher struct{ buffer []byte }
 
-// hash returns the hash of a line and the one of the line with its numbers masked, which
-// is the same if it has none. A line too short or with too few letters returns 0.
+// hash returns the hash of a line and the hash of the line with its numbers masked. Both are
+// equal if it has no numbers. Each is 0 if the line, or its masked form, is too short or has too
+// few letters.
 func (l *lineHasher) hash(line string) (plain, masked LineHash) {
 	line = l.folded(line)
 	if isShorter(line, minLine) || !hasLetters(line, true) {
@@ -150,7 +149,7 @@ func isShorter(text string, n int) bool {
 	return len(text) < n*utf8.UTFMax && utf8.RuneCountInString(text) < n
 }
 
-// hashOf is the 64-bit FNV-1a hash of a text, never 0.
+// hashOf returns the 64-bit FNV-1a hash of a text, never 0.
 func hashOf(text string) LineHash {
 	h := uint64(14695981039346656037)
 	for i := range len(text) {
@@ -159,8 +158,8 @@ func hashOf(text string) LineHash {
 	return LineHash(max(h, 1))
 }
 
-// folded returns a line without the space around it, each run of spaces and tabs in it as
-// one space.
+// folded returns a line without leading and trailing space, with each run of spaces and tabs
+// replaced by one space.
 func (l *lineHasher) folded(line string) string {
 	line = strings.Trim(line, " \t")
 	if strings.IndexByte(line, '\t') < 0 && !strings.Contains(line, "  ") {
@@ -181,8 +180,8 @@ func (l *lineHasher) folded(line string) string {
 	return string(b)
 }
 
-// hasLetters reports whether a text has minLetters letters, and digits where these count;
-// every byte of a character beyond ASCII is a letter.
+// hasLetters reports whether a text has at least minLetters letters. Digits count, too, if digits
+// is set. Every byte of a non-ASCII character counts as a letter.
 func hasLetters(text string, digits bool) bool {
 	n := 0
 	for i := 0; i < len(text) && n < minLetters; i++ {
@@ -197,14 +196,14 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isAlnum(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// maskMark stands for a number.
+// maskMark replaces a number.
 const maskMark = '#'
 
-// masked returns a line with maskMark for each number: a run of digits, digits joined by
-// a dot, comma or colon, and a hexadecimal word of four characters or more that has a
-// digit.
+// masked returns a line with each number replaced by maskMark. A number is a run of digits,
+// digits joined by a dot, comma or colon, or a hexadecimal word of four or more characters that
+// contains a digit.
 func (l *lineHasher) masked(line string) string {
-	b, done := l.buffer[:0], 0 // line[:done] is in b
+	b, done := l.buffer[:0], 0 // line[:done] is already in b
 	for i := 0; i < len(line); i++ {
 		if !isDigit(line[i]) {
 			continue
@@ -218,7 +217,7 @@ func (l *lineHasher) masked(line string) string {
 		}
 		b = append(b, line[done:start]...)
 		if n := len(b); start == i && n > 1 && b[n-2] == maskMark && (b[n-1] == '.' || b[n-1] == ',' || b[n-1] == ':') {
-			b = b[:n-1] // it joins two numbers
+			b = b[:n-1] // the character joins two numbers
 		}
 		b = appendMaskedWord(b, line[start:end])
 		done, i = end, end-1
@@ -245,7 +244,7 @@ func appendMaskedWord(b []byte, word string) []byte {
 	return b
 }
 
-// appendMark appends one maskMark for a run of them.
+// appendMark appends maskMark, unless b already ends with it.
 func appendMark(b []byte) []byte {
 	if len(b) > 0 && b[len(b)-1] == maskMark {
 		return b

@@ -11,15 +11,15 @@ import (
 	"cairn/internal/store"
 )
 
-// Transactions that forget or rewrite end after so many rows or so much time,
-// so that a live hook hardly waits.
+// Transactions that delete or rewrite rows end after this many rows or this much time, so that a
+// live hook hardly waits.
 const (
 	maxForgetRows = 500
 	maxForgetTime = 50 * time.Millisecond
-	forgetStep    = 25 // rows between two looks at the clock
+	forgetStep    = 25 // rows between two checks of the time
 )
 
-// opRedact is the op of a change that says which rows a rescan has rewritten.
+// opRedact is the op of the change that lists the rows a rescan has rewritten.
 const opRedact = "redact"
 
 const (
@@ -39,8 +39,8 @@ LEFT JOIN prompt_rows r ON r.id = o.prompt_id AND o.obs_type IN ('user_prompt', 
 	deletePrompt = `DELETE FROM prompt_rows WHERE id = ?`
 	deleteLedger = `DELETE FROM injection_rows WHERE observation_id IN (SELECT value FROM json_each(?))`
 
-	// FTS5 keeps the words of deleted rows, and next to them which rows those are:
-	// in pages whose numbers begin here (a segment's number plus 2^16, times 2^37).
+	// FTS5 keeps the words of deleted rows. It records the deleted rows in pages whose ids begin
+	// at 1 << 53: a segment's number plus 2^16, times 2^37.
 	selectStaleWords = `SELECT EXISTS (SELECT 1 FROM observations_fts_data WHERE id >= 1 << 53)`
 	mergeWords       = `INSERT INTO observations_fts (observations_fts, rank) VALUES ('merge', ?)`
 	optimizeWords    = `INSERT INTO observations_fts (observations_fts) VALUES ('optimize')`
@@ -54,10 +54,10 @@ LEFT JOIN prompt_rows r ON r.id = o.prompt_id AND o.obs_type IN ('user_prompt', 
 	optimizeTurnWords    = `INSERT INTO turn_words (turn_words) VALUES ('optimize')`
 )
 
-// fullTextIndex holds the statements that maintain one full-text index.
+// fullTextIndex contains the statements that maintain one full-text index.
 type fullTextIndex struct{ stale, merge, optimize string }
 
-// fullTextIndexes returns the indexes that hold words of rows.
+// fullTextIndexes returns the full-text indexes of observations, outputs and turns.
 func fullTextIndexes() []fullTextIndex {
 	return []fullTextIndex{
 		{selectStaleWords, mergeWords, optimizeWords},
@@ -66,7 +66,7 @@ func fullTextIndexes() []fullTextIndex {
 	}
 }
 
-// readDoomed returns what there is of the given rows. unnamed is Config.Unnamed.
+// readDoomed returns those of the given rows that exist. unnamed is Config.Unnamed.
 func readDoomed(ctx context.Context, tx *store.Tx, ids []int64, unnamed []string) (rows []observation.RowToDelete, err error) {
 	list, err := json.Marshal(ids)
 	if err != nil {
@@ -86,8 +86,8 @@ func readDoomed(ctx context.Context, tx *store.Tx, ids []int64, unnamed []string
 	return rows, err
 }
 
-// removeRow deletes a row, its words and the prompt that it stands for; the
-// prompt's children stay without a parent.
+// removeRow deletes a row, its searchable words and, for a prompt or message, its prompt row.
+// Rows that the prompt caused stay, without a prompt.
 func removeRow(ctx context.Context, tx *store.Tx, d *observation.RowToDelete) error {
 	if err := observation.ForgetTurn(ctx, tx, d.SessionKey, d.At, d.Id); err != nil {
 		return err
@@ -102,7 +102,7 @@ func removeRow(ctx context.Context, tx *store.Tx, d *observation.RowToDelete) er
 	return err
 }
 
-// idRanges are ids as ascending [first, last] pairs.
+// idRanges returns the ids as ascending [first, last] pairs, never nil.
 func idRanges(ids []int64) [][2]int64 {
 	ids = slices.Sorted(slices.Values(ids))
 	out := [][2]int64{}
@@ -116,16 +116,16 @@ func idRanges(ids []int64) [][2]int64 {
 	return out
 }
 
-// forgotten is the document of a change that tells copies of the log which rows
-// and sessions they have to blank or to read again. It holds no text.
+// forgotten is the document of a change. It lists the rows and sessions that copies of the log
+// must blank or read again. It contains no text.
 type forgotten struct {
 	Observations [][2]int64 `json:"observations"`       // ids, [first, last]
-	Sessions     []string   `json:"sessions,omitempty"` // gone as a whole
+	Sessions     []string   `json:"sessions,omitempty"` // deleted as a whole
 
-	ids []int64 // of the observations
+	ids []int64 // ids of the observations
 }
 
-// log appends one change of a project's rows and returns its seq.
+// log appends one change for a project's rows and returns its seq.
 func (f *forgotten) log(ctx context.Context, tx *store.Tx, project, op string) (int64, error) {
 	f.Observations = idRanges(f.ids)
 	doc, err := json.Marshal(f)
@@ -137,21 +137,22 @@ func (f *forgotten) log(ctx context.Context, tx *store.Tx, project, op string) (
 	})
 }
 
-// MarkUnfinished is for other parts that forget, too: it notes, in the transaction in
-// which rows go, that Finish has something to do.
+// MarkUnfinished records that Finish has work to do. Other parts call it in the transaction in
+// which they delete rows.
 func MarkUnfinished(ctx context.Context, tx *store.Tx) error { return setPending(ctx, tx) }
 
-// metaForgetting is the name of the note that bytes of what is gone are still in the files.
+// metaForgetting is the name of the meta value that is set while bytes of deleted rows may remain
+// in the files.
 const metaForgetting = "forgetting"
 
-// setPending notes that bytes of what is gone are still in the files. Each note
-// has its own value, so that nobody takes away a later one.
+// setPending records that bytes of deleted rows may remain in the files. Each call stores a new
+// value, so that Finish does not delete the value of a later call.
 func setPending(ctx context.Context, tx *store.Tx) error {
 	return tx.SetMeta(ctx, metaForgetting, store.NewID())
 }
 
-// IsUnfinished reports whether a purge or a rescan was kept from clearing the
-// files: rows are gone, but bytes of theirs remain until Finish.
+// IsUnfinished reports whether a purge or rescan has not cleaned up the files yet: its rows are
+// gone, but their bytes remain until Finish runs.
 func IsUnfinished(ctx context.Context, svc *observation.Service) (bool, error) {
 	value, err := pending(ctx, svc)
 	return value != "", err
@@ -165,13 +166,12 @@ func pending(ctx context.Context, svc *observation.Service) (value string, err e
 	return value, err
 }
 
-// Finish takes what purges and rescans have forgotten off the disk
-// (observations §11.3): words out of the search index, freed and outdated bytes
-// out of the file, the write-ahead log, and the automatic backups, of which it
-// returns the number. Without anything forgotten it does nothing. Repeating it is
-// safe, also after a kill.
+// Finish removes the bytes of purged and rescanned rows from the disk (observations §11.3). It
+// removes stale words from the search index, and free pages and old bytes from the database file.
+// It also clears the write-ahead log and deletes the automatic backups; it returns their number.
+// Without pending work it does nothing. It is safe to retry, also after a kill.
 //
-// Errors are those of store.Rewrite; rows are gone whatever it returns.
+// Errors are those of store.Rewrite. The rows are gone even if it fails.
 func Finish(ctx context.Context, svc *observation.Service) (backups int, err error) {
 	value, err := pending(ctx, svc)
 	if err != nil || value == "" {
@@ -195,7 +195,7 @@ func Finish(ctx context.Context, svc *observation.Service) (backups int, err err
 	})
 }
 
-// mergePages is how much of the search index one transaction rewrites: some 2 MB.
+// mergePages is how many pages of the search index one transaction rewrites, about 2 MB.
 const mergePages = 500
 
 // dropAllStaleWords calls dropStaleWords for every index.
@@ -208,12 +208,12 @@ func dropAllStaleWords(ctx context.Context, svc *observation.Service) error {
 	return nil
 }
 
-// dropStaleWords rewrites a search index, a part in each transaction, until it
-// holds no word of a deleted row. Rows that are deleted meanwhile may make it
-// begin again; the third time it does the rest at once.
+// dropStaleWords rewrites a search index, a part in each transaction, until it contains no word
+// of a deleted row. If rows are deleted meanwhile, it may have to start again. The third round
+// does all the work in one transaction.
 func dropStaleWords(ctx context.Context, svc *observation.Service, index fullTextIndex) error {
 	for round := 0; ; round++ {
-		stale, pages := false, -mergePages // a first negative number asks for all segments
+		stale, pages := false, -mergePages // a negative number in the first call selects all segments
 		for more := true; more; pages = mergePages {
 			err := svc.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
 				if err := tx.Get(ctx, []any{&stale}, index.stale); err != nil || !stale {
@@ -238,8 +238,8 @@ func dropStaleWords(ctx context.Context, svc *observation.Service, index fullTex
 	}
 }
 
-// mergeSome merges segments of a search index by its statement; more says whether it had
-// anything to do.
+// mergeSome merges segments of a search index with the given statement. more reports whether the
+// statement had anything to do.
 func mergeSome(ctx context.Context, tx *store.Tx, merge string, pages int) (more bool, err error) {
 	var before, after int64
 	if err := tx.Get(ctx, []any{&before}, selectWritten); err != nil {

@@ -10,8 +10,8 @@ import (
 	"cairn/internal/store"
 )
 
-// largeBench is a journal of n rows in ten projects, a second apart and ending
-// now; one in ten is of a type that expires after two days.
+// largeBench returns a store with n rows in ten projects. The rows are one second apart and end
+// now. One in ten is of a type that expires after two days.
 func largeBench(b *testing.B, n int) observationtest.Bench {
 	b.Helper()
 	j := observationtest.New(b).With(func(c *observation.Config) {
@@ -37,8 +37,8 @@ func largeBench(b *testing.B, n int) observationtest.Bench {
 	return j
 }
 
-// BenchmarkSweepAtSessionStart is what the start of a session pays, at 100,000
-// rows: with nothing expired, and with at least 500 rows that are.
+// BenchmarkSweepAtSessionStart measures the sweep at the start of a session with 100,000 rows:
+// with no expired rows, and with at least 500 expired rows.
 func BenchmarkSweepAtSessionStart(b *testing.B) {
 	j := largeBench(b, 100_000)
 	s, err := store.Open(b.Context(), store.Config{
@@ -71,7 +71,7 @@ func BenchmarkSweepAtSessionStart(b *testing.B) {
 	})
 }
 
-// BenchmarkPurge purges the tenth part of 100,000 rows, to the last byte.
+// BenchmarkPurge purges a tenth of 100,000 rows, including their bytes on the disk.
 func BenchmarkPurge(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()

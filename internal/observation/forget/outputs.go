@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// Ids rise with the day of storing, so the first rows are the oldest. Where a clock was
-	// wrong, a row waits for those before it.
+	// Ids rise with the day of storing, so the first rows are the oldest. If a clock was wrong, an
+	// expired row waits for the rows with lower ids.
 	selectOldOutput  = `SELECT EXISTS (SELECT 1 FROM (SELECT kept_on FROM output_rows ORDER BY observation_id LIMIT 1) WHERE kept_on < ?)`
 	deleteOldOutputs = `DELETE FROM output_rows WHERE observation_id IN
 (SELECT observation_id FROM (SELECT observation_id, kept_on FROM output_rows ORDER BY observation_id LIMIT +?) WHERE kept_on < ?)`
 	countOldOutputs = `SELECT count(*) FROM output_rows WHERE kept_on < ?`
 )
 
-// outputsBefore returns the day before which outputs were stored that have expired, 0 if
-// outputs never expire.
+// outputsBefore returns the first day whose outputs have not expired, in days since 1970. It
+// returns 0 if outputs never expire.
 func outputsBefore(svc *observation.Service, now int64) int64 {
 	if svc.Config.OutputDays <= 0 {
 		return 0
@@ -26,7 +26,7 @@ func outputsBefore(svc *observation.Service, now int64) int64 {
 	return now/observation.SecondsPerDay - int64(svc.Config.OutputDays)
 }
 
-// outputs deletes the outputs that have expired, oldest first.
+// outputs deletes expired outputs, oldest first.
 func (s *sweeping) outputs(ctx context.Context) error {
 	var before int64
 	more := false
@@ -64,7 +64,7 @@ func (r *rescanning) outputs(ctx context.Context) error {
 		last = batch[len(batch)-1].Id
 		for _, o := range batch {
 			digest, err := tooloutput.Unpack(o.Stored)
-			if err != nil { // doctor names it
+			if err != nil { // doctor reports it
 				continue
 			}
 			digest, found := rules.Text(digest)

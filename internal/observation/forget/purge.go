@@ -16,37 +16,37 @@ import (
 	"cairn/internal/store"
 )
 
-// PurgeArgs say what to purge: rows for which every filter that is set holds.
-// Pins do not protect.
+// PurgeArgs select the rows to purge: those that match every filter that is set. Pinned rows are
+// purged, too.
 type PurgeArgs struct {
 	IDs       []int64
 	Session   string
 	Project   string // id or alias
-	File      string // in any spelling; see History
+	File      string // in any form that History accepts
 	Type      string
-	Before    time.Time // rows older than this; zero for no bound
-	OlderThan int       // days; 0 for no bound
-	Search    string    // a query as of Search, without its limit
-	Cwd       string    // File is relative to it
+	Before    time.Time // rows older than this; zero for no limit
+	OlderThan int       // days; 0 for no limit
+	Search    string    // a query in the syntax of Search, without its limit on results
+	Cwd       string    // the directory to which File is relative
 
-	Confirm bool // without it Purge only counts
+	Confirm bool // false: Purge only counts
 
-	// Progress, if set, is told how many of all rows are gone.
+	// Progress, if set, is called with the numbers of rows deleted and of all matching rows.
 	Progress func(done, total int)
 }
 
-// PurgeResult is what a purge forgot, or would forget.
+// PurgeResult reports what a purge deleted, or would delete.
 type PurgeResult struct {
 	Rows     int                     `json:"rows"`
 	Counts   []PurgeCount            `json:"counts"`   // by project and type
-	Prompts  int                     `json:"prompts"`  // of the rows, those that were prompts and answers
-	Sessions int                     `json:"sessions"` // that held nothing any more
-	Ledger   int                     `json:"ledger"`   // entries of what sessions were told
-	Backups  int                     `json:"backups"`  // automatic copies of the store
-	Behind   []store.LaggingFollower `json:"behind"`   // followers that do not know of it yet
+	Prompts  int                     `json:"prompts"`  // rows that were prompts or messages
+	Sessions int                     `json:"sessions"` // sessions that became empty
+	Ledger   int                     `json:"ledger"`   // ledger entries of injected context
+	Backups  int                     `json:"backups"`  // automatic backups of the store
+	Behind   []store.LaggingFollower `json:"behind"`   // followers that have not read the change yet
 }
 
-// PurgeCount is how many rows of one project and type match.
+// PurgeCount is the number of matching rows of one project and type.
 type PurgeCount struct {
 	Project string `json:"project"`
 	ObsType string `json:"obs_type"`
@@ -76,17 +76,16 @@ WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last
   AND NOT EXISTS (SELECT 1 FROM observation_rows o WHERE o.session_key = s.key)`
 )
 
-// Purge forgets the rows that match every filter, permanently (observations
-// §11.3): with the prompts that they are, what the ledger says of them and the
-// sessions that they leave empty; digests are made again from what remains. It
-// then takes their bytes off the disk, see Finish. Tombstones keep
-// them from coming back by an import or a late hook, and a change tells archive
-// and replicas what to blank.
+// Purge permanently deletes the rows that match every filter (observations §11.3). It also
+// deletes their prompts, their ledger entries and the sessions that become empty, and rebuilds
+// the digests of the remaining sessions. Then it removes the bytes from the disk, see Finish.
+// Tombstones prevent an import or a late hook from storing the rows again. A change lists for
+// archive and replicas what to blank.
 //
-// No filter is Invalid, as are an unknown type and a bad query; an unknown
-// project is NotFound; an unknown id, session or file matches nothing. Killed in
-// between it has forgotten a part; repeating it then comes to the same end. After
-// CodeHeld and other errors PurgeResult still reports what is gone.
+// It returns Invalid without any filter, for an unknown type and for a malformed query. An unknown
+// project is NotFound. An unknown id, session or file matches nothing. A killed purge has deleted
+// some of the rows; it is safe to retry and idempotent. After CodeHeld and other errors,
+// PurgeResult still reports what was deleted.
 func Purge(ctx context.Context, svc *observation.Service, a PurgeArgs) (PurgeResult, error) {
 	done := PurgeResult{Counts: []PurgeCount{}, Behind: []store.LaggingFollower{}}
 	p := purging{PurgeArgs: a, service: svc, done: &done}
@@ -111,17 +110,17 @@ func Purge(ctx context.Context, svc *observation.Service, a PurgeArgs) (PurgeRes
 	return done, err
 }
 
-// purging is one purge under way.
+// purging is the state of one purge.
 type purging struct {
 	PurgeArgs
 	service *observation.Service
 	done    *PurgeResult
 
-	query      string // Search in FTS5's words
-	before     *int64 // the earlier of the two bounds
+	query      string // Search as an FTS5 query
+	before     *int64 // the earlier of the two limits
 	project    project.Project
-	ids        []int64 // what matches
-	seq        int64   // of the last change
+	ids        []int64 // the matching rows
+	seq        int64   // seq of the last change
 	tombstones observation.Tombstones
 }
 
@@ -168,7 +167,7 @@ func (p *purging) find(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// filter is the condition on rows, with its arguments.
+// filter returns the SQL conditions of the filters that are set, with their arguments.
 func (p *purging) filter(ctx context.Context, tx *store.Tx) (where []string, args []any, err error) {
 	add := func(condition string, values ...any) {
 		where, args = append(where, condition), append(args, values...)
@@ -222,8 +221,8 @@ func (p *purging) setBefore(now int64) {
 	}
 }
 
-// file is the file that is meant: the first of its readings that has rows. What
-// was recorded in a folder that is gone is found by its absolute path alone.
+// file resolves File to the first possible key that has rows. Rows recorded in a folder that no
+// longer exists are found only by their absolute path.
 func (p *purging) file(ctx context.Context, tx *store.Tx) (f observation.FileKey, path string, err error) {
 	place, err := project.Locate(p.Cwd, p.service.Config.Home)
 	if err != nil {
@@ -243,13 +242,13 @@ func (p *purging) file(ctx context.Context, tx *store.Tx) (f observation.FileKey
 	return f, place.Absolute(p.File), err
 }
 
-// run deletes what was found and buries what stands for it.
+// run adds tombstones, deletes the rows that find collected, and deletes empty sessions.
 func (p *purging) run(ctx context.Context) error {
 	if len(p.ids) == 0 && !p.wholeNames() {
 		return nil
 	}
 	err := p.service.Store.Write(ctx, store.Full, p.addNameTombstones)
-	if err == nil && p.wholeNames() { // what an import has added until then has to go as well
+	if err == nil && p.wholeNames() { // find again: an import may have added rows before the tombstone
 		err = p.service.Read(ctx, p.find)
 	}
 	for rest := p.ids; err == nil && len(rest) > 0; {
@@ -277,15 +276,15 @@ func (p *purging) run(ctx context.Context) error {
 	return p.service.Store.Write(ctx, store.Full, p.dropEmpty)
 }
 
-// wholeNames reports whether a session or project is purged as it stands, up to
-// a time, and not only some of its rows.
+// wholeNames reports whether the purge covers a whole session or project, possibly up to a time,
+// and not only some of its rows.
 func (p *purging) wholeNames() bool {
 	return (p.Session != "" || p.Project != "") &&
 		len(p.IDs) == 0 && p.File == "" && p.Type == "" && p.Search == ""
 }
 
-// addNameTombstones notes that bytes are about to be left behind, and keeps the session
-// or project that is purged from coming back with what was never imported.
+// addNameTombstones records that Finish has work to do. For a whole session or project it adds a
+// tombstone, which also blocks rows that were never imported.
 func (p *purging) addNameTombstones(ctx context.Context, tx *store.Tx) (err error) {
 	if err := setPending(ctx, tx); err != nil {
 		return err
@@ -307,8 +306,7 @@ func (p *purging) addNameTombstones(ctx context.Context, tx *store.Tx) (err erro
 	return p.tombstones.Add(ctx, tx, until, key)
 }
 
-// dropEmpty deletes the sessions that were purged and hold nothing, also those
-// that never held anything.
+// dropEmpty deletes the purged sessions that have no rows, including those that never had any.
 func (p *purging) dropEmpty(ctx context.Context, tx *store.Tx) error {
 	before := tx.Now().Unix()
 	if p.before != nil {
@@ -346,17 +344,16 @@ func (p *purging) dropEmpty(ctx context.Context, tx *store.Tx) error {
 	return batch.log(ctx, tx)
 }
 
-// purgeBatch is one transaction of a purge; it counts only if it is committed.
+// purgeBatch is one transaction of a purge. Its counts are valid only after the commit.
 type purgeBatch struct {
 	*purging
 	taken, prompts, sessions, ledger int
 	seq                              int64
 	touched                          map[int64]string      // sessions, by key
-	byProject                        map[string]*forgotten // what the changes tell
+	byProject                        map[string]*forgotten // documents of the changes, by project
 }
 
-// run deletes rows of ids, from the first on, until it is enough for one
-// transaction.
+// run deletes rows of ids, from the first on, until the limit of one transaction is reached.
 func (b *purgeBatch) run(ctx context.Context, tx *store.Tx, ids []int64) error {
 	began := time.Now()
 	for b.taken < min(len(ids), maxForgetRows) && time.Since(began) < maxForgetTime {
@@ -409,7 +406,7 @@ func (b *purgeBatch) forget(ctx context.Context, tx *store.Tx, d *observation.Ro
 	return removeRow(ctx, tx, d)
 }
 
-// of is what a project's change will tell.
+// of returns the document of a project's change and creates it if necessary.
 func (b *purgeBatch) of(project string) *forgotten {
 	f := b.byProject[project]
 	if f == nil {
@@ -419,8 +416,8 @@ func (b *purgeBatch) of(project string) *forgotten {
 	return f
 }
 
-// updateSession brings a session from which rows were taken up to date: its digest is
-// made from what remains; without anything it goes, unless records name it.
+// updateSession updates a session from which rows were deleted. It rebuilds the digest from the
+// remaining rows. An empty session is deleted, unless another part needs it.
 func (b *purgeBatch) updateSession(ctx context.Context, tx *store.Tx, key int64, id string) error {
 	var empty bool
 	if err := tx.Get(ctx, []any{&empty}, selectIsEmpty, key); err != nil {
@@ -455,7 +452,7 @@ func (b *purgeBatch) dropSession(ctx context.Context, tx *store.Tx, key int64, i
 	if err := observation.ForgetTurns(ctx, tx, key); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, deleteSessionPrompts, key); err != nil { // prompts without a row: a salvage's
+	if _, err := tx.Exec(ctx, deleteSessionPrompts, key); err != nil { // prompts without a row, left by a salvage
 		return err
 	}
 	if err := project.DeleteSession(ctx, tx, key); err != nil {
@@ -469,7 +466,7 @@ func (b *purgeBatch) dropSession(ctx context.Context, tx *store.Tx, key int64, i
 	return err
 }
 
-// neededSessions returns which of the sessions other parts need.
+// neededSessions returns the sessions that other parts still need.
 func neededSessions(ctx context.Context, svc *observation.Service, tx *store.Tx, sessions []int64) (map[int64]bool, error) {
 	kept := map[int64]bool{}
 	for _, part := range svc.Config.Kept {

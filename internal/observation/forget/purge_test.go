@@ -89,8 +89,8 @@ func TestPurgeTakesThePromptLedgerAndEmptySessionAndTellsOthers(t *testing.T) {
 	}
 }
 
-// TestWhatWasPurgedIsKnownByEveryKeyItMayComeBackUnder tells purged rows again as
-// transcripts, forks and late hooks would.
+// TestWhatWasPurgedIsKnownByEveryKeyItMayComeBackUnder imports purged rows again in the forms
+// that transcripts, forks and late hooks use.
 func TestWhatWasPurgedIsKnownByEveryKeyItMayComeBackUnder(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(observationtest.Start, 0)
@@ -162,7 +162,7 @@ func TestALateHookOfAPurgedCallStoresNothingAndANewOneDoes(t *testing.T) {
 	}
 }
 
-// TestAPurgedSessionOrProjectStaysAwayUpToThePurge imports what was never stored.
+// TestAPurgedSessionOrProjectStaysAwayUpToThePurge imports events that were never stored.
 func TestAPurgedSessionOrProjectStaysAwayUpToThePurge(t *testing.T) {
 	t.Parallel()
 	early, late := time.Unix(observationtest.Start-500, 0), time.Unix(observationtest.Start+9999, 0)
@@ -172,7 +172,7 @@ func TestAPurgedSessionOrProjectStaysAwayUpToThePurge(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		purge PurgeArgs
-		want  []string // of the texts below, those that are stored
+		want  []string // those of the texts below that are stored
 	}{
 		{"session", PurgeArgs{Session: "s1"}, []string{"here later", "other session", "outside of other"}},
 		{"session before", PurgeArgs{Session: "s1", Before: early}, []string{"here early", "here later", "other session", "outside", "outside of other"}},
@@ -252,7 +252,7 @@ func TestPurgeByFileFindsEverySpellingAndNoOtherProjectsFile(t *testing.T) {
 	}
 }
 
-// TestRescanKeepsRowsWholeAndSearchable redacts by a rule that came later.
+// TestRescanKeepsRowsWholeAndSearchable redacts with a rule that was added after the rows.
 func TestRescanKeepsRowsWholeAndSearchable(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -301,8 +301,8 @@ func TestRescanKeepsRowsWholeAndSearchable(t *testing.T) {
 	}
 }
 
-// TestStoredRowsAreIndexedAsTheyWereWhenNew makes the searchable text of every
-// row again from what is stored.
+// TestStoredRowsAreIndexedAsTheyWereWhenNew recomputes the searchable text of every row from the
+// stored row.
 func TestStoredRowsAreIndexedAsTheyWereWhenNew(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -361,7 +361,7 @@ func TestARescanRedactsBranches(t *testing.T) {
 	b.Want("branches", b.Query(`SELECT branch FROM session_branches ORDER BY session_key`), []string{"fix/" + redact.Mark, "fix/other"})
 }
 
-// TestActionsKeepAPromptWhoseTextASalvageHasLost: it reports which belong together.
+// TestActionsKeepAPromptWhoseTextASalvageHasLost checks that an action keeps the id of its prompt.
 func TestActionsKeepAPromptWhoseTextASalvageHasLost(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -380,7 +380,8 @@ func TestActionsKeepAPromptWhoseTextASalvageHasLost(t *testing.T) {
 	b.Want("parents", b.Query(`SELECT content, prompt_id FROM observations`), []string{"make|1"})
 }
 
-// TestASessionWithTextlessPromptsCanBePurged such as a salvage may leave behind.
+// TestASessionWithTextlessPromptsCanBePurged purges a session with a prompt that has no row, as a
+// salvage may leave it.
 func TestASessionWithTextlessPromptsCanBePurged(t *testing.T) {
 	t.Parallel()
 	for _, args := range []PurgeArgs{{Session: "s1"}, {Type: observation.TypePrompt}} {
@@ -406,7 +407,8 @@ func TestASessionWithTextlessPromptsCanBePurged(t *testing.T) {
 	}
 }
 
-// TestWhatASalvageCannotKeepIsFoundAndMended breaks the new tables as damage would.
+// TestWhatASalvageCannotKeepIsFoundAndMended deletes the tombstones' salt and stores a ledger entry
+// that violates an invariant.
 func TestWhatASalvageCannotKeepIsFoundAndMended(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)

@@ -13,20 +13,20 @@ import (
 	"cairn/internal/store"
 )
 
-// Rescanned is what a rescan rewrote, or would rewrite.
+// Rescanned reports what a rescan rewrote, or would rewrite.
 type Rescanned struct {
 	Rows     int            `json:"rows"`
 	ByType   map[string]int `json:"by_type"`  // of the rows
-	Sessions int            `json:"sessions"` // whose digest, model or branch held something
-	Outputs  int            `json:"outputs"`  // digests of what commands and tools printed
+	Sessions int            `json:"sessions"` // sessions whose digest, model or branch contained a match
+	Outputs  int            `json:"outputs"`  // digests of the output of commands and tools
 	Rules    map[string]int `json:"rules"`    // replacements by rule
 }
 
-// RescanArgs say how to rescan.
+// RescanArgs are the options of a rescan.
 type RescanArgs struct {
 	DryRun bool // only count
 
-	// Progress, if set, is told how many of all rows were looked at.
+	// Progress, if set, is called with the numbers of rows scanned and of all rows.
 	Progress func(done, total int)
 }
 
@@ -46,14 +46,14 @@ WHERE key > ? ORDER BY key LIMIT +?`
 	deleteBranch = `DELETE FROM session_branches WHERE branch = ? AND session_key = ?`
 )
 
-// Rescan applies the present rules of redaction to everything that is stored:
-// content, paths, metadata at any depth, prompts, models, branches and digests
-// (observations §7), and digests of outputs. Of an output that held something only the
-// lines of its digest are found afterwards. What it rewrites is as gone as after a purge. A second run
-// finds nothing; killed in between, the next one does the rest.
+// Rescan applies the current redaction rules to everything that is stored (observations §7). This
+// includes content, paths, metadata at any depth, prompts, models, branches, and digests of
+// sessions and outputs. After an output is redacted, only the lines of its digest can be found.
+// Redacted text is removed from the disk as by a purge. Rescan is idempotent: a second run finds
+// nothing. After a kill, the next run does the rest.
 //
-// Errors are those of store.Write and Finish; Rescanned then reports what
-// was rewritten until then.
+// Errors are those of store.Write and Finish. Rescanned then reports what was rewritten before
+// the error.
 func Rescan(ctx context.Context, svc *observation.Service, a RescanArgs) (Rescanned, error) {
 	done := Rescanned{ByType: map[string]int{}, Rules: map[string]int{}}
 	if svc.Store == nil {
@@ -71,7 +71,7 @@ func Rescan(ctx context.Context, svc *observation.Service, a RescanArgs) (Rescan
 		return done, err
 	}
 	found := done.Sessions
-	if err := r.sessions(ctx, map[string]int{}); err != nil { // digests that were made anew
+	if err := r.sessions(ctx, map[string]int{}); err != nil { // digests that were rebuilt meanwhile
 		return done, err
 	}
 	done.Sessions = found
@@ -79,14 +79,14 @@ func Rescan(ctx context.Context, svc *observation.Service, a RescanArgs) (Rescan
 	return done, err
 }
 
-// rescanning is one rescan under way.
+// rescanning is the state of one rescan.
 type rescanning struct {
 	RescanArgs
 	service *observation.Service
 	done    *Rescanned
 }
 
-// readStored reads the next rows after an id.
+// readStored reads the next batch of rows after an id.
 func readStored(ctx context.Context, tx *store.Tx, after int64) (batch []observation.StoredRow, err error) {
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var s observation.StoredRow
@@ -133,7 +133,7 @@ func (r *rescanning) rows(ctx context.Context) error {
 	}
 }
 
-// rewrite stores redacted rows, in as many transactions as their limits make.
+// rewrite stores redacted rows, in several transactions if necessary.
 func (r *rescanning) rewrite(ctx context.Context, rows []observation.StoredRow) error {
 	for _, s := range rows {
 		r.done.Rows++
@@ -153,8 +153,8 @@ func (r *rescanning) rewrite(ctx context.Context, rows []observation.StoredRow) 
 	return nil
 }
 
-// rewriteSome stores rows until it is enough for one transaction, and returns
-// how many.
+// rewriteSome stores rows until the limit of one transaction is reached. It returns how many it
+// stored.
 func rewriteSome(ctx context.Context, tx *store.Tx, rows []observation.StoredRow) (taken int, err error) {
 	began := time.Now()
 	sessions, changes := map[int64]string{}, map[string]*forgotten{}
@@ -183,7 +183,7 @@ func rewriteSome(ctx context.Context, tx *store.Tx, rows []observation.StoredRow
 	return taken, setPending(ctx, tx)
 }
 
-// rewriteRow writes a row and its words again. A row that is gone stays so.
+// rewriteRow updates a row and its searchable words. It does nothing if the row no longer exists.
 func rewriteRow(ctx context.Context, tx *store.Tx, s *observation.StoredRow) error {
 	res, err := tx.Exec(ctx, updateRescanned, s.Tool, s.Content, s.Path, s.Key, s.Meta, s.Checksum(), s.Id)
 	if err != nil {
@@ -205,16 +205,16 @@ func rewriteRow(ctx context.Context, tx *store.Tx, s *observation.StoredRow) err
 	return observation.IndexText(ctx, tx, s.Id, text)
 }
 
-// storedSession is what a session holds that may have to be redacted.
+// storedSession contains the texts of a session that may have to be redacted.
 type storedSession struct {
 	key                int64
 	id, model, summary string
 	newModel           bool
 	newSummary         bool
-	branches           [][2]string // to be renamed: from and to
+	branches           [][2]string // branches to rename: from and to
 }
 
-// readSessions reads the next sessions after a key, with all their branches.
+// readSessions reads the next batch of sessions after a key, with all their branches.
 func readSessions(ctx context.Context, tx *store.Tx, after int64) (batch []storedSession, err error) {
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var s storedSession
@@ -233,7 +233,7 @@ func readSessions(ctx context.Context, tx *store.Tx, after int64) (batch []store
 	return batch, err
 }
 
-// redactSession redacts a session in place. found is false if there was nothing to redact.
+// redactSession redacts a session in place. found reports whether anything was redacted.
 func redactSession(c *observation.Redaction, s *storedSession) (found bool, err error) {
 	s.model, s.newModel = c.Text(s.model)
 	if s.summary, s.newSummary, err = c.Document(s.summary); err != nil {
@@ -246,7 +246,7 @@ func redactSession(c *observation.Redaction, s *storedSession) (found bool, err 
 	return s.newModel || s.newSummary || len(s.branches) > 0, nil
 }
 
-// sessions redacts models, branches and digests.
+// sessions redacts the models, branches and digests of sessions.
 func (r *rescanning) sessions(ctx context.Context, counts map[string]int) error {
 	rules := observation.Redaction{Filter: r.service.Config.Filter, Rules: counts}
 	for last := int64(0); ; {

@@ -11,7 +11,8 @@ import (
 	"cairn/internal/store"
 )
 
-// cutoffs is, as a JSON object, the time before which rows of a type expire.
+// cutoffs returns a JSON object from type to the time before which its rows expire. Types that
+// never expire are left out.
 func cutoffs(r observation.Retention, now int64) (string, error) {
 	m := map[string]int64{}
 	for t := range r {
@@ -23,8 +24,8 @@ func cutoffs(r observation.Retention, now int64) (string, error) {
 	return string(text), err
 }
 
-// ranks is, as a JSON object, in which order types make room: the shortest-lived
-// first, those that never expire last.
+// ranks returns a JSON object from type to rank. EnforceSizeLimit deletes the rows of low ranks
+// first: types with the shortest retention come first, types that never expire last.
 func ranks(r observation.Retention) (string, error) {
 	m := map[string]int{}
 	for _, t := range observation.Types() {
@@ -37,7 +38,7 @@ func ranks(r observation.Retention) (string, error) {
 }
 
 const (
-	// One look into the index for each type and project.
+	// This query does one index lookup for each type and project.
 	selectExpiring = `SELECT p.key, t.key, t.value FROM json_each(?) t CROSS JOIN projects p
 WHERE EXISTS (SELECT 1 FROM observation_rows i
     WHERE i.project_key = p.key AND i.obs_type = t.key AND i.timestamp < t.value AND i.is_pinned = 0)`
@@ -58,26 +59,26 @@ WHERE o.is_pinned = 0 ORDER BY t.value, o.timestamp, o.id LIMIT +?`
 	countRows = `SELECT count(*) FROM observation_rows`
 )
 
-// SweepArgs bound a sweep.
+// SweepArgs are the options of a sweep.
 type SweepArgs struct {
 	DryRun bool          // only count
-	Limit  int           // most rows and outputs; 0 for all
-	Budget time.Duration // stop soon after it, also when waiting for the lock; 0 for no limit
+	Limit  int           // maximum number of rows and outputs; 0 for all
+	Budget time.Duration // time limit, including waits for the lock; 0 for no limit
 
-	// Progress, if set, is told how many rows are gone.
+	// Progress, if set, is called with the number of rows deleted so far.
 	Progress func(rows int)
 }
 
-// SweepResult is what a sweep forgot, or would forget.
+// SweepResult reports what a sweep deleted, or would delete.
 type SweepResult struct {
 	Rows    int            `json:"rows"`
 	ByType  map[string]int `json:"by_type"`
-	ForRoom int            `json:"for_room"` // of the rows, those that went because the store was too large
-	Ledger  int            `json:"ledger"`   // entries of what sessions were told, by age
-	Outputs int            `json:"outputs"`  // of commands and tools, by age; their rows stay
+	ForRoom int            `json:"for_room"` // rows that were deleted because the store was too large
+	Ledger  int            `json:"ledger"`   // expired ledger entries of injected context
+	Outputs int            `json:"outputs"`  // expired outputs of commands and tools; their rows stay
 }
 
-// Add takes in what another sweep did.
+// Add adds the counts of another sweep.
 func (s *SweepResult) Add(o SweepResult) {
 	s.Rows += o.Rows
 	s.ForRoom += o.ForRoom
@@ -88,19 +89,19 @@ func (s *SweepResult) Add(o SweepResult) {
 	}
 }
 
-// Sweep forgets the rows that have had their days, oldest first, pinned ones
-// excepted (observations §11.1), ledger entries after 90 days, and outputs after
-// Config.OutputDays, those of pinned rows, too. Sessions and digests stay. Rows that another process deletes meanwhile are not counted.
-// Nothing is logged, for how long to keep is each store's own affair.
+// Sweep deletes expired rows, oldest first, except pinned rows (observations §11.1). It deletes
+// ledger entries after 90 days. It deletes outputs after Config.OutputDays, including those of
+// pinned rows. Sessions and digests stay. Rows that another process deletes meanwhile are not
+// counted. A sweep appends no change, because each store has its own retention.
 //
-// Where nothing has expired it only reads, one look into an index for each type
-// and project. Time that runs out is no error. Errors are those of store.Write;
-// what was committed until then stays.
+// If nothing has expired, Sweep only reads, with one index lookup for each type and project.
+// Reaching the time limit is not an error. Errors are those of store.Write; committed deletions
+// remain.
 func Sweep(ctx context.Context, svc *observation.Service, a SweepArgs) (SweepResult, error) {
 	done := SweepResult{ByType: map[string]int{}}
 	s := sweeping{SweepArgs: a, service: svc, done: &done}
 	if a.Budget > 0 {
-		s.until = time.Now().Add(a.Budget / 2) // the commit, in which FTS5 merges, takes as long again
+		s.until = time.Now().Add(a.Budget / 2) // the commit, in which FTS5 merges, takes about as long
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, a.Budget)
 		defer cancel()
@@ -118,7 +119,7 @@ func Sweep(ctx context.Context, svc *observation.Service, a SweepArgs) (SweepRes
 	return done, err
 }
 
-// sweeping is one sweep under way.
+// sweeping is the state of one sweep.
 type sweeping struct {
 	SweepArgs
 	service *observation.Service
@@ -130,7 +131,7 @@ func (s *sweeping) isOver() bool {
 	return s.Limit > 0 && s.done.Rows+s.done.Outputs >= s.Limit || !s.until.IsZero() && !time.Now().Before(s.until)
 }
 
-// expiring is one project's rows of one type that are older than cutoff.
+// expiring selects the rows of one project and type that are older than cutoff.
 type expiring struct {
 	project int64
 	obsType string
@@ -186,7 +187,8 @@ func (s *sweeping) run(ctx context.Context) error {
 	return nil
 }
 
-// nextExpired gives the rows that have expired, up to n at a time.
+// nextExpired returns a function that returns the next expired rows, at most n, or none at the
+// end.
 func nextExpired(due []expiring) func(ctx context.Context, tx *store.Tx, n int) ([]int64, error) {
 	return func(ctx context.Context, tx *store.Tx, n int) ([]int64, error) {
 		for ; len(due) > 0; due = due[1:] {
@@ -199,8 +201,8 @@ func nextExpired(due []expiring) func(ctx context.Context, tx *store.Tx, n int) 
 	}
 }
 
-// batches deletes the rows that next gives, at most n at a time, until there are
-// none or the sweep is over.
+// batches deletes the rows that next returns until next returns none or the sweep reaches its
+// limits.
 func (s *sweeping) batches(ctx context.Context, next func(ctx context.Context, tx *store.Tx, n int) ([]int64, error)) error {
 	for more := true; more && !s.isOver(); {
 		var gone []observation.RowToDelete
@@ -222,7 +224,7 @@ func (s *sweeping) batches(ctx context.Context, next func(ctx context.Context, t
 	return nil
 }
 
-// batch is one transaction of a sweep. gone counts only if it is committed.
+// batch runs one transaction of a sweep. gone counts only if it is committed.
 func (s *sweeping) batch(ctx context.Context, tx *store.Tx,
 	next func(ctx context.Context, tx *store.Tx, n int) ([]int64, error),
 ) (gone []observation.RowToDelete, more bool, err error) {
@@ -239,7 +241,7 @@ func (s *sweeping) batch(ctx context.Context, tx *store.Tx,
 		if err != nil || len(ids) == 0 {
 			return gone, false, err
 		}
-		rows, err := readDoomed(ctx, tx, ids, nil) // no tombstones come of it
+		rows, err := readDoomed(ctx, tx, ids, nil) // a sweep adds no tombstones
 		if err != nil {
 			return gone, false, err
 		}
@@ -269,7 +271,8 @@ func (s *sweeping) count(ctx context.Context) error {
 	})
 }
 
-// CountExpired calls fn for each type with the number of rows that the next sweep deletes.
+// CountExpired calls fn with each type and its number of expired rows. Types without expired rows
+// are left out.
 func CountExpired(ctx context.Context, tx *store.Tx, r observation.Retention, fn func(obsType string, n int)) error {
 	cutoffs, err := cutoffs(r, tx.Now().Unix())
 	if err != nil {
@@ -284,12 +287,12 @@ func CountExpired(ctx context.Context, tx *store.Tx, r observation.Retention, fn
 	}, countExpired, cutoffs)
 }
 
-// EnforceSizeLimit forgets the oldest unpinned rows, those of the shortest-lived types
-// first, if the store holds more than Config.MaxBytes, until it holds 90 % of
-// that, and gives the room back to the volume (observations §11.1). It goes on
-// until nothing unpinned is left. Below the bound, or without one, it does
-// nothing. With DryRun it estimates from the average row; Limit and Budget do
-// not apply. Errors are those of store.Write and store.Shrink.
+// EnforceSizeLimit deletes rows if the store is larger than Config.MaxBytes, until it is at 90 %
+// of that. It then returns the space to the volume (observations §11.1). It deletes only unpinned
+// rows, the types with the shortest retention and the oldest rows first, until none is left. If
+// the store is smaller or has no limit, it does nothing. With DryRun it estimates the count from
+// the average size of a row. Limit and Budget do not apply. Errors are those of store.Write and
+// store.Shrink.
 func EnforceSizeLimit(ctx context.Context, svc *observation.Service, a SweepArgs) (SweepResult, error) {
 	done := SweepResult{ByType: map[string]int{}}
 	bound := svc.Config.MaxBytes
@@ -326,8 +329,8 @@ func EnforceSizeLimit(ctx context.Context, svc *observation.Service, a SweepArgs
 	}
 }
 
-// oldest tells by how many bytes the store is over a bound and which rows should
-// go to bring it to 90 % of Config.MaxBytes, judged by the average row.
+// oldest returns by how many bytes the store exceeds bound. ids are the rows to delete to reach
+// 90 % of Config.MaxBytes, estimated from the average size of a row.
 func oldest(ctx context.Context, svc *observation.Service, bound int64) (excess int64, ids []int64, err error) {
 	ranks, err := ranks(svc.Config.Retention)
 	if err != nil {

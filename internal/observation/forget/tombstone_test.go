@@ -15,9 +15,9 @@ import (
 	"cairn/internal/store"
 )
 
-// TestWhatHooksToldWithoutIDsStaysPurged purges what hooks of Gemini CLI and Cursor
-// stored and tells it again as their transcripts do: with ids of their own, in
-// other words, and of Cursor at times that say nothing.
+// TestWhatHooksToldWithoutIDsStaysPurged purges events from hooks of Gemini CLI and Cursor. It
+// then imports the events as their transcripts contain them: with other ids and other texts, and
+// for Cursor at unrelated times.
 func TestWhatHooksToldWithoutIDsStaysPurged(t *testing.T) {
 	t.Parallel()
 	code := 1
@@ -54,7 +54,7 @@ func TestWhatHooksToldWithoutIDsStaysPurged(t *testing.T) {
 			t.Run(fmt.Sprint(c.name, " ", harness), func(t *testing.T) {
 				t.Parallel()
 				b := observationtest.New(t)
-				live, told := c.live, c.told // which the test of the other harness has, too
+				live, told := c.live, c.told // shared with the parallel test of the other harness
 				live.Harness, told.Harness = harness, harness
 				b.Record(observation.Event{Kind: observation.Prompt, Harness: harness, Text: "what came before", Source: "UserPromptSubmit"})
 				b.Record(live)
@@ -95,8 +95,8 @@ func TestWhatHooksToldWithoutIDsStaysPurged(t *testing.T) {
 	}
 }
 
-// TestAPurgedCallDoesNotHideItsLikes purges one of several equal calls that hooks
-// told without ids: the others are known as before, and later ones are new.
+// TestAPurgedCallDoesNotHideItsLikes purges one of several equal calls from hooks without ids.
+// The other calls are still recognised, and later calls are new.
 func TestAPurgedCallDoesNotHideItsLikes(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -122,8 +122,8 @@ func TestAPurgedCallDoesNotHideItsLikes(t *testing.T) {
 	b.Want("rows", b.Query(`SELECT ifnull(tool_use_id, 'hook') FROM observations ORDER BY timestamp`), []string{"hook", "hook", "x4"})
 }
 
-// TestAReadThatWasDroppedForAPurgedOneStaysAway imports the transcript of a session
-// whose second read of a file was dropped because of the first.
+// TestAReadThatWasDroppedForAPurgedOneStaysAway imports a transcript in which the second read of
+// a file was dropped because of the first.
 func TestAReadThatWasDroppedForAPurgedOneStaysAway(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -164,8 +164,8 @@ func TestAPromptSentInTheTurnOfAPurgedOneIsStored(t *testing.T) {
 	b.Want("parents", b.Query(observationtest.Parents), []string{"command|one|-", "user_prompt|and mind the gap|and mind the gap", "command|two|-"})
 }
 
-// TestAPurgedProjectStaysAwayAfterItWasMerged imports what was never stored of a
-// project that was purged and then became part of another.
+// TestAPurgedProjectStaysAwayAfterItWasMerged imports events that were never stored. Their
+// project was purged and then merged into another project.
 func TestAPurgedProjectStaysAwayAfterItWasMerged(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -189,13 +189,13 @@ func TestAPurgedProjectStaysAwayAfterItWasMerged(t *testing.T) {
 	b.Want("stored", b.Query(`SELECT content FROM observations ORDER BY content`), []string{"about the mall", "old mall"})
 }
 
-// TestASessionThatIsPurgedDuringItsImportGetsNoDigest purges between the import's
-// transactions; the next session takes the number of the one that is gone.
+// TestASessionThatIsPurgedDuringItsImportGetsNoDigest purges between two transactions of the
+// import. The next session gets the key of the purged session.
 func TestASessionThatIsPurgedDuringItsImportGetsNoDigest(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
 	i, prepare := capture.NewImporter(b.Service, capture.ImportOptions{}), capture.NewPreparer(b.Service)
-	for n := range 500 { // of one transaction of an import
+	for n := range 500 { // one transaction of an import
 		p, err := prepare.Prepare(observation.Event{
 			Kind: observation.Prompt, Session: "old", Cwd: b.Repo, Text: fmt.Sprint("prompt ", n), At: time.Unix(observationtest.Start-9000+int64(n), 0),
 			LineID: fmt.Sprint("u", n), Source: "UserPromptSubmit", Imported: true, Harness: "claude",
@@ -215,8 +215,8 @@ func TestASessionThatIsPurgedDuringItsImportGetsNoDigest(t *testing.T) {
 	b.Want("sessions", b.Query(`SELECT key, id, ifnull(summary, 'none') FROM sessions`), []string{"1|new|none"})
 }
 
-// TestWhatAnImportAddsWhileAPurgeWaitsGoesToo lets an import commit between the
-// moment at which a purge looks and the one at which it gets the lock.
+// TestWhatAnImportAddsWhileAPurgeWaitsGoesToo commits an import after a purge has read the rows
+// and before it gets the lock.
 func TestWhatAnImportAddsWhileAPurgeWaitsGoesToo(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)
@@ -242,8 +242,8 @@ func TestWhatAnImportAddsWhileAPurgeWaitsGoesToo(t *testing.T) {
 	}
 }
 
-// TestTheFirstEventsOfABatchMayBePurged drops the beginning of a session out of an
-// import whose later events came first.
+// TestTheFirstEventsOfABatchMayBePurged purges the beginning of a session whose later events were
+// imported first.
 func TestTheFirstEventsOfABatchMayBePurged(t *testing.T) {
 	t.Parallel()
 	b := observationtest.New(t)

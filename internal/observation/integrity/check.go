@@ -9,8 +9,8 @@ import (
 	"cairn/internal/store"
 )
 
-// The part's own invariants: each query gives the numbers of the rows that break
-// one, in the table that the finding names.
+// invariants returns pairs of a finding and a query. The query returns the ids of rows that
+// violate the invariant.
 func invariants() [][2]string {
 	return [][2]string{
 		{"observation %d has no searchable words", `SELECT o.id FROM observation_rows o
@@ -42,8 +42,8 @@ func invariants() [][2]string {
 	}
 }
 
-// Check reports rows that break an invariant of this part; none in a sound
-// store. It changes nothing.
+// Check reports rows that violate an invariant of this part, none in an intact store. It changes
+// nothing.
 func Check(ctx context.Context, svc *observation.Service) (findings []string, err error) {
 	err = svc.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for _, rule := range invariants() {

@@ -20,11 +20,11 @@ FROM observation_rows `
 	selectHighest    = `SELECT ifnull(max(id), 0) FROM observation_rows`
 )
 
-// metaUnsummed is the name of the number up to which rows may still lack a checksum; 0
-// once none does.
+// metaUnsummed is the name of the meta value with the id up to which rows may still lack a
+// checksum. It is 0 when every row has one.
 const metaUnsummed = "unsummed"
 
-// readUnsummed returns that number.
+// readUnsummed returns the value of metaUnsummed, or the highest row id if it is not set.
 func readUnsummed(ctx context.Context, tx *store.Tx) (last int64, err error) {
 	text, noted, err := tx.Meta(ctx, metaUnsummed)
 	switch {
@@ -41,17 +41,18 @@ func setUnsummed(ctx context.Context, tx *store.Tx, last int64) error {
 	return tx.SetMeta(ctx, metaUnsummed, strconv.FormatInt(last, 10))
 }
 
-// summed is a row with its checksum as it is stored.
+// summed is a row with its stored checksum.
 type summed struct {
 	observation.Text
 	id     int64
 	stored sql.NullInt64 // NULL in a row of an older schema
 }
 
-// isAltered reports whether the row is not what was written.
+// isAltered reports whether the row differs from its stored checksum. It is false without a
+// checksum.
 func (r *summed) isAltered() bool { return r.stored.Valid && r.stored.Int64 != r.Checksum() }
 
-// summedRows reads rows for a query of this file.
+// summedRows reads rows with one of the queries of this file.
 func summedRows(ctx context.Context, tx *store.Tx, query string, args ...any) (batch []summed, err error) {
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var r summed
@@ -62,10 +63,10 @@ func summedRows(ctx context.Context, tx *store.Tx, query string, args ...any) (b
 	return batch, err
 }
 
-// checksumBatch is how many rows are read at once, or written in one transaction.
+// checksumBatch is how many rows are read in one query, or updated in one transaction.
 const checksumBatch = 1000
 
-// eachSummed calls fn with all rows, in the order of their numbers.
+// eachSummed calls fn with all rows, in the order of their ids.
 func eachSummed(ctx context.Context, tx *store.Tx, fn func(*summed) error) error {
 	for last := int64(0); ; {
 		batch, err := summedRows(ctx, tx, selectSaidAfter, last, checksumBatch)
@@ -81,10 +82,10 @@ func eachSummed(ctx context.Context, tx *store.Tx, fn func(*summed) error) error
 	}
 }
 
-// FillChecksums computes the checksums of up to limit rows that an older cairn wrote,
-// newest first, and returns how many there were; 0 when none is left. Hooks do not call
-// it. It is safe to retry and to run in several processes. Errors are those of
-// store.Write.
+// FillChecksums computes the checksums of rows that an older cairn wrote, newest first. It works
+// in batches until it has checked at least limit rows. It returns how many rows it checked; 0 when
+// none is left. Hooks do not call it. It is safe to retry and to run in several processes. Errors
+// are those of store.Write.
 func FillChecksums(ctx context.Context, svc *observation.Service, limit int) (filled int, err error) {
 	for filled < limit {
 		n := 0
@@ -112,7 +113,7 @@ func FillChecksums(ctx context.Context, svc *observation.Service, limit int) (fi
 
 func fillChecksums(ctx context.Context, tx *store.Tx) (int, error) {
 	last, err := readUnsummed(ctx, tx)
-	if err != nil || last == 0 { // another process was faster
+	if err != nil || last == 0 { // another process did it first
 		return 0, err
 	}
 	batch, err := summedRows(ctx, tx, selectSaidBefore, last, checksumBatch)
@@ -136,8 +137,8 @@ func fillChecksums(ctx context.Context, tx *store.Tx) (int, error) {
 	return len(batch), err
 }
 
-// repairChecksums gives every row the checksum of what it says now. A row that is not what
-// was written is kept and marked: its metadata says "damaged": true.
+// repairChecksums stores the current checksum of every row. A row that differs from its stored
+// checksum is kept, and its metadata gets "damaged": true.
 func repairChecksums(ctx context.Context, tx *store.Tx, altered func(id int64)) error {
 	var all []summed
 	err := eachSummed(ctx, tx, func(r *summed) error {

@@ -21,8 +21,8 @@ const (
 	selectFilePath      = `SELECT ifnull(file_path, '') FROM observation_rows WHERE id = ?`
 )
 
-// CheckWords reports rows whose searchable words are not those of their text, up to 20;
-// none in an intact store. It indexes every row again, and changes nothing.
+// CheckWords reports up to 20 rows whose searchable words do not match their text, none in an
+// intact store. It computes the words of every row again, and changes nothing.
 func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	rows, err := tx.CheckWords(ctx, store.WordIndex{Table: "observations_fts", Insert: observation.InsertWords, Rows: eachIndexed, Variants: indexVariants})
 	for _, row := range rows {
@@ -56,7 +56,7 @@ func checkTurnWords(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	})
 }
 
-// eachTurn calls add with what the index should contain of each turn.
+// eachTurn calls add with the expected index content of each turn.
 func eachTurn(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
 	return tx.Each(ctx, func(r *sql.Rows) error {
 		var session int64
@@ -80,7 +80,7 @@ func eachTurn(ctx context.Context, tx *store.Tx, add func(args ...any) error) er
 	}, selectFreshSessions)
 }
 
-// eachIndexed calls add with what the index should contain of each row.
+// eachIndexed calls add with the expected index content of each row.
 func eachIndexed(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
 	return tx.Each(ctx, func(r *sql.Rows) error {
 		var id int64
@@ -93,9 +93,9 @@ func eachIndexed(ctx context.Context, tx *store.Tx, add func(args ...any) error)
 	}, selectAllIndexed)
 }
 
-// indexVariants returns how a row may be indexed. The index contains the path as the
-// call gave it: relative to a folder that the row does not name, or absolute. An older
-// cairn indexed the absolute one when it rebuilt the index.
+// indexVariants returns the possible index contents of a row. The index contains the path as the
+// call gave it: absolute, or relative to a folder that the row does not store. An older cairn
+// indexed the absolute path when it rebuilt the index.
 func indexVariants(ctx context.Context, tx *store.Tx, row int64) (out [][]any, err error) {
 	var path string
 	if err := tx.Get(ctx, []any{&path}, selectFilePath, row); err != nil {

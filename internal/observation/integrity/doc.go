@@ -1,3 +1,3 @@
-// Package integrity checks that stored rows, words and checksums fit together, and repairs them
+// Package integrity checks that stored rows, words and checksums are consistent, and repairs them
 // after a salvage.
 package integrity

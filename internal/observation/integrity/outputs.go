@@ -8,8 +8,8 @@ import (
 	"cairn/internal/tooloutput"
 )
 
-// repairOutputs deletes the outputs that a salvage has not kept as they were written, and
-// makes missing hashes of lines from the digests. Lines of edits go with their rows.
+// repairOutputs deletes outputs whose row is lost or that a salvage did not preserve intact. It
+// recreates missing line hashes from the digests. Lines of edits are deleted with their rows.
 func repairOutputs(ctx context.Context, tx *store.Tx) error {
 	for _, query := range []string{deleteLostOutputs, deleteLostEdits} {
 		if _, err := tx.Exec(ctx, query); err != nil {

@@ -16,13 +16,12 @@ const (
 FROM observation_rows WHERE id > ? ORDER BY id LIMIT +?`
 )
 
-// reindexBatch is how many rows are indexed in one transaction.
+// reindexBatch is how many rows one transaction indexes.
 const reindexBatch = 5000
 
-// Reindex builds the searchable words of all rows and of their turns again from the rows themselves
-// (observations §8.1). Until it has returned, rows may be missing from searches;
-// repeating it is safe. progress, if set, is told after each batch how many rows
-// are done.
+// Reindex rebuilds the searchable words of all rows and of their turns from the rows
+// (observations §8.1). Until it returns, searches may miss rows. It is safe to retry. progress,
+// if set, is called after each batch with the number of rows done.
 func Reindex(ctx context.Context, svc *observation.Service, progress func(rows int)) error {
 	err := svc.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		for _, query := range []string{deleteAllWords, observation.DeleteAllTurnWords, observation.DeleteAllTurns, observation.MarkAllStale} {
@@ -51,7 +50,8 @@ func Reindex(ctx context.Context, svc *observation.Service, progress func(rows i
 	return err
 }
 
-// indexAfter indexes the next rows after one and returns the last of them.
+// indexAfter indexes the next batch of rows after an id. It returns the last id and the number of
+// rows.
 func indexAfter(ctx context.Context, tx *store.Tx, after int64) (last int64, n int, err error) {
 	last = after
 	err = tx.Each(ctx, func(r *sql.Rows) error {
@@ -65,7 +65,8 @@ func indexAfter(ctx context.Context, tx *store.Tx, after int64) (last int64, n i
 	return last, n, err
 }
 
-// indexedRow is what the searchable text of a row is made of, as it was before it was stored.
+// indexedRow contains the sources of a row's searchable text, as they were before the row was
+// stored.
 type indexedRow struct {
 	content, path string
 	meta          observation.Metadata

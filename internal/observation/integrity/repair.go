@@ -10,9 +10,9 @@ import (
 	"cairn/internal/store"
 )
 
-// Statements that make rows whole which a salvage has kept.
+// Statements that repair the rows that a salvage recovered.
 const (
-	// Of a lost prompt everything but its line stands in the row next to it.
+	// The observation row contains everything about a lost prompt except its transcript line.
 	insertLostPrompts = `INSERT OR IGNORE INTO prompt_rows (id, session_key, timestamp, source, harness_prompt_id, agent_id)
 SELECT prompt_id, session_key, timestamp, iif(obs_type = 'user_prompt', 'user', 'agent'), harness_prompt_id, agent_id
 FROM observation_rows WHERE obs_type IN ('user_prompt', 'agent_message') AND prompt_id IS NOT NULL`
@@ -30,7 +30,7 @@ FROM observation_rows WHERE id = ?`
 
 	dropHalfUsed = `UPDATE injection_rows SET used_at = NULL, used_how = NULL WHERE (used_at IS NULL) <> (used_how IS NULL)`
 
-	// A session of which an index alone was left began with its first row.
+	// A session of which only an index entry was recovered starts with its first row.
 	selectUndated = `SELECT s.key, ifnull(min(o.timestamp), 0), ifnull(max(o.timestamp), 0) FROM sessions s
 LEFT JOIN observation_rows o ON o.session_key = s.key WHERE s.started_at = 0 OR s.last_seen = 0 GROUP BY s.key`
 
@@ -40,11 +40,10 @@ WHERE o.id IN (SELECT id FROM observation_rows EXCEPT
     SELECT CAST(c.id AS INTEGER) FROM changes c JOIN symbols k ON k.id = c.kind WHERE k.text = 'observation')`
 )
 
-// Repair makes the rows that a salvage has kept whole again: prompts that were
-// lost beside their rows, changes of rows that the log has lost, and the
-// searchable words, which are built again. It calls altered for a row whose text is not
-// what was written; such a row is kept and marked as damaged in its metadata. It is this
-// part's share of store.Salvage; on a sound store it changes no row.
+// Repair repairs the rows that a salvage recovered: it recreates lost prompts of rows, appends
+// missing changes of rows, and rebuilds the searchable words. It calls altered for a row whose
+// text differs from its checksum. Such a row is kept and marked as damaged in its metadata.
+// Repair is this part's step of store.Salvage. It changes no row of an intact store.
 func Repair(ctx context.Context, svc *observation.Service, altered func(table string, id int64)) error {
 	err := svc.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 		for _, query := range []string{insertLostPrompts, dropHalfUsed, dropBadMetadata} {
@@ -78,7 +77,7 @@ func Repair(ctx context.Context, svc *observation.Service, altered func(table st
 	return Reindex(ctx, svc, nil)
 }
 
-// dateSessions gives sessions that a salvage made up the times of their rows.
+// dateSessions sets the times of sessions that a salvage recreated, from their rows.
 func dateSessions(ctx context.Context, tx *store.Tx) error {
 	var undated [][3]int64
 	err := tx.Each(ctx, func(r *sql.Rows) error {
@@ -95,7 +94,8 @@ func dateSessions(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// dropUnsaltedTombstones deletes the tombstones whose salt is lost: they match nothing.
+// dropUnsaltedTombstones deletes the tombstones if their salt is lost, because they match
+// nothing.
 func dropUnsaltedTombstones(ctx context.Context, tx *store.Tx) error {
 	g, err := observation.OpenTombstones(ctx, tx)
 	if err == nil && !g.Any() {
@@ -104,7 +104,7 @@ func dropUnsaltedTombstones(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// addMissingPrompts makes a prompt for each text that has none.
+// addMissingPrompts creates a prompt for each prompt or message row that has none.
 func addMissingPrompts(ctx context.Context, tx *store.Tx) error {
 	var rows []int64
 	err := tx.Each(ctx, func(r *sql.Rows) error {
@@ -129,7 +129,7 @@ func addMissingPrompts(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// addMissingChanges appends a change for each row that the log does not know.
+// addMissingChanges appends a change for each row without one in the log.
 func addMissingChanges(ctx context.Context, tx *store.Tx) error {
 	return tx.Each(ctx, func(r *sql.Rows) error {
 		var id int64

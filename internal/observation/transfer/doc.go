@@ -1,5 +1,5 @@
-// Package transfer writes the rows of this part to an export, and stores the rows of an export.
+// Package transfer exports the rows of the observation part, and imports the rows of an export.
 //
-// An export is checked as a whole before any of it is stored, in small transactions. The changes
-// that an import appends are this device's own.
+// An export is checked as a whole before any row is stored. The import uses small transactions.
+// The changes that it appends count as this device's own.
 package transfer

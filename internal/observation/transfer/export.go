@@ -12,14 +12,14 @@ import (
 	"cairn/internal/tooloutput"
 )
 
-// Kinds of the lines that this part has in an export.
+// Kinds of the lines of this part in an export.
 const (
-	KindSession     = "session"     // project.ExportedSession; what follows, up to the next, is the session's
+	KindSession     = "session"     // project.ExportedSession; the lines up to the next one belong to the session
 	KindObservation = "observation" // Exported
 	KindForgotten   = "forgotten"   // ExportedForgotten
 )
 
-// Exported is a row as exports carry it. Texts that are not there are "".
+// Exported is a row in an export. Missing texts are "".
 type Exported struct {
 	Kind            string          `json:"kind,omitempty"`
 	ID              int64           `json:"id"`
@@ -38,19 +38,19 @@ type Exported struct {
 	Part            int             `json:"part,omitempty"`
 	AgentID         string          `json:"agent_id,omitempty"`
 	HarnessPromptID string          `json:"harness_prompt_id,omitempty"`
-	PromptID        int64           `json:"prompt_id,omitempty"` // the prompt that caused it; of an earlier line
-	Prompt          *ExportedPrompt `json:"prompt,omitempty"`    // of prompts and answers: the prompt that it is
+	PromptID        int64           `json:"prompt_id,omitempty"` // the prompt that caused it; from an earlier line
+	Prompt          *ExportedPrompt `json:"prompt,omitempty"`    // for prompts and messages: the row's own prompt
 
-	// Output is the digest of what the command or tool printed, redacted, at most 4 KiB;
-	// OutputSize is the number of bytes printed. An export holds them because they are a
-	// row's text, and no archive and no hub does. The hashes of the other lines are salted
-	// by the store, so an export leaves them out. An import counts the retention of outputs
-	// from its own day.
+	// Output is the digest of the text that the command or tool printed, redacted, at most 4 KiB.
+	// OutputSize is the number of bytes printed. Exports contain them because they are part of
+	// the row's text; archives and hubs do not. The hashes of the other lines are salted by the
+	// store, so an export leaves them out. For imported outputs, the retention starts on the day
+	// of the import.
 	Output     string `json:"output,omitempty"`
 	OutputSize int    `json:"output_size,omitempty"`
 }
 
-// ExportedPrompt is the prompt that a row of type user_prompt or agent_message is.
+// ExportedPrompt is the prompt of a row of type user_prompt or agent_message.
 type ExportedPrompt struct {
 	ID              int64  `json:"id"`
 	Timestamp       int64  `json:"timestamp"`
@@ -60,22 +60,22 @@ type ExportedPrompt struct {
 	SourceUUID      string `json:"source_uuid,omitempty"`
 }
 
-// ExportedForgotten is what keeps purged things from coming back: salted hashes
-// that tell nothing by themselves (observations §11.3).
+// ExportedForgotten contains the salted hashes that prevent purged rows from being stored again.
+// The hashes alone reveal nothing (observations §11.3).
 type ExportedForgotten struct {
 	Kind   string         `json:"kind,omitempty"`
-	Salts  []string       `json:"salts,omitempty"` // hex; a hash may have been made with any of them
+	Salts  []string       `json:"salts,omitempty"` // hex; each hash was made with one of the salts of the export
 	Hashes []ExportedTomb `json:"hashes,omitempty"`
 }
 
-// ExportedTomb is one of the hashes, with the time (Unix seconds) up to which it
-// holds; without one it holds permanently.
+// ExportedTomb is one of the hashes. Until is the time (Unix seconds) up to which it applies;
+// without it the hash applies permanently.
 type ExportedTomb struct {
 	Hash  string `json:"hash"` // hex
 	Until *int64 `json:"until,omitempty"`
 }
 
-// tombsPerLine is how many hashes a line holds.
+// tombsPerLine is the maximum number of hashes in a line.
 const tombsPerLine = 200
 
 const (
@@ -84,7 +84,7 @@ ifnull(o.file_path, ''), ifnull(o.path_key, ''), ifnull(o.metadata, ''), o.is_pi
 ifnull(o.agent_id, ''), ifnull(o.harness_prompt_id, ''),
 (SELECT ifnull(digest, deflated) FROM output_rows WHERE observation_id = o.id), ifnull((SELECT size FROM output_rows WHERE observation_id = o.id), 0)`
 
-	// Prompts and answers come first, so that what they caused finds them.
+	// Prompts and messages come first, so that an import has them before the rows they caused.
 	selectExportedPrompts = exportedColumns + `, ifnull(r.id, 0), ifnull(r.timestamp, 0), ifnull(r.source, ''),
 ifnull(r.harness_prompt_id, ''), ifnull(r.agent_id, ''), ifnull(r.source_uuid, '')
 FROM observation_rows o JOIN projects p ON p.key = o.project_key LEFT JOIN prompt_rows r ON r.id = o.prompt_id
@@ -105,7 +105,8 @@ ORDER BY o.timestamp, o.id`
 	countTombs           = `SELECT count(*) FROM tombstones`
 )
 
-// SessionKeys are the sessions that have rows in one project, by key.
+// SessionKeys returns the keys of the sessions that have rows in the project, or nil if the scope
+// is all projects.
 func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) ([]int64, error) {
 	if of.ID == "" {
 		return nil, nil
@@ -113,10 +114,9 @@ func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) ([]int64, 
 	return tx.Keys(ctx, selectSessionsOfRows, of.Key)
 }
 
-// Export gives every session of a scope, those with the given keys among them
-// (see project.EachExportedSession), each with its rows after it: prompts and
-// answers first, then the others, by time. What it gives is in an order of its
-// own, whatever the ids, and one row at a time.
+// Export passes every session of a scope to put, including those with the given keys (see
+// project.EachExportedSession), earliest first. Each session is followed by its rows: prompts and
+// messages first, then the others, by time. Rows are read one at a time.
 func Export(ctx context.Context, tx *store.Tx, of project.Scope, keys []int64, put func(kind string, v any) error) error {
 	return project.EachExportedSession(ctx, tx, of, keys, func(key int64, s project.ExportedSession) error {
 		err := tx.Each(ctx, func(r *sql.Rows) error {
@@ -181,8 +181,8 @@ func (e *Exported) scan(r *sql.Rows, more ...any) error {
 	return err
 }
 
-// ExportForgotten gives what keeps purged things from coming back. A hash does
-// not tell what project it belongs to, so they are those of the whole store.
+// ExportForgotten passes the tombstones of the whole store to put. A hash does not reveal its
+// project, so they cannot be limited to one. Without tombstones it passes nothing.
 func ExportForgotten(ctx context.Context, tx *store.Tx, put func(kind string, v any) error) error {
 	g, err := observation.OpenTombstones(ctx, tx)
 	if err != nil || !g.Any() {
@@ -208,7 +208,8 @@ func ExportForgotten(ctx context.Context, tx *store.Tx, put func(kind string, v 
 	return put(KindForgotten, line)
 }
 
-// CountExported is how many lines Export gives of rows, and ExportForgotten.
+// CountExported returns how many lines of rows Export passes, and how many lines ExportForgotten
+// passes.
 func CountExported(ctx context.Context, tx *store.Tx, of project.Scope) (rows, forgotten int, err error) {
 	if err := tx.Get(ctx, []any{&rows}, countExportedRows, of.Key); err != nil {
 		return 0, 0, err

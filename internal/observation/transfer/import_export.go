@@ -13,50 +13,50 @@ import (
 	"cairn/internal/store"
 )
 
-// Importer stores the rows of an export in the order of its lines. It is used by
-// one goroutine; its methods are called in one transaction after the other, and
-// after an error or a transaction that was not committed no more.
+// Importer stores the rows of an export in the order of its lines. It is not safe for concurrent
+// use. Each method runs in a transaction, one after the other. After an error or a rollback the
+// Importer must not be used any more.
 type Importer struct {
 	service       *observation.Service
 	includePurged bool
-	floor         HighestIDs // that the store had given before: those below are not given again
-	note          string     // the name of the floor in store.Meta, while the import goes on
+	floor         HighestIDs // highest ids before the import; ids up to these are not used
+	note          string     // name of the floor in store.Meta during the import
 	tombstones    observation.Tombstones
 	counts        ImportedRows
 
-	given   project.ExportedSession // the session that the next rows belong to
-	session project.Session         // its row; Key 0 before it is needed
-	known   bool                    // it was here before
-	prompts map[int64]int64         // of the session: ids in the export → here, 0 for what was left out
-	moment  int64                   // to which equals belongs
-	equals  map[rowKey]int          // how many equal rows of that second were met
-	rows    int                     // of the session in the export
+	given   project.ExportedSession // the session of the next rows
+	session project.Session         // the session in this store; Key is 0 until it is needed
+	known   bool                    // whether the session existed before
+	prompts map[int64]int64         // prompts of the session: id in the export → id in this store, 0 if left out
+	moment  int64                   // the second that equals counts
+	equals  map[rowKey]int          // number of equal rows found in that second
+	rows    int                     // rows of the session in the export
 	added   int
 	left    int
 	keys    map[string]project.Project
 }
 
-// rowKey is what rows without an id of their own are known by.
+// rowKey identifies rows without a tool_use_id.
 type rowKey struct{ obsType, content, path, call string }
 
-// ImportedRows counts what became of an export's rows.
+// ImportedRows counts the results of importing an export's rows.
 type ImportedRows struct {
-	Sessions int `json:"sessions"`  // made
+	Sessions int `json:"sessions"`  // created
 	Added    int `json:"added"`     // rows
-	Known    int `json:"known"`     // rows that were here
-	Purged   int `json:"purged"`    // rows that were purged here and do not come back
-	NewIDs   int `json:"new_ids"`   // of the rows added, those whose id was taken
-	Redacted int `json:"redacted"`  // rows in which the present rules found a secret
-	Hashes   int `json:"forgotten"` // of what must not come back
+	Known    int `json:"known"`     // rows that already existed
+	Purged   int `json:"purged"`    // rows that were purged in this store and are left out
+	NewIDs   int `json:"new_ids"`   // added rows whose id was already taken
+	Redacted int `json:"redacted"`  // rows in which the current rules found a secret
+	Hashes   int `json:"forgotten"` // hashes of purged rows
 }
 
-// HighestIDs are the highest ids of rows and of prompts.
+// HighestIDs contains the highest ids of rows and of prompts.
 type HighestIDs struct {
 	Observation int64 `json:"observation"`
 	Prompt      int64 `json:"prompt"`
 }
 
-// See raises the ids to those of a row.
+// See raises the ids to those of a row, if they are lower.
 func (h *HighestIDs) See(e *Exported) {
 	h.Observation = max(h.Observation, e.ID)
 	if e.Prompt != nil {
@@ -85,11 +85,11 @@ ORDER BY id LIMIT 1 OFFSET ?`
 	countSessionRows = `SELECT count(*) FROM observation_rows WHERE session_key = ?`
 )
 
-// NewImporter returns what stores the rows of the export that is known by id, its
-// hash. Rows that were purged here stay out, unless includePurged. If an import of
-// the same export was killed, its rows get the ids that they would have got then;
-// Done ends that. Rows whose id was given here before get one above highest, which
-// is the export's, so that the others can keep theirs.
+// NewImporter returns an Importer for the export with the given id, its hash. Rows that were
+// purged in this store are left out, unless includePurged is set. If an import of the same export
+// was killed, its rows get the same ids as then. This lasts until Done. Rows whose id is already
+// used in this store get ids above highest, the highest ids of the export. So the other rows can
+// keep their ids.
 func NewImporter(ctx context.Context, svc *observation.Service, id string, highest HighestIDs, includePurged bool) (*Importer, error) {
 	r := &Importer{service: svc, note: "restoring/" + id, includePurged: includePurged, keys: map[string]project.Project{}}
 	err := svc.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
@@ -117,7 +117,7 @@ func NewImporter(ctx context.Context, svc *observation.Service, id string, highe
 	return r, err
 }
 
-// Done ends the import of an export, all of which is stored.
+// Done finishes the import of an export after all of it is stored.
 func (r *Importer) Done(ctx context.Context, tx *store.Tx) error {
 	if err := r.End(ctx, tx); err != nil {
 		return err
@@ -125,12 +125,11 @@ func (r *Importer) Done(ctx context.Context, tx *store.Tx) error {
 	return tx.DeleteMeta(ctx, r.note)
 }
 
-// Counts is what became of the rows so far.
+// Counts returns the counts of the rows imported so far.
 func (r *Importer) Counts() ImportedRows { return r.counts }
 
-// Session ends the rows of the session before and begins those of the next. The
-// session is made when it has a row that is wanted, or none at all. Project ids in
-// it must exist.
+// Session finishes the previous session and starts e. The session is created with its first
+// imported row, or at its end if it has no rows. Its project ids must exist.
 func (r *Importer) Session(ctx context.Context, tx *store.Tx, e project.ExportedSession) (err error) {
 	if err := r.End(ctx, tx); err != nil {
 		return err
@@ -145,8 +144,8 @@ func (r *Importer) Session(ctx context.Context, tx *store.Tx, e project.Exported
 	return err
 }
 
-// End ends the rows of the last session: its digest is the export's if it has the
-// export's rows and no others, else it is made again.
+// End finishes the last session. The session gets the export's digest if it contains exactly the
+// export's rows; otherwise its digest is rebuilt. Without a started session it does nothing.
 func (r *Importer) End(ctx context.Context, tx *store.Tx) error {
 	if r.given.ID == "" {
 		return nil
@@ -167,7 +166,7 @@ func (r *Importer) End(ctx context.Context, tx *store.Tx) error {
 	return r.digest(ctx, tx)
 }
 
-// digest gives the session its digest.
+// digest stores the digest of the session.
 func (r *Importer) digest(ctx context.Context, tx *store.Tx) error {
 	given, s := r.given.Digest, r.session
 	var n int
@@ -189,7 +188,7 @@ func (r *Importer) digest(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// open finds or makes the session's row.
+// open finds or creates the session's row.
 func (r *Importer) open(ctx context.Context, tx *store.Tx) error {
 	e := r.given
 	e.Model, _ = r.service.Config.Filter.Text(e.Model)
@@ -209,15 +208,15 @@ func (r *Importer) open(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// isBuried reports whether the session or a project was purged here with all that
-// happened up to a time.
+// isBuried reports whether a purge of the whole session or project in this store covers the time
+// at.
 func (r *Importer) isBuried(ctx context.Context, tx *store.Tx, at int64, own string) (bool, error) {
 	id := r.given.ID
 	return r.tombstones.Holds(ctx, tx, at, observation.SessionKey(id), observation.ProjectKey(own), observation.SessionInProjectKey(id, own))
 }
 
-// Row stores one row of the session, under its own id if that is free. A row that
-// is here already is left as it is; one that was purged here is left out.
+// Row stores one row of the session, under its own id if that id is free. A row that already
+// exists is not changed. A row that was purged in this store is left out.
 func (r *Importer) Row(ctx context.Context, tx *store.Tx, e Exported) error {
 	r.rows++
 	row, err := r.redact(&e)
@@ -225,7 +224,7 @@ func (r *Importer) Row(ctx context.Context, tx *store.Tx, e Exported) error {
 		return err
 	}
 	if r.session.Key == 0 {
-		// Without a session of that name no row can be here.
+		// If the session does not exist, none of its rows can exist.
 		if _, known, err := project.FindSession(ctx, tx, e.Session); err != nil || known {
 			if err == nil {
 				err = r.open(ctx, tx)
@@ -252,14 +251,14 @@ func (r *Importer) Row(ctx context.Context, tx *store.Tx, e Exported) error {
 	return r.insert(ctx, tx, &e, row)
 }
 
-// knows notes which prompt here a row of the export stands for.
+// knows stores which prompt in this store corresponds to the row's prompt in the export.
 func (r *Importer) knows(e *Exported, prompt int64) {
 	if e.Prompt != nil {
 		r.prompts[e.Prompt.ID] = prompt
 	}
 }
 
-// redact applies the present rules to a row; an export may be older than they are.
+// redact applies the current rules to a row, because an export may be older than the rules.
 func (r *Importer) redact(e *Exported) (observation.StoredRow, error) {
 	row := observation.StoredRow{
 		At: e.Timestamp, Source: e.SourceEvent, ObsType: e.ObsType, Content: e.Content, Tool: maybe(e.ToolName), Path: maybe(e.FilePath), Key: maybe(e.PathKey),
@@ -276,8 +275,8 @@ func (r *Importer) redact(e *Exported) (observation.StoredRow, error) {
 
 func maybe(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
 
-// find looks for a row that is here: of a call by its id, else the nth of the rows
-// of that second that say the same.
+// find reports whether a row already exists. Rows of calls are compared by id. Other rows are
+// compared by their text, and by their ordinal among the equal rows of the same second.
 func (r *Importer) find(ctx context.Context, tx *store.Tx, e *Exported) (bool, error) {
 	if !r.known {
 		return false, nil
@@ -307,7 +306,7 @@ func (r *Importer) find(ctx context.Context, tx *store.Tx, e *Exported) (bool, e
 	return true, nil
 }
 
-// isGone reports whether a row was purged here.
+// isGone reports whether a row was purged in this store.
 func (r *Importer) isGone(ctx context.Context, tx *store.Tx, e *Exported) (bool, error) {
 	if !r.tombstones.Any() {
 		return false, nil
@@ -325,7 +324,7 @@ func (r *Importer) isGone(ctx context.Context, tx *store.Tx, e *Exported) (bool,
 	return r.tombstones.Holds(ctx, tx, e.Timestamp, d.Keys()...)
 }
 
-// insert stores a row, its prompt, its words and its change.
+// insert stores a row, its prompt, its searchable words and its change.
 func (r *Importer) insert(ctx context.Context, tx *store.Tx, e *Exported, row observation.StoredRow) error {
 	q, err := r.project(ctx, tx, e.Project)
 	if err != nil {
@@ -348,7 +347,7 @@ func (r *Importer) insert(ctx context.Context, tx *store.Tx, e *Exported, row ob
 	if err != nil {
 		return err
 	}
-	if id == 0 { // the same call twice in one file
+	if id == 0 { // the export contains the same call twice
 		r.counts.Known++
 		return nil
 	}
@@ -383,9 +382,9 @@ func (r *Importer) insertPrompt(ctx context.Context, tx *store.Tx, q *ExportedPr
 		observation.NullText(q.HarnessPromptID), observation.NullText(q.AgentID), observation.NullText(q.SourceUUID))
 }
 
-// numbered runs an insertion whose first argument is the id: the given one if the
-// store has never given it, else a new one. It returns the id, 0 if something else
-// than the id stood in the way.
+// numbered runs an INSERT whose first argument is the id. It uses the given id if the store has
+// never used it, otherwise a new one. It returns the id of the row, or 0 if another constraint
+// prevented the insertion.
 func numbered(ctx context.Context, tx *store.Tx, query string, id, floor int64, args ...any) (int64, error) {
 	var wanted any
 	if id > floor {
@@ -407,7 +406,7 @@ func numbered(ctx context.Context, tx *store.Tx, query string, id, floor int64, 
 	}
 }
 
-// project finds the project that an id of the export names.
+// project returns the project with an id of the export.
 func (r *Importer) project(ctx context.Context, tx *store.Tx, id string) (project.Project, error) {
 	if q, ok := r.keys[id]; ok {
 		return q, nil
@@ -422,8 +421,8 @@ func (r *Importer) project(ctx context.Context, tx *store.Tx, id string) (projec
 	return q, err
 }
 
-// Forgotten keeps what was purged in the other store from coming back here. What
-// is here stays.
+// Forgotten stores the tombstones of the other store, so that rows purged there are not imported
+// here. Existing rows stay.
 func (r *Importer) Forgotten(ctx context.Context, tx *store.Tx, e ExportedForgotten) error {
 	g, err := observation.OpenTombstones(ctx, tx)
 	if err != nil {

@@ -10,15 +10,13 @@ import (
 	"cairn/internal/project"
 )
 
-// Bounds of what an export may hold. Ids beyond the first could use up the
-// numbers of a store.
+// Limits of the values in an export. Ids above maxExportedID could exhaust the ids of a store.
 const (
 	maxExportedID   = 1 << 40
 	maxExportedText = 64 << 10 // bytes of one text
 )
 
-// Check says what is wrong with a row that was read from an export, for people;
-// nil for a sound one.
+// Check returns a human-readable error if a row from an export is invalid, else nil.
 func (e *Exported) Check() error {
 	if why := e.checkValues(); why != nil {
 		return why
@@ -33,7 +31,7 @@ func (e *Exported) Check() error {
 	return e.Prompt.check()
 }
 
-// checkValues judges what is not text.
+// checkValues checks all fields except texts.
 func (e *Exported) checkValues() error {
 	switch {
 	case !isExportedID(e.ID):
@@ -52,7 +50,7 @@ func (e *Exported) checkValues() error {
 	return e.checkRole()
 }
 
-// checkRole tells prompts and answers from calls.
+// checkRole checks that prompts and messages, and no other rows, have a prompt and no call.
 func (e *Exported) checkRole() error {
 	isPrompt := e.ObsType == observation.TypePrompt || e.ObsType == observation.TypeMessage
 	switch {
@@ -87,8 +85,7 @@ func checkTexts(texts ...string) error {
 	return nil
 }
 
-// Check says what is wrong with hashes that were read from an export, for people;
-// nil for sound ones.
+// Check returns a human-readable error if a salt or hash from an export is invalid, else nil.
 func (e *ExportedForgotten) Check() error {
 	for _, s := range e.Salts {
 		if b, err := hex.DecodeString(s); err != nil || len(b) != 32 {
