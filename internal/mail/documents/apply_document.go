@@ -10,7 +10,7 @@ import (
 	"cairn/internal/store"
 )
 
-// Apply stores a document from an export, an archive or a hub: it appends the document to this
+// Apply stores a document from an export, an archive or a hub. It appends the document to this
 // store's log and applies it to the rows. With keepID the entity keeps its number, otherwise it
 // gets a new one. Uids and names are kept. An entity that is already in the store stays as it is,
 // with two exceptions. A delivery gains missing times, and a message that was purged elsewhere is

@@ -111,10 +111,10 @@ func jsonFile(v any) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// messageFiles returns all files of a message: the canonical file, copies in the sender's outbox
-// and in each recipient's inbox, and a state file per blind copy. Only that state file names the
-// recipient of a blind copy. Thread digests combine several messages: see digest. For a purged
-// message a tombstone replaces the canonical file and the copies.
+// messageFiles returns all files of a message. They are the canonical file, copies in the sender's
+// outbox and in each recipient's inbox, and a state file per blind copy. Only that state file
+// names the recipient of a blind copy. Thread digests combine several messages: see digest. For a
+// purged message a tombstone replaces the canonical file and the copies.
 func messageFiles(m *mail.Message, p *mail.Project) ([]File, error) {
 	var out []File
 	if m.Purged != 0 {

@@ -26,7 +26,7 @@ type PurgeArgs struct {
 	Progress func(done, total int)
 }
 
-// PurgeResult counts what a purge deleted, or would delete without Confirm.
+// PurgeResult counts the entities that a purge deleted or, without Confirm, would delete.
 type PurgeResult struct {
 	Messages    int      `json:"messages"`
 	Already     int      `json:"already"`     // messages that had been purged before

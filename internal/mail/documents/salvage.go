@@ -90,8 +90,8 @@ func dropAlteredBlobs(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// blankLost deletes the log's documents of entities that could not be restored: attachments, whose
-// bytes were only in the row, and documents that refer to a lost entity.
+// blankLost deletes the log's documents of entities that could not be restored. These are
+// attachments, whose bytes were only in the row, and documents that refer to a lost entity.
 func blankLost(ctx context.Context, tx *store.Tx) error {
 	var lost []mail.Document
 	err := eachLost(ctx, tx, func(d mail.Document) error {

@@ -17,9 +17,9 @@ const (
 )
 
 // GuardText describes obstacles to a person or a model: facts without instructions, in at most 400
-// characters, for at most the first three obstacles (mail §8). place is where the session works.
-// names are the agents that it acts as. It returns "" without obstacles. Texts of holders are
-// flattened to one line, and reasons are quoted.
+// characters. It lists at most the first three obstacles (mail §8). place is where the session
+// works. names are the agents that it acts as. It returns "" without obstacles. Texts of holders
+// are flattened to one line, and reasons are quoted.
 func GuardText(all []ReservedFile, place project.Location, names ...string) string {
 	if len(all) == 0 {
 		return ""

@@ -23,7 +23,7 @@ type pathResolver struct {
 	isCheckout func(project.Location) bool
 }
 
-// treeOf locates the files of a project.
+// treeOf returns the resolver for the paths of a project's files.
 func treeOf(p *mail.Project, home string, isCheckout func(project.Location) bool) (pathResolver, error) {
 	place, err := project.Locate(p.HumanKey, home)
 	t := pathResolver{place: place}
@@ -113,8 +113,8 @@ func relatives(ctx context.Context, o *mail.Kernel, c mail.Caller, t *mail.Targe
 	}, err
 }
 
-// treeOfTarget returns the file locations of the project that a call names, or nil if there is no
-// such project.
+// treeOfTarget returns the resolver for the project that a call names, or nil if there is no such
+// project.
 func treeOfTarget(ctx context.Context, o *mail.Kernel, c mail.Caller, t *mail.Target) (*pathResolver, error) {
 	var p *mail.Project
 	err := o.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {

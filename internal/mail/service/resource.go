@@ -138,7 +138,7 @@ type OutboxMessage struct {
 	Commit *mail.Commit `json:"commit"`
 }
 
-// OutboxResource is what an agent has sent within its project.
+// OutboxResource contains the messages that an agent has sent within its project.
 type OutboxResource struct {
 	Project  string          `json:"project"`
 	Agent    string          `json:"agent"`

@@ -35,8 +35,8 @@ type Acting struct {
 	Lost   string `json:"released,omitempty"` // patterns that were released because its session had ended
 }
 
-// Lines describes the agent for the context at a session's start (amendments §A.5, §B.8): its
-// name, its mail counts and, if there are any, its reservations.
+// Lines describes the agent for the context at a session's start (amendments §A.5, §B.8). It
+// contains the name, the mail counts and, if there are any, the reservations.
 func (a Acting) Lines() []string {
 	lines := []string{fmt.Sprintf("you are %s: %d unread, %d to acknowledge", a.Name, a.Unread, a.Due)}
 	if a.Holds != "" {
