@@ -10,16 +10,17 @@ import (
 	"cairn/internal/store"
 )
 
-// Apply takes over a document that comes from elsewhere, an export, an archive or
-// a hub: it is appended to this store's log and the rows follow. With keepID it has
-// the number that it had, else, and wherever another entity has that number, a new
-// one; uids and names stay. What is there already stays as it is, which added tells;
-// but a message that was purged elsewhere is purged here too.
-// The documents to which one refers must come before it. archive is where the project's
-// commits are.
+// Apply stores a document from an export, an archive or a hub. It appends the document to this
+// store's log and applies it to the rows. With keepID the entity keeps its number, otherwise it
+// gets a new one. Uids and names are kept. An entity that is already in the store stays as it is,
+// with two exceptions. A delivery gains missing times, and a message that was purged elsewhere is
+// purged here too. added reports whether the document was applied.
 //
-// Errors: Conflict with CodeIncomplete if one of them is missing, CodeTaken if
-// keepID and the number is another's.
+// The documents that d refers to must be applied before it. archive accesses the commits of the
+// project's archive.
+//
+// Errors: Conflict with CodeIncomplete if a referenced document is missing, with CodeTaken if
+// keepID is set and another entity has the number.
 func Apply(ctx context.Context, tx *store.Tx, by mail.Actor, archive mail.Archive, d mail.Document, keepID bool) (added bool, err error) {
 	there, err := known(ctx, tx, d)
 	if err != nil || there {
@@ -56,7 +57,7 @@ func Apply(ctx context.Context, tx *store.Tx, by mail.Actor, archive mail.Archiv
 // CodeTaken is the code of the error (Conflict) for a number that another entity has.
 const CodeTaken = "mail_id_taken"
 
-// numbered is the table of a kind whose entities have numbers.
+// numbered returns the table of a document's kind, or "" if entities of the kind have no numbers.
 func numbered(d mail.Document) string {
 	switch d.(type) {
 	case *mail.Project:
@@ -85,7 +86,7 @@ func numberOf(d mail.Document) *int64 {
 	return nil
 }
 
-// claim gives a document its number.
+// claim sets *id to a new number if it is 0. Otherwise it checks that the number is free.
 func claim(ctx context.Context, tx *store.Tx, d mail.Document, id *int64) (err error) {
 	if *id == 0 {
 		*id, err = mail.NextID(ctx, tx, numbered(d))
@@ -101,12 +102,12 @@ func claim(ctx context.Context, tx *store.Tx, d mail.Document, id *int64) (err e
 	return nil
 }
 
-// isTaken reports whether an entity of a document's kind has a number.
+// isTaken reports whether an entity of the document's kind has the number id.
 func isTaken(ctx context.Context, tx *store.Tx, d mail.Document, id int64) (taken bool, err error) {
 	return taken, tx.Get(ctx, []any{&taken}, `SELECT EXISTS (SELECT 1 FROM `+numbered(d)+` WHERE id = ?)`, id)
 }
 
-// known reports whether an entity is there.
+// known reports whether the store already contains everything that the document states.
 func known(ctx context.Context, tx *store.Tx, d mail.Document) (there bool, err error) {
 	var query string
 	var args []any
@@ -139,14 +140,14 @@ WHERE p.uid = ? AND a.name = ? AND q.uid = ? AND b.name = ?)`, []any{d.FromProje
 	return there, tx.Get(ctx, []any{&there}, query, args...)
 }
 
-// covers reports whether a delivery says all that another one does.
+// covers reports whether old has every time that d has.
 func covers(old, d *mail.Delivery) bool {
 	has := func(old, d mail.Time) bool { return old != 0 || d == 0 }
 	return has(old.Shown, d.Shown) && has(old.Read, d.Read) && has(old.Ack, d.Ack)
 }
 
-// productOf is the id of the project, as all parts know it, in whose stream a
-// document is.
+// productOf returns the id, shared by all parts of cairn, of the project whose stream contains the
+// document.
 func productOf(ctx context.Context, tx *store.Tx, d mail.Document) (string, error) {
 	if p, ok := d.(*mail.Project); ok {
 		return p.ProductID, nil

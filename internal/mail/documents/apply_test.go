@@ -16,8 +16,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// entities are one document of each kind, in the order in which they refer to each
-// other.
+// entities returns one document of each kind. Each comes after those that it refers to.
 func entities() []mail.Document {
 	at := mail.TimeOf(time.Date(2026, 3, 1, 9, 30, 5, 123456000, time.UTC))
 	uid, thread, via, session := "0123456789abcdef0123", "FEAT-1", "UserPromptSubmit", (*string)(nil)
@@ -45,7 +44,7 @@ func entities() []mail.Document {
 			Reason: "r", Created: at, Expires: at + 1e9, Ordinal: 1, ArchivePath: "file_reservations/id-1.json", LitPrefix: "src"})
 }
 
-// stored is the document of an entity as its rows tell it.
+// stored returns an entity's document as read from its rows.
 func stored(ctx context.Context, tx *store.Tx, d mail.Document) (mail.Document, error) {
 	switch d := d.(type) {
 	case *mail.Project:
@@ -134,9 +133,9 @@ func TestEveryDocumentComesBackFromItsRowsAndFromTheLog(t *testing.T) {
 	}
 }
 
-// TestDocumentsInAnyOrderAndTwiceGiveAnEqualStore: one that comes before what it refers to is
-// refused whole, and can be applied later. An answer waits for its message by itself, since
-// that may be gone for good.
+// TestDocumentsInAnyOrderAndTwiceGiveAnEqualStore applies documents in any order. A document that
+// comes before one it refers to is rejected as a whole and can be applied later. The test holds a
+// reply back until its message is applied. Apply does not, since that message may be lost.
 func TestDocumentsInAnyOrderAndTwiceGiveAnEqualStore(t *testing.T) {
 	t.Parallel()
 	data := []byte("attached")

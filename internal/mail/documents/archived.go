@@ -10,7 +10,7 @@ import (
 	"cairn/internal/store"
 )
 
-// StreamPrefix is how the streams of mail begin, see Stream.
+// StreamPrefix is the prefix of mail's stream names, see Stream.
 const StreamPrefix = "mail/"
 
 const (
@@ -20,26 +20,25 @@ const (
 JOIN mail_projects q ON q.id = m.project_id JOIN projects p ON p.key = q.project_key ORDER BY m.created_ts DESC LIMIT +?`
 )
 
-// Projects are the ids, as all parts know them, of the projects that have mail.
+// Projects returns the ids, shared by all parts of cairn, of the projects with mail.
 func Projects(ctx context.Context, tx *store.Tx) (ids []string, err error) {
 	return tx.Texts(ctx, selectProjectIDs)
 }
 
-// UIDOf is the project_uid of a project that all parts know by id, "" if it has no
-// mail.
+// UIDOf returns the project_uid of the project with a shared id, or "" if it has no mail.
 func UIDOf(ctx context.Context, tx *store.Tx, id string) (uid string, err error) {
 	_, err = mail.QueryOne(ctx, tx, []any{&uid}, selectUIDByID, id)
 	return uid, err
 }
 
-// FileRef is where the file of a message lies.
+// FileRef locates the file of a message in the archive.
 type FileRef struct {
-	Project string // the id that all parts know
+	Project string // the project id that all parts of cairn share
 	Path    string // of the canonical file
 	Seq     int64  // of the message's change
 }
 
-// Newest are the n newest messages, newest first.
+// Newest returns the n newest messages, newest first.
 func Newest(ctx context.Context, tx *store.Tx, n int) (out []FileRef, err error) {
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var p FileRef
@@ -50,10 +49,10 @@ func Newest(ctx context.Context, tx *store.Tx, n int) (out []FileRef, err error)
 	return out, err
 }
 
-// SourceOf tells of a path in a project's archive whether files of mail lie there,
-// and of which entity it is the file that the
-// entity is read from: its kind and the part of its id that the path contains, which is a
-// message's or reservation's number; kind and id "" for copies, digests and other files.
+// SourceOf classifies a path in a project's archive. ours reports whether the path is in one of
+// mail's folders. If an entity is read from this file, kind is the entity's kind. id is then the
+// part of its id that the path contains: the number of a message or reservation, for example. kind
+// and id are "" for copies, digests and other files.
 func SourceOf(name string) (kind, id string, ours bool) {
 	folder, rest, _ := strings.Cut(name, "/")
 	base := strings.TrimSuffix(path.Base(name), path.Ext(name))

@@ -9,8 +9,8 @@ import (
 	"cairn/internal/mail"
 )
 
-// FuzzEveryArtefactReadsBackAsItsEntity (mail §15.4) is the renderer and the parser of
-// each kind but messages, of which FuzzMessagePage says the same.
+// FuzzEveryArtefactReadsBackAsItsEntity (mail §15.4) tests the renderer and the parser of each
+// kind except messages. FuzzMessagePage tests messages.
 func FuzzEveryArtefactReadsBackAsItsEntity(f *testing.F) {
 	f.Add("GreenLake", "Refactor the cart", "src/**", int64(1_772_357_405_123_456), int64(7), byte(0))
 	f.Add("", "", "", int64(0), int64(0), byte(255))
@@ -22,7 +22,7 @@ func FuzzEveryArtefactReadsBackAsItsEntity(f *testing.F) {
 				t.Skip()
 			}
 		}
-		moment := mail.Time(at % 9_000_000_000_000_000 * 1000) // times are kept to the microsecond
+		moment := mail.Time(at % 9_000_000_000_000_000 * 1000) // times have microsecond precision
 		has := func(bit int) bool { return flags>>bit&1 == 1 }
 		maybe := func(bit int) *string {
 			if has(bit) {
@@ -78,7 +78,7 @@ func FuzzEveryArtefactReadsBackAsItsEntity(f *testing.F) {
 	})
 }
 
-// filesOf are the files of an entity that needs nothing else.
+// filesOf returns the files of an entity that are rendered from its document alone.
 func filesOf(d mail.Document, p *mail.Project) ([]File, error) {
 	switch d := d.(type) {
 	case *mail.Project:

@@ -13,7 +13,8 @@ import (
 	"cairn/internal/store"
 )
 
-// What must hold of the rows; each query selects what is wrong, in words.
+// invariants returns the queries that check the rows. Each selects one finding, in words, per
+// violation.
 func invariants() []string {
 	return []string{
 		`SELECT 'agent ' || a.name || ' (' || a.id || ') counts ' || a.received || ' received, ' || a.unread || ' unread, ' || a.ack_due
@@ -77,10 +78,9 @@ WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL G
 	selectMailStreams = `SELECT substr(text, 6) FROM symbols WHERE text GLOB 'mail/*' ORDER BY id`
 )
 
-// Check reads the mail of a store and reports what is wrong with it: counters,
-// columns that repeat others, paths, ordinals, numbers, the index of words, and rows
-// that are not what the change log says. Sound rows give no findings. It changes
-// nothing.
+// Check reads the mail of a store and reports inconsistencies. It checks counters, repeated
+// columns, paths, ordinals, numbers, the full-text index and attachment bytes. It also compares
+// the rows with the change log. Valid rows give no findings. It changes nothing.
 func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	for _, query := range invariants() {
 		found, err := tx.Texts(ctx, query)
@@ -114,7 +114,7 @@ func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 
 const selectBlobs = `SELECT sha1, data FROM mail_blobs`
 
-// alteredBlobs returns the names of the attachments whose bytes have another hash.
+// alteredBlobs returns the names of the attachments whose bytes do not match their hash.
 func alteredBlobs(ctx context.Context, tx *store.Tx) (names []string, err error) {
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var name string
@@ -128,8 +128,8 @@ func alteredBlobs(ctx context.Context, tx *store.Tx) (names []string, err error)
 	return names, err
 }
 
-// eachDiffering calls found with every entity whose row is not what its last change
-// says, or, logged false, that the log does not know.
+// eachDiffering calls found for every entity whose row differs from its last change. logged is
+// false if the log does not contain the entity.
 func eachDiffering(ctx context.Context, tx *store.Tx, found func(p *mail.Project, d mail.Document, logged bool) error) error {
 	all, err := mail.Projects(ctx, tx)
 	if err != nil {
@@ -158,16 +158,16 @@ func eachDiffering(ctx context.Context, tx *store.Tx, found func(p *mail.Project
 	return nil
 }
 
-// isImplied reports whether a delivery says nothing that its message does not say,
-// so that it needs no change.
+// isImplied reports whether a delivery has no times of its own, so that its message's change is
+// sufficient.
 func isImplied(d mail.Document) bool {
 	s, ok := d.(*mail.Delivery)
 	return ok && s.Shown == 0 && s.Read == 0 && s.Ack == 0
 }
 
-// says reports whether a change's document says the same as an entity's rows.
+// says reports whether a change's document equals an entity's rows.
 func says(d mail.Document, doc []byte) bool {
-	if _, ok := d.(*mail.Blob); ok { // whose document repeats what is in the row of the bytes
+	if _, ok := d.(*mail.Blob); ok { // its document only repeats columns of its row
 		return true
 	}
 	logged, err := mail.Decode(d.Kind(), doc)
@@ -185,8 +185,7 @@ func says(d mail.Document, doc []byte) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// eachLost calls found with the last document of every entity that the log knows and
-// that has no row.
+// eachLost calls found with the last document of every entity that is in the log but has no row.
 func eachLost(ctx context.Context, tx *store.Tx, found func(mail.Document) error) error {
 	return eachLogged(ctx, tx, func(d mail.Document) error {
 		there, err := hasRow(ctx, tx, d)
@@ -197,8 +196,8 @@ func eachLost(ctx context.Context, tx *store.Tx, found func(mail.Document) error
 	})
 }
 
-// eachLogged calls put with the last document of every entity in the log, a
-// project's in the order of their first changes.
+// eachLogged calls put with the last document of every entity in the log. Within a project,
+// entities come in the order of their first changes.
 func eachLogged(ctx context.Context, tx *store.Tx, put func(mail.Document) error) error {
 	var uids []string
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
@@ -222,7 +221,7 @@ func eachLogged(ctx context.Context, tx *store.Tx, put func(mail.Document) error
 			}
 			d, err := mail.Decode(l.kind, doc)
 			if err != nil || d.StreamProject() != uid || d.Key() != l.id {
-				return nil // altered: the log's own check says so
+				return nil // altered; the log's own check reports it
 			}
 			return put(d)
 		}, selectLogged, mail.Stream(uid))
@@ -230,7 +229,7 @@ func eachLogged(ctx context.Context, tx *store.Tx, put func(mail.Document) error
 	return err
 }
 
-// hasRow reports whether an entity is there.
+// hasRow reports whether the entity has a row.
 func hasRow(ctx context.Context, tx *store.Tx, d mail.Document) (bool, error) {
 	switch d := d.(type) {
 	case *mail.Delivery:

@@ -9,7 +9,7 @@ import (
 	"cairn/internal/store"
 )
 
-// findings is what is wrong with the mail of a store.
+// findings returns the findings of Check for a store.
 func findings(t testing.TB, s *store.Store) (found []string) {
 	t.Helper()
 	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
@@ -22,7 +22,7 @@ func findings(t testing.TB, s *store.Store) (found []string) {
 	return found
 }
 
-// soundMail fails the test if something is wrong with the mail of a store.
+// soundMail fails the test if Check reports findings for a store.
 func soundMail(t testing.TB, s *store.Store) {
 	t.Helper()
 	if found := findings(t, s); len(found) > 0 {
@@ -30,8 +30,8 @@ func soundMail(t testing.TB, s *store.Store) {
 	}
 }
 
-// TestTheCheckNamesEveryKindOfDamage alters rows behind the room's back, one way at
-// a time.
+// TestTheCheckNamesEveryKindOfDamage alters rows directly in the database, one kind of damage at a
+// time.
 func TestTheCheckNamesEveryKindOfDamage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -13,8 +13,8 @@ const (
 	insertWords      = `INSERT INTO mail_fts (rowid, subject, body) VALUES (?, ?, ?)`
 )
 
-// CheckWords reports messages whose searchable words are not those of their text, up to
-// 20; none in an intact store. It indexes every message again, and changes nothing.
+// CheckWords reports up to 20 messages whose words in the index differ from those of their text.
+// An intact store has none. It indexes every message again for comparison and changes nothing.
 func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	rows, err := tx.CheckWords(ctx, store.WordIndex{Table: "mail_fts", Insert: insertWords, Rows: func(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {

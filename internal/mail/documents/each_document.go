@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	pageSize = 200 // rows that are held in memory at once
+	pageSize = 200 // rows that are read into memory together
 
 	selectAgentsAfter   = mail.AgentColumns + `WHERE a.project_id = ? AND a.id > ? ORDER BY a.id LIMIT +?`
 	selectMessagesAfter = mail.MessageColumns + `WHERE m.project_id = ?1 AND m.id > ?2 ORDER BY m.id LIMIT +?3`
-	// What there is to say of deliveries that no message file says.
+	// The deliveries of a message with data that the message's own file does not contain.
 	selectDeliveriesOf = `SELECT m.id, m.uid, p.uid, a.name, r.kind, ifnull(r.shown_ts, 0), r.shown_via, ifnull(r.read_ts, 0), ifnull(r.ack_ts, 0), a.id,
 m.created_ts, m.ordinal
 FROM mail_messages m JOIN mail_projects p ON p.id = m.project_id JOIN mail_recipients r ON r.message_id = m.id
@@ -25,8 +25,8 @@ WHERE m.id = ? AND (r.kind = 'bcc' OR r.shown_ts NOTNULL OR r.read_ts NOTNULL OR
 WHERE m.project_id = ? AND json_extract(j.value, '$.sha1') IN (SELECT sha1 FROM mail_blobs)`
 )
 
-// eachDocument calls put with every entity of a project as it stands, those that
-// others refer to first.
+// eachDocument calls put with the current document of every entity of a project. Each comes after
+// those that it refers to.
 func eachDocument(ctx context.Context, tx *store.Tx, p *mail.Project, put func(mail.Document) error) error {
 	if err := put(p); err != nil {
 		return err
@@ -88,7 +88,7 @@ func eachMessage(ctx context.Context, tx *store.Tx, p *mail.Project, put func(ma
 	})
 }
 
-// all reads the rows of a query and then calls put with each.
+// all reads the rows of a query, then calls put with each.
 func all[T any](ctx context.Context, tx *store.Tx, scan func(*sql.Rows) (T, error), put func(T) error, query string, args ...any) error {
 	var list []T
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
@@ -104,8 +104,8 @@ func all[T any](ctx context.Context, tx *store.Tx, scan func(*sql.Rows) (T, erro
 	return err
 }
 
-// paged reads rows of a project by their ids, a page at a time, and calls put with
-// each when its page has been read.
+// paged reads rows of a project by id, one page at a time. It calls put for the rows of a page
+// after reading the whole page.
 func paged[T any](ctx context.Context, tx *store.Tx, project int64, query string, scan func(*sql.Rows) (T, int64, error), put func(T) error) error {
 	for last := int64(0); ; {
 		n := 0

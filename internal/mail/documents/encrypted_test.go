@@ -6,8 +6,8 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// TestDocumentsHoldOverEncryptedStores runs the SQL of documents again, over the driver
-// and the files of encrypted stores.
+// TestDocumentsHoldOverEncryptedStores runs the SQL of this package on encrypted stores, with
+// their driver and files.
 func TestDocumentsHoldOverEncryptedStores(t *testing.T) {
 	t.Parallel()
 	storetest.RunEncrypted(t, "TestEveryDocumentComesBackFromItsRowsAndFromTheLog")

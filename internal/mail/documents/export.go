@@ -13,19 +13,18 @@ import (
 	"cairn/internal/store"
 )
 
-// Exported is an entity of mail as exports carry it, on a line of the kind of its
-// document. The bytes of an attachment are in its line, those of a large one on
-// several lines in a row.
+// Exported is an exported mail entity, on a line of its document's kind. An attachment's line
+// contains its bytes. The bytes of a large attachment are split over consecutive lines.
 type Exported struct {
 	Kind string          `json:"kind,omitempty"`
 	Doc  json.RawMessage `json:"doc"`
-	From int64           `json:"from,omitempty"` // of an attachment: where Data begins in its bytes
-	Data []byte          `json:"data,omitempty"` // at most exportedPart of its bytes; none if the file has them before
+	From int64           `json:"from,omitempty"` // of an attachment: the offset of Data
+	Data []byte          `json:"data,omitempty"` // at most exportedPart bytes of an attachment; empty if they are already in the file
 
-	document mail.Document // what Check has read
+	document mail.Document // set by Check
 }
 
-// exportedPart is how many bytes of an attachment stand on one line.
+// exportedPart is the maximum number of attachment bytes on one line.
 const exportedPart = 8 << 20
 
 const (
@@ -57,7 +56,7 @@ SELECT (SELECT count(*) FROM scope), (SELECT count(*) FROM mail_agents WHERE pro
 WHERE p.project_key = ? AND r.session_key NOTNULL`
 )
 
-// SessionKeys are the sessions that the mail of one project refers to, by key.
+// SessionKeys returns the keys of the sessions that a project's mail refers to.
 func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) ([]int64, error) {
 	if of.ID == "" {
 		return nil, nil
@@ -70,7 +69,7 @@ type exporting struct {
 	tx       *store.Tx
 	all      bool
 	projects []*mail.Project
-	blobs    map[string]bool // whose bytes were put
+	blobs    map[string]bool // attachments whose bytes were written
 	out      func(kind string, v any) error
 }
 
@@ -83,11 +82,11 @@ func newExporting(ctx context.Context, tx *store.Tx, of project.Scope, out func(
 	}, selectScope, of.Key)
 }
 
-// Export gives the mail of a scope, one entity at a time, each after those that it
-// refers to: projects, agents, attachments, messages by time with what became of
-// them, contacts, reservations. Of one project it leaves out what leads into
-// others: contacts, and which message of another one a message replies to. What
-// belongs to the machine stays out: bindings of sessions, idempotency keys, notices.
+// Export calls put with the mail of a scope, one entity at a time. Each comes after those that it
+// refers to: projects, agents, attachments, messages by time with their deliveries, contacts,
+// reservations. An export of one project contains no references to others: it omits contacts and
+// reply_to of messages in other projects. Data of this machine is omitted: session bindings,
+// idempotency keys and notices.
 func Export(ctx context.Context, tx *store.Tx, of project.Scope, put func(kind string, v any) error) error {
 	x, err := newExporting(ctx, tx, of, put)
 	if err != nil {
@@ -146,7 +145,7 @@ func (x *exporting) attachments(ctx context.Context, p *mail.Project) error {
 	}, selectExportedBlobs, p.ID)
 }
 
-// bytes puts an attachment with its bytes, which stand in the file once.
+// bytes writes an attachment. Its bytes are written only once per export.
 func (x *exporting) bytes(ctx context.Context, b *mail.Blob) error {
 	if x.blobs[b.SHA1] || b.Bytes == 0 {
 		return x.put(b)
@@ -190,7 +189,7 @@ func (x *exporting) messages(ctx context.Context) error {
 	}, query, args...)
 }
 
-// inside takes out that a message replies to one that is not in the file.
+// inside clears a message's reply reference if the replied-to message is not in the export.
 func (x *exporting) inside(ctx context.Context, m *mail.Message) error {
 	if m.ReplyTo == nil {
 		return nil
@@ -203,7 +202,7 @@ func (x *exporting) inside(ctx context.Context, m *mail.Message) error {
 	return err
 }
 
-// lean takes out of a message the bytes of attachments that have lines of their own.
+// lean returns a message without attachment bytes that have lines of their own.
 func lean(m *mail.Message, blobs map[string]bool) *mail.Message {
 	list, err := m.ParseAttachments()
 	if err != nil {
@@ -228,7 +227,7 @@ func lean(m *mail.Message, blobs map[string]bool) *mail.Message {
 	return &out
 }
 
-// full is the reverse of lean.
+// full reverses lean.
 func full(ctx context.Context, m *mail.Message, tx *store.Tx) error {
 	list, err := m.ParseAttachments()
 	if err != nil {
@@ -284,8 +283,7 @@ func (x *exporting) reservations(ctx context.Context, p *mail.Project) error {
 	}, selectExportedReservations, p.ID)
 }
 
-// CountExported is how many lines Export gives, by kind; kinds without any are not
-// in it.
+// CountExported returns how many lines Export writes, by kind. Kinds without lines are omitted.
 func CountExported(ctx context.Context, tx *store.Tx, of project.Scope) (map[string]int, error) {
 	n := [6]int{}
 	if err := tx.Get(ctx, []any{&n[0], &n[1], &n[2], &n[3], &n[4], &n[5]}, countInScope, of.Key); err != nil {

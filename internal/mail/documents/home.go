@@ -9,11 +9,12 @@ import (
 	"cairn/internal/store"
 )
 
-// Where the mail of an archive or an export belongs in this store (amendments §C.3). A
-// project_uid or the remote's key decides. A slug or a product id never joins two projects.
+// These functions map the projects of an archive or an export to those of this store (amendments
+// §C.3). A project_uid or the remote's key decides. A slug or a product id never joins two
+// projects.
 
-// homeOf returns the project of mail here that a project from elsewhere is, nil without
-// one. It may have another project_uid.
+// homeOf returns this store's mail project for a project from elsewhere, or nil. Its project_uid
+// may differ.
 func homeOf(ctx context.Context, tx *store.Tx, p *mail.Project) (*mail.Project, error) {
 	here, err := mail.ProjectByUID(ctx, tx, p.UID)
 	if here != nil || err != nil {
@@ -26,10 +27,10 @@ func homeOf(ctx context.Context, tx *store.Tx, p *mail.Project) (*mail.Project, 
 	return mail.QueryProject(ctx, tx, mail.SelectProjectByKey, row.Key)
 }
 
-// sharedRow returns the row of this store for a project from elsewhere: the one with its
-// uid or its remote's key, else the one with its product id if nothing says that they
-// differ. Of an export the product id decides: project.Import has compared the keys. ok
-// is false without one.
+// sharedRow returns this store's row for a project from elsewhere: the row with its uid or its
+// remote's key. Otherwise it returns the row with its product id, unless their places differ. For
+// an export the product id alone decides, because project.Import has compared the keys. ok is
+// false if there is no such row.
 func sharedRow(ctx context.Context, p *mail.Project, tx *store.Tx) (row project.Project, ok bool, err error) {
 	if p.Imported {
 		return project.Find(ctx, tx, p.ProductID)
@@ -53,8 +54,8 @@ func sharedRow(ctx context.Context, p *mail.Project, tx *store.Tx) (row project.
 	return row, fits(p, row, here), nil
 }
 
-// remoteKey returns the key of the project's remote, "" without one. The remote of a
-// directory is that of the repository around it.
+// remoteKey returns the key of the project's remote, or "". A directory project has none: its
+// remote is that of the surrounding repository.
 func remoteKey(p *mail.Project) string {
 	if p.IdentityMode == mail.ModeDir {
 		return ""
@@ -62,9 +63,9 @@ func remoteKey(p *mail.Project) string {
 	return mail.Deref(p.Remote)
 }
 
-// fits reports whether a project from elsewhere may be that of a row with its product id:
-// both have the same remote or, where one has none, the same path. A row without a place
-// fits a project without a remote if it has no mail. here is the row's mail, nil for none.
+// fits reports whether a project from elsewhere may have the row with its product id. Both must
+// have the same remote or, if one has no remote, the same path. A row without a path and without
+// mail fits if neither has a remote. here is the row's mail, or nil.
 func fits(p *mail.Project, row project.Project, here *mail.Project) bool {
 	mine, its, path := remoteKey(p), project.NormalizeRemote(row.OriginURL, row.Root), row.Root
 	if strings.HasPrefix(its, mail.LocalRemote) {
@@ -82,7 +83,7 @@ func fits(p *mail.Project, row project.Project, here *mail.Project) bool {
 	return path == p.HumanKey
 }
 
-// resolveProject gives a project from elsewhere a shared row that has no other mail, and a free
+// resolveProject gives a project from elsewhere a shared row that has no mail yet, and a free
 // slug. A product id that belongs to another project gets a suffix.
 func resolveProject(ctx context.Context, p *mail.Project, tx *store.Tx) error {
 	row, ok, err := sharedRow(ctx, p, tx)
@@ -105,8 +106,8 @@ func resolveProject(ctx context.Context, p *mail.Project, tx *store.Tx) error {
 	return err
 }
 
-// createRow creates the shared row of a project from elsewhere, with the key of its
-// remote, so that a checkout that is seen later finds its mail.
+// createRow creates the shared row of a project from elsewhere, with the key of its remote. A
+// checkout that is seen later then finds its mail.
 func createRow(ctx context.Context, p *mail.Project, tx *store.Tx) error {
 	_, taken, err := project.Find(ctx, tx, p.ProductID)
 	if err == nil && taken {
@@ -114,7 +115,7 @@ func createRow(ctx context.Context, p *mail.Project, tx *store.Tx) error {
 	}
 	key := remoteKey(p)
 	if err != nil || key == "" {
-		return err // apply creates it
+		return err // Apply creates it
 	}
 	if _, taken, err = project.FindKey(ctx, tx, key); err != nil || taken {
 		return err
@@ -125,7 +126,7 @@ func createRow(ctx context.Context, p *mail.Project, tx *store.Tx) error {
 	return err
 }
 
-// rehome replaces in a document the project_uids of other stores by those of this one.
+// rehome replaces the project_uids of other stores in a document with those of this store.
 func rehome(uids map[string]string, d mail.Document) {
 	here := func(uid *string) {
 		if other, ok := uids[*uid]; ok {

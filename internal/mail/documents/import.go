@@ -13,29 +13,29 @@ import (
 	"cairn/internal/store"
 )
 
-// ExportImporter takes the mail of an export over, line by line, each of which References
-// has found valid. It must be used by one goroutine only.
+// ExportImporter imports the mail of an export line by line. References must have validated each
+// line. It must be used by one goroutine only.
 type ExportImporter struct {
 	filter   *redact.Filter
 	archive  mail.Archive
 	highest  map[string]int64
 	raised   bool
 	uids     map[string]string          // project_uid of the file → of this store
-	numbers  map[string]map[int64]int64 // project_uid of this store → message of the file → of this store, where they differ
-	data     bytes.Buffer               // of an attachment whose lines come
+	numbers  map[string]map[int64]int64 // project_uid of this store → message number in the file → number in this store, if different
+	data     bytes.Buffer               // of an attachment whose lines are being read
 	imported ImportedMail
 }
 
-// ImportedMail counts what became of an export's mail.
+// ImportedMail counts the results of importing an export's mail.
 type ImportedMail struct {
-	Added    map[string]int `json:"added"`    // by kind; of deliveries also those that say more now
-	Known    int            `json:"known"`    // entities that were here
-	Messages int            `json:"messages"` // of those added
-	NewIDs   int            `json:"new_ids"`  // got a new number, theirs was taken
-	Redacted int            `json:"redacted"` // in which the present rules found a secret
+	Added    map[string]int `json:"added"`    // by kind; includes deliveries that gained times
+	Known    int            `json:"known"`    // entities that were already in the store
+	Messages int            `json:"messages"` // messages among Added
+	NewIDs   int            `json:"new_ids"`  // entities that got a new number because theirs was taken
+	Redacted int            `json:"redacted"` // entities in which the current rules found a secret
 }
 
-// NewExportImporter returns an importer for one export with these highest numbers.
+// NewExportImporter returns an importer for an export with the given highest numbers.
 func NewExportImporter(filter *redact.Filter, archive mail.Archive, highest map[string]int64) *ExportImporter {
 	return &ExportImporter{
 		filter: filter, archive: archive, highest: highest, uids: map[string]string{}, numbers: map[string]map[int64]int64{},
@@ -43,14 +43,14 @@ func NewExportImporter(filter *redact.Filter, archive mail.Archive, highest map[
 	}
 }
 
-// Counts is what became of the lines so far.
+// Counts returns the counts of the lines imported so far.
 func (r *ExportImporter) Counts() ImportedMail { return r.imported }
 
-// Fits reports whether the mail of a project of an export can go to the project that
-// bears its name here. Mail of a project that is known by its uid goes where that is.
+// Fits checks a line of a project before the import and records which project of this store it
+// belongs to. Lines of other kinds are ignored.
 //
-// Errors: Conflict with CodeBothHaveMail for two projects of the export that are one
-// here.
+// Errors: Conflict with CodeBothHaveMail if two projects of the export are the same project in
+// this store.
 func (r *ExportImporter) Fits(ctx context.Context, tx *store.Tx, e *Exported) error {
 	p, ok := e.document.(*mail.Project)
 	if !ok {
@@ -75,11 +75,11 @@ func (r *ExportImporter) Fits(ctx context.Context, tx *store.Tx, e *Exported) er
 	return nil
 }
 
-// Line takes one line over. Its number stays where no other entity has it; uids and
-// names stay. What is here already is left as it is, except that a delivery learns
-// what it did not know. Repeating it adds nothing.
+// Line imports one line. An entity keeps its number if no other entity has it. Uids and names are
+// kept. An entity that is already in the store stays as it is, but a delivery gains missing times.
+// It is idempotent.
 func (r *ExportImporter) Line(ctx context.Context, tx *store.Tx, e *Exported) error {
-	if !r.raised { // so that new numbers are none that later lines have
+	if !r.raised { // new numbers must not collide with numbers on later lines
 		if err := RaiseNumbers(ctx, tx, r.highest); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (r *ExportImporter) Line(ctx context.Context, tx *store.Tx, e *Exported) er
 		}
 		r.data.Write(e.Data)
 		if int64(r.data.Len()) < b.Bytes && e.Data != nil {
-			return nil // more of it comes
+			return nil // more lines follow
 		}
 		if e.Data != nil || b.Bytes == 0 {
 			b.Data = append([]byte{}, r.data.Bytes()...)
@@ -125,7 +125,7 @@ func (r *ExportImporter) project(ctx context.Context, tx *store.Tx, p *mail.Proj
 	return r.add(ctx, tx, p)
 }
 
-// redact applies the present rules.
+// redact applies the current redaction rules.
 func (r *ExportImporter) redact(d mail.Document) {
 	if r.filter == nil {
 		return
@@ -163,7 +163,7 @@ func (r *ExportImporter) message(ctx context.Context, tx *store.Tx, m *mail.Mess
 		r.became(here.ProjectUID, was, here.ID)
 		return nil
 	}
-	// A reply to a message without a thread has its number for one.
+	// A reply to a message without a thread uses that message's number as its thread id.
 	if id := r.numbers[m.ProjectUID][mail.Beginning(m.ThreadID)]; id != 0 {
 		thread := mail.Decimal(id)
 		m.ThreadID = &thread
@@ -179,7 +179,7 @@ func (r *ExportImporter) message(ctx context.Context, tx *store.Tx, m *mail.Mess
 	return nil
 }
 
-// became notes which number a message of the file has here.
+// became records the number that a message of the file has in this store.
 func (r *ExportImporter) became(uid string, was, is int64) {
 	if was == is {
 		return
@@ -190,7 +190,7 @@ func (r *ExportImporter) became(uid string, was, is int64) {
 	r.numbers[uid][was] = is
 }
 
-// add applies a document, under its number if that is free.
+// add applies a document. It keeps its number if that is free.
 func (r *ExportImporter) add(ctx context.Context, tx *store.Tx, d mail.Document) error {
 	keep := true
 	if id := numberOf(d); id != nil {
@@ -222,8 +222,8 @@ const (
 	selectReservationTaken = `SELECT EXISTS (SELECT 1 FROM mail_reservations WHERE project_id = ?1 AND ordinal = ?2)`
 )
 
-// shelve gives a document from elsewhere its place among those of this store, its
-// ordinal if that is free. The paths of files follow when the number is known.
+// shelve assigns a document from elsewhere its ordinal in this store, and keeps the old one if it
+// is free. The file paths are set later, when the number is known.
 func shelve(ctx context.Context, tx *store.Tx, d mail.Document) (err error) {
 	p := (*mail.Project)(nil)
 	if _, ok := d.(*mail.Project); !ok {
@@ -250,7 +250,7 @@ func shelve(ctx context.Context, tx *store.Tx, d mail.Document) (err error) {
 		var n int64
 		to, terr := mail.ProjectByUID(ctx, tx, d.ToProjectUID)
 		if terr != nil || to == nil {
-			return terr // Apply says what is missing
+			return terr // Apply reports what is missing
 		}
 		err = tx.Get(ctx, []any{&n}, messages.SelectContactCount, p.ID)
 		d.ArchivePath = "contacts/" + mail.BucketDir(n+1) + d.From + "__" + to.Slug + "__" + d.To + ".json"
@@ -258,9 +258,8 @@ func shelve(ctx context.Context, tx *store.Tx, d mail.Document) (err error) {
 	return err
 }
 
-// resolve writes into a document what it says in the words of this store: names as
-// they are spelled here, numbers by uids, and what was known of it before. Then its
-// rows say the same as it does.
+// resolve adapts a document to this store: it sets names as they are spelled here, numbers by uid,
+// and values that are already stored. The document then equals the rows that it produces.
 func resolve(ctx context.Context, tx *store.Tx, d mail.Document) error {
 	switch d := d.(type) {
 	case *mail.Project:
@@ -270,7 +269,7 @@ func resolve(ctx context.Context, tx *store.Tx, d mail.Document) error {
 	case *mail.Delivery:
 		old, err := mail.DeliveryOf(ctx, tx, d.UID, d.ProjectUID, d.Agent)
 		if err != nil || old == nil {
-			return err // which apply says
+			return err // Apply reports it
 		}
 		if old.Shown == 0 {
 			old.Shown, old.ShownVia = d.Shown, d.ShownVia
@@ -308,7 +307,7 @@ func resolve(ctx context.Context, tx *store.Tx, d mail.Document) error {
 	return nil
 }
 
-// earlier returns the earlier of two times that are set: the first stamp wins.
+// earlier returns old if it is set, else d: the first stamp wins.
 func earlier(old, d mail.Time) mail.Time {
 	if old != 0 {
 		return old
@@ -372,10 +371,10 @@ func resolveOrdinal(ctx context.Context, m *mail.Message, tx *store.Tx) error {
 	return err
 }
 
-// monthOf is the month in a message's path, as the index of ordinals has it.
+// monthOf returns the month in a message's path, as in the index of ordinals.
 func monthOf(path string) string { return path[min(len(path), 9):min(len(path), 16)] }
 
-// spell writes an agent's name as its row does.
+// spell sets an agent's name to its spelling in the agent's row.
 func spell(ctx context.Context, tx *store.Tx, d mail.Document, name *string) error {
 	p, err := mail.ProjectOf(ctx, tx, d)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"cairn/internal/mail"
 )
 
-// File is a file of the archive: a path below the project's folder, with slashes,
-// and what it holds.
+// File is a file of the archive: its path below the project's folder, with slashes, and its
+// content.
 type File struct {
 	Path    string
 	Content []byte
 }
 
-// head is the front matter of a message's file (mail §10.1). The order of its
-// fields is that of the file.
+// head is the front matter of a message's file (mail §10.1). The fields are in the order of the
+// file.
 type head struct {
 	ID          int64           `json:"id"`
 	UID         string          `json:"uid"`
@@ -28,7 +28,7 @@ type head struct {
 	From        string          `json:"from"`
 	To          []string        `json:"to"`
 	CC          []string        `json:"cc"`
-	BCC         []string        `json:"bcc"` // always empty: who got a blind copy has a state file of its own
+	BCC         []string        `json:"bcc"` // always empty: each blind copy has its own state file
 	ThreadID    *string         `json:"thread_id"`
 	ReplyTo     *int64          `json:"reply_to"`
 	Topic       *string         `json:"topic"`
@@ -44,8 +44,8 @@ const (
 	headEnd   = "\n---\n\n"
 )
 
-// page is the file of a message: front matter in JSON, an empty line, and the body
-// byte for byte.
+// page returns the file of a message: front matter in JSON, an empty line, and the body byte for
+// byte.
 func page(m *mail.Message, p *mail.Project) ([]byte, error) {
 	front, err := pretty(head{
 		ID: m.ID, UID: m.UID, Project: p.HumanKey, ProjectSlug: p.Slug, From: m.From, To: mail.NonNil(m.To), CC: mail.NonNil(m.CC), BCC: []string{},
@@ -58,15 +58,15 @@ func page(m *mail.Message, p *mail.Project) ([]byte, error) {
 	return []byte(headBegin + string(front) + headEnd + m.Body), nil
 }
 
-// parseMessage reads the file of a message at its canonical path. What it leaves
-// out comes from elsewhere: the project's uid, blind copies and the uid of the
-// message that it replies to; the ordinal is that of its folder only.
+// parseMessage parses the file of a message at its canonical path. It does not set the project's
+// uid, the blind copies and the uid of the replied-to message; other files contain them. The
+// ordinal is only the first of its folder.
 func parseMessage(path string, content []byte) (*mail.Message, error) {
 	rest, ok := bytes.CutPrefix(content, []byte(headBegin))
 	if !ok {
 		return nil, fmt.Errorf("it does not begin with %q", strings.TrimSpace(headBegin))
 	}
-	// The front matter holds no line of three dashes: its lines are JSON.
+	// The front matter contains no line of three dashes, because its lines are JSON.
 	front, body, ok := bytes.Cut(rest, []byte(headEnd))
 	if !ok {
 		return nil, fmt.Errorf("its front matter does not end")
@@ -85,7 +85,7 @@ func parseMessage(path string, content []byte) (*mail.Message, error) {
 	}, nil
 }
 
-// compact returns JSON without blanks, as rows store it.
+// compact returns JSON without insignificant whitespace, as rows store it.
 func compact(text json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if len(text) == 0 || json.Compact(&b, text) != nil {
@@ -94,7 +94,8 @@ func compact(text json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// pretty is JSON for people: two blanks, <, > and & as they are, no line end.
+// pretty returns human-readable JSON: indented by two spaces, with <, > and & unescaped, without a
+// final newline.
 func pretty(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -104,16 +105,16 @@ func pretty(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// jsonFile is a document as a file of its own.
+// jsonFile returns a document as the content of a JSON file.
 func jsonFile(v any) ([]byte, error) {
 	text, err := pretty(v)
 	return append(text, '\n'), err
 }
 
-// messageFiles are all files of a message: the canonical one, a copy in the sender's
-// outbox and in each recipient's inbox, and the state of each blind copy, in which
-// alone it is told. Digests of threads are made from several messages: see digest.
-// Of a purged message there is a tombstone in place of canonical file and copies.
+// messageFiles returns all files of a message. They are the canonical file, copies in the sender's
+// outbox and in each recipient's inbox, and a state file per blind copy. Only that state file
+// names the recipient of a blind copy. Thread digests combine several messages: see digest. For a
+// purged message a tombstone replaces the canonical file and the copies.
 func messageFiles(m *mail.Message, p *mail.Project) ([]File, error) {
 	var out []File
 	if m.Purged != 0 {
@@ -155,7 +156,7 @@ type state struct {
 	Ack       mail.Time `json:"ack_ts"`
 }
 
-// deliveryFiles is the state file of a delivery; none where there is nothing to say.
+// deliveryFiles returns the state file of a delivery, or nil if the delivery has no state.
 func deliveryFiles(d *mail.Delivery) ([]File, error) {
 	if d.Recipient != "bcc" && d.Shown == 0 && d.Read == 0 && d.Ack == 0 {
 		return nil, nil
@@ -210,8 +211,8 @@ type lease struct {
 	ReleaseKind *string   `json:"release_kind"`
 }
 
-// reservationFiles are the file of a reservation and, for the newest of a pattern, the
-// pattern's own, whose path is given; "" for an older one.
+// reservationFiles returns the file of a reservation. For the newest reservation of a pattern,
+// pattern is the path of the pattern's file, which is returned too. It is "" for older ones.
 func reservationFiles(r *mail.Reservation, p *mail.Project, pattern string) ([]File, error) {
 	text, err := jsonFile(lease{
 		r.ID, r.UID, r.Agent, p.HumanKey, r.PathPattern, r.Exclusive, r.Advisory, r.Source, r.Reason, r.Created, r.Expires, r.Renewals, r.Released, r.ReleaseKind,
@@ -223,9 +224,10 @@ func reservationFiles(r *mail.Reservation, p *mail.Project, pattern string) ([]F
 	return out, err
 }
 
-// parse reads the file of an entity by its place in the archive; nil without an
-// error for files that are made from others: copies, digests, and what is not
-// mail's (see SourceOf), and for attachments, whose bytes lie in a second file. projectUID is that of the archive's project.json.
+// parse parses the file of an entity, by its path in the archive. It returns nil without an error
+// for copies, digests and files that are not mail's (see SourceOf). It does so for attachments
+// too, because a second file contains their bytes. projectUID is the uid in the archive's
+// project.json.
 func parse(path string, content []byte, projectUID string) (mail.Document, error) {
 	switch kind, _, _ := SourceOf(path); kind {
 	case mail.KindProject:
@@ -267,7 +269,7 @@ func parse(path string, content []byte, projectUID string) (mail.Document, error
 	return nil, nil
 }
 
-// strictly reads a JSON file whole.
+// strictly parses a JSON file and rejects trailing data.
 func strictly(content []byte, v any) error {
 	if err := json.Unmarshal(content, v); err != nil {
 		return fmt.Errorf("it is not JSON of its kind: %w", err)

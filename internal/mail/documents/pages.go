@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// Of the n-th message of a thread, in the order of time, n being counted from 0.
+	// The position of a message in its thread, by time, counted from 0.
 	selectPosition = `SELECT count(*) FROM mail_messages WHERE project_id = ?1 AND thread_id = ?2 AND created_ts < ?3`
 	selectPart     = mail.MessageColumns + `WHERE m.project_id = ? AND m.thread_id = ? ORDER BY m.created_ts, m.id LIMIT +? OFFSET ?`
 	selectThreads  = `SELECT thread_id, messages FROM mail_threads WHERE project_id = ? AND thread_id > ? ORDER BY thread_id LIMIT 1`
@@ -23,18 +23,18 @@ const (
 	selectEldest = `SELECT min(ordinal) FROM mail_reservations WHERE project_id = ? AND path_pattern = ?`
 )
 
-// RenderedFiles are the files that changes of one project come to, and what a commit of
-// them says.
+// RenderedFiles are the files that result from changes of one project, and the text of their
+// commit.
 type RenderedFiles struct {
-	Files   []File          // each path once, its last state
-	Gone    []DeletePattern // what shall not be there, unless it is among Files
-	Ops     []string        // a line for each thing that was done, for the commit
+	Files   []File          // each path once, in its last state
+	Gone    []DeletePattern // files to delete, unless they are among Files
+	Ops     []string        // one line per operation, for the commit message
 	Refused []store.Refusal
 }
 
-// Render makes the files of changes of one project's mail, oldest first (mail
-// §10.1, §10.3). Changes of another stream are passed over, and those whose document
-// was purged; what was purged takes its files along. A change that cannot be rendered is refused and does not touch the
+// Render renders changes of one project's mail to files, oldest first (mail §10.1, §10.3). It
+// skips changes of other streams and changes whose document was purged. A purge also deletes the
+// files of the purged message. A change that cannot be rendered is refused without affecting the
 // others.
 func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (RenderedFiles, error) {
 	r := &renderer{tx: tx, at: map[string]int{}, threads: map[part]bool{}}
@@ -61,11 +61,11 @@ func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (Rendered
 	return r.RenderedFiles, ctx.Err()
 }
 
-// renderer collects pages.
+// renderer collects rendered files.
 type renderer struct {
 	RenderedFiles
 	tx      *store.Tx
-	at      map[string]int // path -> its place in Files
+	at      map[string]int // path → index in Files
 	threads map[part]bool
 
 	ops        []string
@@ -73,14 +73,14 @@ type renderer struct {
 	deliveries int
 }
 
-// part is one file of a thread's digest, counted from 0.
+// part is one file of a thread's digest. n is counted from 0.
 type part struct {
 	project string
 	thread  string
 	n       int64
 }
 
-// leases are what one agent has reserved.
+// leases summarizes the reservations of one agent.
 type leases struct {
 	agent, pattern string
 	more           int
@@ -97,7 +97,7 @@ func (r *renderer) put(files ...File) {
 	}
 }
 
-// add renders one document. Only what is looked up next to it may fail the whole.
+// add renders one document. An error refuses only the document's change.
 func (r *renderer) add(ctx context.Context, d mail.Document) error {
 	p, err := mail.ProjectOf(ctx, r.tx, d)
 	if err != nil {
@@ -146,8 +146,9 @@ func (r *renderer) files(ctx context.Context, p *mail.Project, d mail.Document) 
 	return nil, fmt.Errorf("no page for %T", d)
 }
 
-// patternPath is the path of a pattern's own file, "" if a newer reservation of the
-// pattern is there, to which it belongs. It stays on the shelf of the eldest one.
+// patternPath returns the path of a pattern's file. It returns "" if a newer reservation of the
+// pattern exists, which then owns the file. The file stays in the folder of the pattern's oldest
+// reservation.
 func patternPath(ctx context.Context, tx *store.Tx, projectID int64, r *mail.Reservation) (string, error) {
 	var newest string
 	var eldest int64
@@ -161,14 +162,14 @@ func patternPath(ctx context.Context, tx *store.Tx, projectID int64, r *mail.Res
 	return "file_reservations/" + mail.BucketDir(eldest) + hex.EncodeToString(sum[:]) + ".json", nil
 }
 
-// manifest is the file about an attachment.
+// manifest is the file with an attachment's metadata.
 type manifest struct {
 	SHA1      string `json:"sha1"`
 	MediaType string `json:"media_type"`
 	Bytes     int64  `json:"bytes"`
 }
 
-// blobFiles are an attachment's bytes and what is known of them.
+// blobFiles returns the files with an attachment's bytes and metadata.
 func blobFiles(ctx context.Context, b *mail.Blob, tx *store.Tx) ([]File, error) {
 	var m manifest
 	var data []byte
@@ -189,7 +190,7 @@ const (
 	maxDigestBody = 1200
 )
 
-// digest renders one part of a thread for people.
+// digest renders one part of a thread as a human-readable file.
 func (r *renderer) digest(ctx context.Context, p part) ([]File, error) {
 	project, err := mail.ProjectByUID(ctx, r.tx, p.project)
 	if err != nil || project == nil {
@@ -212,8 +213,8 @@ func (r *renderer) digest(ctx context.Context, p part) ([]File, error) {
 	return []File{{path, []byte(digestText(p.thread, up, messages))}}, nil
 }
 
-// digestText is a part of a thread: nothing in it can pass for another message,
-// since bodies are quoted.
+// digestText renders messages of a thread. Bodies are quoted, so no text in them can pass for
+// another message.
 func digestText(thread, up string, messages []*mail.Message) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Thread %s\n", thread)
@@ -239,7 +240,7 @@ func digestText(thread, up string, messages []*mail.Message) string {
 	return b.String()
 }
 
-// excerpt is the beginning of a text, at most n characters.
+// excerpt returns the beginning of a text, at most n characters.
 func excerpt(text string, n int) string {
 	for i := range text {
 		if n--; n < 0 {
@@ -249,7 +250,7 @@ func excerpt(text string, n int) string {
 	return text
 }
 
-// note keeps what a commit says of a document.
+// note records a document for the commit message.
 func (r *renderer) note(d mail.Document) {
 	switch d := d.(type) {
 	case *mail.Project:
@@ -281,7 +282,7 @@ func (r *renderer) note(d mail.Document) {
 	}
 }
 
-// lines are what a commit says, each at most 200 characters on one line.
+// lines returns the operations for the commit message, each on one line of at most 200 characters.
 func (r *renderer) lines() []string {
 	all := r.ops
 	for _, l := range r.leases {
@@ -302,8 +303,8 @@ func (r *renderer) lines() []string {
 
 const maxLine = 200
 
-// oneLine is a text as one line of at most 200 characters, without what a terminal
-// could take for more than text.
+// oneLine returns a text on one line of at most 200 characters, without terminal control
+// sequences.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
@@ -312,7 +313,7 @@ func oneLine(text string) string {
 		return r
 	}, text)
 	marks := 0
-	text = strings.Map(func(r rune) rune { // no towers of combining marks
+	text = strings.Map(func(r rune) rune { // limit stacked combining marks
 		if !unicode.Is(unicode.M, r) {
 			marks = 0
 		} else if marks++; marks > 4 {
@@ -327,9 +328,9 @@ func oneLine(text string) string {
 	return text
 }
 
-// RenderAll calls put with the files of every entity of a project, as it stands, each
-// path once, in no order that matters; digests included. That is what a project's
-// folder in the archive holds of mail.
+// RenderAll calls put with the current files of every entity of a project, and with the thread
+// digests. Each path occurs once, and the order is unspecified. Together they are mail's content
+// of the project's folder in the archive.
 func RenderAll(ctx context.Context, tx *store.Tx, projectUID string, put func(d mail.Document, files []File) error) error {
 	p, err := mail.ProjectByUID(ctx, tx, projectUID)
 	if err != nil || p == nil {
@@ -339,7 +340,7 @@ func RenderAll(ctx context.Context, tx *store.Tx, projectUID string, put func(d 
 	err = eachDocument(ctx, tx, p, func(d mail.Document) error {
 		files, err := r.files(ctx, p, d)
 		if m, ok := d.(*mail.Message); ok {
-			files = files[:len(files)-len(m.BCC)] // what has become of a blind copy comes as a delivery
+			files = files[:len(files)-len(m.BCC)] // the state files of blind copies are rendered with their deliveries
 		}
 		if err != nil || len(files) == 0 {
 			return err

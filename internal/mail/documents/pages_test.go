@@ -19,7 +19,7 @@ import (
 
 const uid = "0123456789abcdef0123"
 
-// filled is a store with one document of each kind.
+// filled returns a store with one document of each kind.
 func filled(t *testing.T, more ...mail.Document) *store.Store {
 	t.Helper()
 	s := storetest.Open(t, store.Config{})
@@ -40,7 +40,7 @@ func restore(t *testing.T, s *store.Store, d mail.Document) {
 	}
 }
 
-// rendered are the pages of the whole log.
+// rendered returns the files rendered from the whole log.
 func rendered(t *testing.T, s *store.Store) (pages RenderedFiles, files map[string]string) {
 	t.Helper()
 	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -82,7 +82,7 @@ func TestEveryEntityHasItsFiles(t *testing.T) {
 		"messages/threads/FEAT-1.md", "project.json",
 	}
 	got := slices.Sorted(maps.Keys(files))
-	for i, path := range got { // the pattern's own file is named by a hash
+	for i, path := range got { // the name of the pattern's file contains a hash
 		if strings.HasPrefix(path, "file_reservations/") && !strings.Contains(path, "id-") {
 			want[13] = path
 			if len(path) != len("file_reservations/")+40+len(".json") {
@@ -106,7 +106,8 @@ func TestEveryEntityHasItsFiles(t *testing.T) {
 	}
 }
 
-// TestABlindCopyIsToldInItsOwnFolderAlone (mail §1, G8).
+// TestABlindCopyIsToldInItsOwnFolderAlone checks that only a blind copy's own folder names its
+// recipient (mail §1, G8).
 func TestABlindCopyIsToldInItsOwnFolderAlone(t *testing.T) {
 	t.Parallel()
 	pages, files := rendered(t, filled(t))
@@ -176,7 +177,8 @@ func TestRenderingTheLogAndTheRowsIsTheSame(t *testing.T) {
 	}
 }
 
-// TestFilesReadBackAreTheEntities up to what other files tell.
+// TestFilesReadBackAreTheEntities compares parsed files with their entities, except for values
+// that other files contain.
 func TestFilesReadBackAreTheEntities(t *testing.T) {
 	t.Parallel()
 	_, files := rendered(t, filled(t))
@@ -194,7 +196,7 @@ func TestFilesReadBackAreTheEntities(t *testing.T) {
 		got := read[d.Kind()+" "+d.Key()]
 		want := d
 		switch d := want.(type) {
-		case *mail.Message: // blind copies, the other message's uid and the exact ordinal come from elsewhere
+		case *mail.Message: // blind copies, the replied-to message's uid and the exact ordinal are in other files
 			m := *d
 			m.BCC, m.ReplyToUID, m.Ordinal = []string{}, nil, 0
 			want = &m

@@ -12,31 +12,31 @@ import (
 	"cairn/internal/store"
 )
 
-// PurgeArgs say which messages to purge.
+// PurgeArgs select the messages to purge.
 type PurgeArgs struct {
 	IDs     []int64
-	Project string // a project_key: the messages are there; "" for wherever they are
-	All     bool   // every message of Project, in place of IDs
-	Confirm bool   // without it Purge only counts
+	Project string // project_key: the messages must be in this project; "" for any project
+	All     bool   // every message of Project, instead of IDs
+	Confirm bool   // if false, Purge only counts
 
-	// Note runs in each transaction that leaves bytes behind; it notes that they are
-	// to be cleared.
+	// Note runs in each transaction that leaves deleted bytes on disk. It records that they must
+	// be cleared.
 	Note func(ctx context.Context, tx *store.Tx) error
 	// Progress, if set, is called with the numbers of purged and of all messages.
 	Progress func(done, total int)
 }
 
-// PurgeResult is what a purge of mail took away, or would.
+// PurgeResult counts the entities that a purge deleted or, without Confirm, would delete.
 type PurgeResult struct {
 	Messages    int      `json:"messages"`
-	Already     int      `json:"already"`     // that had been purged before
-	Attachments int      `json:"attachments"` // whose bytes went, for nobody else refers to them
-	Projects    []string `json:"projects"`    // in whose archives files go: the ids that all parts know
+	Already     int      `json:"already"`     // messages that had been purged before
+	Attachments int      `json:"attachments"` // whose bytes were deleted, because no other message refers to them
+	Projects    []string `json:"projects"`    // shared ids of the projects whose archives lose files
 	Seq         int64    `json:"-"`           // of the last change, 0 for none
 }
 
 const (
-	purgeBatch = 200 // messages of one transaction
+	purgeBatch = 200 // messages per transaction
 
 	selectMessageIDs = `SELECT id FROM mail_messages WHERE project_id = ? ORDER BY id`
 	selectRefers     = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE (?2 = 0 OR project_id = ?2) AND id <> ?3 AND attachments LIKE '[%' AND instr(attachments, ?1) > 0)`
@@ -49,18 +49,16 @@ AND NOT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?2 AND attachment
 	dropStaleWords = `INSERT INTO mail_fts (mail_fts) VALUES ('optimize')`
 )
 
-// Purge takes subject, body and attachments of messages out of the store permanently
-// (mail §6): of the rows, of the words that search finds, of the documents in the
-// change log, of answers kept for idempotency keys, and of what the store remembers
-// of Git's commits. The bytes of an attachment go when no other message refers to
-// them. The row stays, with its numbers, uid, names, thread, times and receipts; a
-// change tells the archive to take the message's files away and to leave a tombstone.
-// What the log's file and the backups still hold is for whoever calls to clear: see
-// PurgeArgs.Note. Repeating it changes nothing.
+// Purge deletes subject, body and attachments of messages permanently (mail §6). It deletes them
+// from the rows, the full-text index and the change log's documents. It also removes them from
+// results kept for idempotency keys, and from the store's copies of Git commit data. The bytes of
+// an attachment are deleted if no other message refers to them. The row stays, with its numbers,
+// uid, names, thread, times and receipts. A change makes the archive delete the message's files
+// and write a tombstone. The log file and the backups may still contain the text; the caller must
+// clear them (see PurgeArgs.Note). It is idempotent.
 //
-// Errors: INVALID_ARGUMENT without messages, NOT_FOUND for the project and, before
-// anything is done, for a message that is not there. After another error PurgeResult
-// tells what is gone.
+// Errors: INVALID_ARGUMENT without messages; NOT_FOUND for the project or an unknown message,
+// before any change. After another error, PurgeResult counts what was already purged.
 func (o *Documents) Purge(ctx context.Context, c mail.Caller, a PurgeArgs) (out PurgeResult, err error) {
 	out.Projects = []string{}
 	var found []*mail.Message
@@ -107,8 +105,7 @@ func (p *PurgeResult) add(did PurgeResult) {
 	}
 }
 
-// DropStaleWords takes the words of purged messages out of the index's own files.
-// Repeating it is harmless.
+// DropStaleWords removes the words of purged messages from the index's files. It is idempotent.
 func (o *Documents) DropStaleWords(ctx context.Context) error {
 	return o.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, dropStaleWords)
@@ -116,7 +113,7 @@ func (o *Documents) DropStaleWords(ctx context.Context) error {
 	})
 }
 
-// project is the one that is named, nil if none is.
+// project returns the project that the arguments name, or nil.
 func (a *PurgeArgs) project(ctx context.Context, tx *store.Tx, c mail.Caller) (*mail.Project, error) {
 	if a.Project == "" {
 		return nil, nil
@@ -132,7 +129,7 @@ func (a *PurgeArgs) project(ctx context.Context, tx *store.Tx, c mail.Caller) (*
 	return p, err
 }
 
-// find finds the messages that are meant.
+// find returns the selected messages.
 func (a *PurgeArgs) find(ctx context.Context, tx *store.Tx, c mail.Caller) (found []*mail.Message, err error) {
 	p, err := a.project(ctx, tx, c)
 	if err != nil {
@@ -167,7 +164,7 @@ func (a *PurgeArgs) find(ctx context.Context, tx *store.Tx, c mail.Caller) (foun
 	return found, nil
 }
 
-// purgeAll purges messages, which it changes, in one transaction.
+// purgeAll purges messages in one transaction and updates them in place.
 func purgeAll(ctx context.Context, tx *store.Tx, archive mail.Archive, messages []*mail.Message) (did PurgeResult, err error) {
 	for _, m := range messages {
 		p, err := mail.QueryProject(ctx, tx, mail.SelectProjectByID, m.ProjectID)
@@ -187,8 +184,8 @@ func purgeAll(ctx context.Context, tx *store.Tx, archive mail.Archive, messages 
 	return did, err
 }
 
-// purge takes the texts of a message, as its row has it, away, and returns how many
-// attachments went.
+// purge deletes the texts of a message, which must equal its row. It returns how many attachments
+// lost their bytes.
 func purge(ctx context.Context, m *mail.Message, tx *store.Tx, archive mail.Archive, p *mail.Project, at mail.Time) (attachments int, err error) {
 	attached, err := m.ParseAttachments()
 	if err != nil {
@@ -219,7 +216,7 @@ func purge(ctx context.Context, m *mail.Message, tx *store.Tx, archive mail.Arch
 	return attachments, buryAnswers(ctx, m, tx)
 }
 
-// purgeAs purges a message, unless it is nil, that was purged elsewhere.
+// purgeAs purges a message that was purged elsewhere. A nil message is ignored.
 func purgeAs(ctx context.Context, m *mail.Message, tx *store.Tx, archive mail.Archive, elsewhere *mail.Message) error {
 	if m == nil {
 		return nil
@@ -231,14 +228,14 @@ func purgeAs(ctx context.Context, m *mail.Message, tx *store.Tx, archive mail.Ar
 	return err
 }
 
-// bury makes a message one that was purged.
+// bury clears the purged fields of a message.
 func bury(m *mail.Message, at mail.Time) {
 	m.Purged, m.Subject, m.Body, m.Attachments = at, "", "", json.RawMessage("[]")
 	m.ArchivePath = mail.MessagePath(m.Created, "", m.ID, m.Ordinal)
 }
 
-// wasDropped reports whether an attachment went with a purged message of its project,
-// and no other message there refers to it.
+// wasDropped reports whether an attachment was deleted with a purged message of its project, and
+// no other message there refers to it.
 func wasDropped(ctx context.Context, b *mail.Blob, tx *store.Tx) (dropped bool, err error) {
 	p, err := mail.ProjectByUID(ctx, tx, b.ProjectUID)
 	if err != nil || p == nil {
@@ -247,8 +244,8 @@ func wasDropped(ctx context.Context, b *mail.Blob, tx *store.Tx) (dropped bool, 
 	return dropped, tx.Get(ctx, []any{&dropped}, selectDropped, b.SHA1, p.ID)
 }
 
-// dropBlob takes an attachment out of a project in which no other message refers to
-// it, and its bytes out of the store if none does anywhere.
+// dropBlob deletes an attachment from a project if no other message there refers to it. It deletes
+// the bytes from the store if no message in any project refers to them.
 func dropBlob(ctx context.Context, m *mail.Message, tx *store.Tx, p *mail.Project, sha1 string) (gone, everywhere bool, err error) {
 	if sha1 == "" {
 		return false, false, nil
@@ -267,8 +264,8 @@ func dropBlob(ctx context.Context, m *mail.Message, tx *store.Tx, p *mail.Projec
 	return true, true, err
 }
 
-// buryAnswers takes the texts of a message out of the answers that are kept for
-// idempotency keys. The keys stay, so that no repetition sends it again.
+// buryAnswers deletes the texts of a message from the results kept for idempotency keys. The keys
+// stay, so that a repeated call does not send the message again.
 func buryAnswers(ctx context.Context, m *mail.Message, tx *store.Tx) error {
 	type answer struct {
 		project, agent    int64
@@ -285,7 +282,8 @@ func buryAnswers(ctx context.Context, m *mail.Message, tx *store.Tx) error {
 	}, selectAnswers)
 }
 
-// buriedIn is an answer without the texts of a purged message, nil if it holds none.
+// buriedIn returns a stored result without the texts of a purged message, or nil if it does not
+// contain the message.
 func buriedIn(m *mail.Message, tool, result string) ([]byte, error) {
 	holds := false
 	bury := func(p *messages.Payload) {
@@ -322,8 +320,8 @@ func buriedIn(m *mail.Message, tool, result string) ([]byte, error) {
 	return json.Marshal(answer)
 }
 
-// tombstone is the file that is left of a purged message: who wrote to whom and when,
-// and no word of it.
+// tombstone is the file that replaces a purged message. It contains sender, recipients and times,
+// but none of the message's text.
 type tombstone struct {
 	ID          int64     `json:"id"`
 	UID         string    `json:"uid"`
@@ -371,12 +369,12 @@ func parseTombstone(content []byte, projectUID string) (*mail.Message, error) {
 	return m, nil
 }
 
-// DeletePattern names files that shall not be there: those in a folder whose names begin and
-// end so.
+// DeletePattern selects files to delete: those in a folder whose names have the given prefix and
+// suffix.
 type DeletePattern struct{ Folder, Begin, End string }
 
-// gone are the files that a message had before it was purged, of whose names the
-// part that its subject gave is not known any more, and those of its attachments.
+// gone returns patterns for the files of a purged message and its attachments. The subject part of
+// the file names is no longer known.
 func gone(m *mail.Message) []DeletePattern {
 	name := mail.MessageFile(m.Created, "", m.ID)
 	stem := len(m.Created.UTC().Format("2006-01-02T15-04-05Z__"))
@@ -394,7 +392,7 @@ func gone(m *mail.Message) []DeletePattern {
 	return out
 }
 
-// goneBlob are the files of an attachment.
+// goneBlob returns patterns for the files of an attachment.
 func goneBlob(sha1 string) []DeletePattern {
 	if len(sha1) < 2 {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"cairn/internal/mail"
 )
 
-// Check reads the document and says what is wrong with it, taken by itself, for
-// people; nil for a valid one. A document of a newer cairn is Unavailable.
+// Check parses the document and validates it on its own, with a human-readable error; nil for a
+// valid one. A document of a newer cairn is Unavailable.
 func (e *Exported) Check() error {
 	d, err := mail.Decode(e.Kind, []byte("{}"))
 	if err != nil {
@@ -31,9 +31,8 @@ func (e *Exported) Check() error {
 	return mail.Validate(d)
 }
 
-// References judges the mail of an export line by line: what lines refer to, that
-// none stands there twice, and that attachments are whole. The zero value is not
-// usable; it is used by one goroutine.
+// References validates the mail of an export line by line: references, duplicates and complete
+// attachments. The zero value is not usable. It must be used by one goroutine only.
 type References struct {
 	now      mail.Time
 	projects map[string]bool
@@ -43,14 +42,14 @@ type References struct {
 	contacts map[string]bool
 	leases   map[string]bool
 	stamped  map[string]bool // deliveries
-	blobs    map[string]bool // whose bytes are there
+	blobs    map[string]bool // attachments whose bytes were read
 	listed   map[entityKey]bool
 	numbers  map[numberKey]bool
-	highest  map[string]int64 // by the names of RaiseNumbers
+	highest  map[string]int64 // by the names in RaiseNumbers
 	current  blobState
 }
 
-// entityKey is something of a project.
+// entityKey identifies an entity of a project.
 type entityKey struct{ uid, name string }
 
 type numberKey struct {
@@ -61,7 +60,7 @@ type numberKey struct {
 type refMessage struct {
 	uid    string // of the project
 	number int64
-	kinds  map[string]string // recipient in lower case → to, cc, bcc
+	kinds  map[string]string // recipient in lower case → to, cc or bcc
 }
 
 // blobState is the attachment whose bytes are being read.
@@ -71,7 +70,7 @@ type blobState struct {
 	read  int64
 }
 
-// NewReferences begins the judgement of one export at a time of this machine's clock.
+// NewReferences returns a validator for one export. now is the time of this machine's clock.
 func NewReferences(now time.Time) *References {
 	return &References{
 		now: mail.TimeOf(now), projects: map[string]bool{}, products: map[string]bool{}, agents: map[entityKey]bool{},
@@ -80,7 +79,7 @@ func NewReferences(now time.Time) *References {
 	}
 }
 
-// Highest are the highest numbers of the export, by the names of RaiseNumbers.
+// Highest returns the highest numbers in the export, by the names in RaiseNumbers.
 func (f *References) Highest() map[string]int64 { return f.highest }
 
 const (
@@ -90,13 +89,12 @@ const (
 	torn      = "an attachment before it is not whole"
 )
 
-// maxAhead is how far a message's time may lie ahead of this machine's clock: later
-// messages get later times.
+// maxAhead is how far a message's time may be ahead of this machine's clock. Every later message
+// gets a later time.
 const maxAhead = mail.Time(48 * time.Hour)
 
-// Check reports what is wrong with a line at its position, "" if nothing. It must have
-// passed its own Check. hasProject reports whether the file has a project that stands
-// for itself.
+// Check validates a line at its position. It returns what is wrong, or "". The line must have
+// passed Exported.Check. hasProject reports whether the file contains the project itself.
 func (f *References) Check(e *Exported, hasProject func(id string) bool) string {
 	if b, ok := e.document.(*mail.Blob); ok {
 		return f.blob(b, e)
@@ -141,7 +139,7 @@ func (f *References) Check(e *Exported, hasProject func(id string) bool) string 
 	return ""
 }
 
-// End reports what is wrong if no further line of mail comes, "" if nothing.
+// End validates the end of the mail lines. It returns what is missing, or "".
 func (f *References) End() string {
 	if f.current.sum != nil {
 		return torn
@@ -161,7 +159,7 @@ func (f *References) hasAgent(uid, name string) bool {
 	return f.agents[entityKey{uid, strings.ToLower(name)}]
 }
 
-// number sees to it that no two entities of a kind have one number.
+// number checks that no other entity of the kind has the same number.
 func (f *References) number(d mail.Document) string {
 	id := numberOf(d)
 	if id == nil {
@@ -238,13 +236,13 @@ func (f *References) contact(c *mail.Contact) string {
 	return ""
 }
 
-// goesOn reports whether a line has the next bytes of the attachment.
+// goesOn reports whether a line contains the next bytes of the attachment.
 func (s *blobState) goesOn(b *mail.Blob, e *Exported) bool {
 	same := s.about.SHA1 == b.SHA1 && s.about.ProjectUID == b.ProjectUID && s.about.Bytes == b.Bytes
 	return s.sum != nil && same && s.read == e.From && len(e.Data) > 0
 }
 
-// blob follows the bytes of an attachment through its lines.
+// blob checks the lines that contain the bytes of an attachment.
 func (f *References) blob(b *mail.Blob, e *Exported) string {
 	s := &f.current
 	switch {
@@ -257,7 +255,7 @@ func (f *References) blob(b *mail.Blob, e *Exported) string {
 		if f.blobs[b.SHA1] && e.Data == nil {
 			return ""
 		}
-		*s = blobState{about: *b, sum: sha1.New()} // the name of the bytes, no protection
+		*s = blobState{about: *b, sum: sha1.New()} // SHA-1 names the bytes and is not used for security
 	case !s.goesOn(b, e):
 		return torn
 	}

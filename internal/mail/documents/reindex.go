@@ -16,38 +16,38 @@ import (
 	"cairn/internal/store"
 )
 
-// Folder is a project's folder of the archive as it is to be read.
+// Folder is a project's folder in the archive, as input of a Reindexer.
 type Folder struct {
-	Name  string   // of the folder, for messages
-	Paths []string // of all files below it, with slashes
+	Name  string   // the folder's name, for errors
+	Paths []string // all files below it, with slashes
 	Read  func(ctx context.Context, path string) ([]byte, error)
 }
 
-// Reindexed is what a Reindex did (mail §10.6).
+// Reindexed is the result of a reindex (mail §10.6).
 type Reindexed struct {
-	Inserted    map[string]int `json:"inserted"`    // how many of each kind of document
-	Conflicts   []Unusable     `json:"conflicts"`   // what stands against what is there
-	Unparseable []Unusable     `json:"unparseable"` // files that cannot be read
+	Inserted    map[string]int `json:"inserted"`    // number of documents by kind
+	Conflicts   []Unusable     `json:"conflicts"`   // files that conflict with existing entities or other files
+	Unparseable []Unusable     `json:"unparseable"` // files that cannot be parsed
 }
 
-// Unusable is a file that was passed over.
+// Unusable is a file that was skipped.
 type Unusable struct {
 	Project string `json:"project"`
 	Path    string `json:"path"`
 	Reason  string `json:"reason"`
 }
 
-// Reindexer restores the mail of a store from its archive: with the numbers, uids,
-// times and states that the files tell. Rows that are there win. What a file names
-// in another project, contacts, comes last, so all folders are added first.
+// Reindexer restores the mail of a store from its archive, with the numbers, uids, times and
+// states in the files. Existing rows win. Add all folders before Finish, which applies references
+// between projects (contacts).
 type Reindexer struct {
 	store   *store.Store
 	dryRun  bool
 	archive mail.Archive
 	out     Reindexed
 	pending []pendingContact
-	uids    map[string]string // project_uid of a folder → of this store, where they differ
-	ids     map[string]string // name of a folder → id under which all parts know its project
+	uids    map[string]string // project_uid of a folder → project_uid of this store, if different
+	ids     map[string]string // folder name → shared id of its project
 }
 
 type pendingContact struct {
@@ -55,17 +55,17 @@ type pendingContact struct {
 	doc    *mail.Contact
 }
 
-// NewReindexer begins; with dryRun nothing is written and Inserted counts what
-// would be, as far as one file can tell.
+// NewReindexer returns a Reindexer. With dryRun it writes nothing, and Inserted is an estimate
+// that checks each file on its own.
 func NewReindexer(s *store.Store, archive mail.Archive, dryRun bool) *Reindexer {
 	return &Reindexer{store: s, dryRun: dryRun, archive: archive, uids: map[string]string{}, ids: map[string]string{}, out: Reindexed{Inserted: map[string]int{}, Conflicts: []Unusable{}, Unparseable: []Unusable{}}}
 }
 
-// Add takes over one project's folder. A file that cannot be used is listed and
-// passed over. Repeating it is safe.
+// Add restores one project's folder. It skips and lists files that it cannot use. It is safe to
+// retry.
 //
-// Errors: CodeFormat for an archive of a newer format; Invalid if its project.json
-// cannot be read; those of the store.
+// Errors: CodeFormat for an archive of a newer format; Invalid if its project.json cannot be read;
+// those of the store.
 func (r *Reindexer) Add(ctx context.Context, f Folder) error {
 	content, err := f.Read(ctx, "project.json")
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Reindexer) Add(ctx context.Context, f Folder) error {
 	return ctx.Err()
 }
 
-// home returns the project of mail here that a folder belongs to, nil without one.
+// home returns this store's mail project for a folder's project, or nil.
 func (r *Reindexer) home(ctx context.Context, p *mail.Project) (here *mail.Project, err error) {
 	err = r.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		here, err = homeOf(ctx, tx, p)
@@ -120,12 +120,12 @@ func (r *Reindexer) home(ctx context.Context, p *mail.Project) (here *mail.Proje
 	return here, err
 }
 
-// ProjectID returns the id under which all parts know the project of a folder that was
-// added, "" for another folder.
+// ProjectID returns the shared id of the project of a folder that was added, or "" for another
+// folder.
 func (r *Reindexer) ProjectID(folder string) string { return r.ids[folder] }
 
-// Finish takes over what goes from one project to another and raises the numbers
-// that are given next above those of the archive's ids.json, nil for none.
+// Finish restores contacts and raises the next numbers above those in the archive's ids.json. ids
+// may be nil.
 func (r *Reindexer) Finish(ctx context.Context, ids map[string]int64) (Reindexed, error) {
 	for _, c := range r.pending {
 		rehome(r.uids, c.doc)
@@ -140,7 +140,7 @@ func (r *Reindexer) Finish(ctx context.Context, ids map[string]int64) (Reindexed
 	return r.out, r.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error { return RaiseNumbers(ctx, tx, ids) })
 }
 
-// archived is what the files of a folder say.
+// archived contains the entities read from the files of a folder.
 type archived struct {
 	agents       []*mail.Agent
 	blobs        []*mail.Blob
@@ -168,8 +168,8 @@ func (r *Reindexer) parseAll(ctx context.Context, f Folder, uid string) *archive
 	return a
 }
 
-// dropDoubles takes out files that claim to be a message which another file is; the
-// one with the name that a message's file has stays.
+// dropDoubles removes and returns duplicates: files of a message that another file also contains.
+// It keeps tombstones first, then the file with the message's expected name.
 func (a *archived) dropDoubles() (doubles []*mail.Message) {
 	slices.SortStableFunc(a.messages, func(x, y *mail.Message) int { return cmp.Compare(misnamed(x), misnamed(y)) })
 	ids, uids := map[int64]bool{}, map[string]bool{}
@@ -184,8 +184,8 @@ func (a *archived) dropDoubles() (doubles []*mail.Message) {
 	return doubles
 }
 
-// misnamed is 1 if a message's file has not the name that its message gives it, and
-// -1 for a tombstone, beside which no file of its message counts.
+// misnamed is the sort key for duplicates: -1 for a tombstone, 0 for a file with the message's
+// expected name, 1 for any other file.
 func misnamed(m *mail.Message) int {
 	if m.Purged != 0 {
 		return -1
@@ -249,7 +249,7 @@ func (a *archived) readBlob(ctx context.Context, f Folder, about []byte, uid str
 	return nil
 }
 
-// complete adds to each entity what other files say of it.
+// complete sets the fields of each entity that are derived from other files.
 func (a *archived) complete() {
 	slices.SortFunc(a.agents, func(x, y *mail.Agent) int { return cmp.Compare(x.ID, y.ID) })
 	slices.SortFunc(a.messages, func(x, y *mail.Message) int {
@@ -283,8 +283,8 @@ func (a *archived) complete() {
 	}
 }
 
-// shelfBegin is the first ordinal of the folder in which a file is, 0 for one on
-// no shelf.
+// shelfBegin returns the first ordinal of the numbered folder that contains a file, or 0 for other
+// folders.
 func shelfBegin(name string) int64 {
 	n, err := strconv.ParseInt(path.Base(path.Dir(name)), 10, 32)
 	if folder := path.Base(path.Dir(name)); err != nil || len(folder) < 3 {
@@ -293,7 +293,7 @@ func shelfBegin(name string) int64 {
 	return n * mail.PerFolder
 }
 
-// inOrder are the documents, those that others refer to first; without contacts.
+// inOrder returns the documents without contacts. Each comes after those that it refers to.
 func (a *archived) inOrder() []mail.Document {
 	var out []mail.Document
 	for _, d := range a.agents {
@@ -316,9 +316,9 @@ func (a *archived) inOrder() []mail.Document {
 
 const applyBatch = 200
 
-// apply takes over documents in small transactions, so that nobody waits long. One
-// that refers to what is not there has been half applied when that is found, so its
-// transaction is undone and those of its neighbours are made one by one.
+// apply applies documents in small transactions, so that other writers do not wait long. A
+// document with a missing reference may be half applied when that is found. So its transaction is
+// rolled back, and the documents of the batch are applied one by one.
 func (r *Reindexer) apply(ctx context.Context, folder string, docs []mail.Document) error {
 	for batch := range slices.Chunk(docs, applyBatch) {
 		err := r.together(ctx, folder, batch)
@@ -340,7 +340,7 @@ func (r *Reindexer) apply(ctx context.Context, folder string, docs []mail.Docume
 	return nil
 }
 
-// together takes over documents in one transaction; CodeIncomplete undoes all of it.
+// together applies documents in one transaction. CodeIncomplete rolls it back.
 func (r *Reindexer) together(ctx context.Context, folder string, batch []mail.Document) (err error) {
 	var inserted map[string]int
 	var conflicts []Unusable
@@ -382,7 +382,7 @@ func (r *Reindexer) one(ctx context.Context, tx *store.Tx, d mail.Document) (add
 	return Apply(ctx, tx, mail.Actor{}, r.archive, d, true)
 }
 
-// placeOf is the path of the file from which a document was read.
+// placeOf returns the path of the file that a document was read from.
 func placeOf(d mail.Document) string {
 	switch d := d.(type) {
 	case *mail.Agent:
@@ -401,7 +401,8 @@ func placeOf(d mail.Document) string {
 	return "project.json"
 }
 
-// The tables whose rows have numbers, under the names of ids.json (mail §10.6).
+// numberedTables returns the tables whose rows have numbers, by the names in ids.json (mail
+// §10.6).
 func numberedTables() map[string]string {
 	return map[string]string{
 		"projects": "mail_projects", "agents": "mail_agents", "messages": "mail_messages", "reservations": "mail_reservations",
@@ -414,8 +415,8 @@ const (
 	insertNumber = `INSERT INTO sqlite_sequence (name, seq) SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?1)`
 )
 
-// Numbers are the highest numbers ever given, by the names of ids.json: projects,
-// agents, messages, reservations; 0 where none was.
+// Numbers returns the highest numbers ever assigned, by the names in ids.json: projects, agents,
+// messages, reservations. A value is 0 if none was assigned.
 func Numbers(ctx context.Context, tx *store.Tx) (map[string]int64, error) {
 	out := map[string]int64{}
 	for name, table := range numberedTables() {
@@ -428,8 +429,8 @@ func Numbers(ctx context.Context, tx *store.Tx) (map[string]int64, error) {
 	return out, nil
 }
 
-// RaiseNumbers makes the numbers that are given next larger than these. It never
-// lowers one; unknown names count for nothing.
+// RaiseNumbers makes the next assigned numbers larger than ids. It never lowers one and ignores
+// unknown names.
 func RaiseNumbers(ctx context.Context, tx *store.Tx, ids map[string]int64) error {
 	tables := numberedTables()
 	for _, name := range slices.Sorted(maps.Keys(ids)) {

@@ -17,7 +17,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// folder is an archive that lies in memory.
+// folder returns an archive folder in memory.
 func folder(files map[string]string) Folder {
 	return Folder{Name: "w-app", Paths: slices.Sorted(maps.Keys(files)), Read: func(_ context.Context, path string) ([]byte, error) {
 		if text, ok := files[path]; ok {
@@ -27,7 +27,7 @@ func folder(files map[string]string) Folder {
 	}}
 }
 
-// all documents of a store's project, as JSON.
+// exported returns all documents of a store's project, as JSON.
 func exported(t *testing.T, s *store.Store) (out []string) {
 	t.Helper()
 	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -115,13 +115,13 @@ func TestDamagedFilesArePassedOverByName(t *testing.T) {
 	for _, u := range append(out.Unparseable, out.Conflicts...) {
 		paths = append(paths, u.Path)
 	}
-	// The state file of the message that cannot be read has nothing to belong to.
+	// The state file of the unreadable message has no message that it could belong to.
 	if want := []string{"contacts/x.json", name, "messages/2026/03/copy.md", "agents/RedFox/state/2026/03/2.json"}; !slices.Equal(paths, want) || out.Inserted[mail.KindMessage] != 1 {
 		t.Errorf("passed over %q, inserted %v", paths, out.Inserted)
 	}
 }
 
-// TestWhatRefersToALostFileIsNotHalfRestored takes the profile of a recipient away.
+// TestWhatRefersToALostFileIsNotHalfRestored breaks the profile of a recipient.
 func TestWhatRefersToALostFileIsNotHalfRestored(t *testing.T) {
 	t.Parallel()
 	_, files := rendered(t, filled(t))

@@ -12,7 +12,7 @@ import (
 	"cairn/internal/store"
 )
 
-// repairs are the statements that derive rows from others again, in their order.
+// repairs returns the statements that derive rows from other rows, in execution order.
 func repairs() []string {
 	return []string{
 		`UPDATE mail_recipients SET importance = m.importance, ack_required = m.ack_required, created_ts = m.created_ts
@@ -48,7 +48,7 @@ GROUP BY m.project_id, m.thread_id ORDER BY min(m.created_ts)`
 	selectUsed = `SELECT ifnull(max(id), 0) FROM `
 )
 
-// orphans delete rows whose parent is lost, which nobody could read.
+// orphans returns the statements that delete rows whose parent is lost.
 func orphans() []string {
 	return []string{
 		`DELETE FROM mail_messages WHERE project_id NOT IN (SELECT id FROM mail_projects) OR sender_id NOT IN (SELECT id FROM mail_agents)`,
@@ -63,12 +63,10 @@ func orphans() []string {
 	}
 }
 
-// Repair makes the mail whole again that a salvage has kept: rows that are lost come
-// back from the change log, rows that the log does not know are told to it, rows
-// that were made up for those that others refer to get what the log says of them,
-// and counters, threads, numbers and searchable words are derived again. It is this
-// part's share of store.Salvage; on sound mail it changes nothing, and repeating it
-// is safe.
+// Repair repairs the mail that a salvage has kept. It restores lost rows from the change log, and
+// logs rows that the log does not contain. Placeholder rows get the values in the log. Counters,
+// threads, numbers and searchable words are derived again. It is mail's part of store.Salvage. It
+// changes nothing in intact mail and is safe to retry.
 func Repair(ctx context.Context, tx *store.Tx) error {
 	for i, step := range []func(context.Context, *store.Tx) error{
 		dropAlteredBlobs, adoptMadeUp, dropMadeUp, bringBack, statements(orphans()), mendThreads, statements(repairs()), raiseUsed, logRows, statements(repairs()), mendThreads, raiseUsed,
@@ -81,7 +79,7 @@ func Repair(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// dropAlteredBlobs deletes the attachments whose bytes are not what their hash says.
+// dropAlteredBlobs deletes the attachments whose bytes do not match their hash.
 func dropAlteredBlobs(ctx context.Context, tx *store.Tx) error {
 	names, err := alteredBlobs(ctx, tx)
 	for _, name := range names {
@@ -92,8 +90,8 @@ func dropAlteredBlobs(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// blankLost deletes what the log says of entities that could not be brought back: of
-// attachments, whose bytes only the row had, and of what refers to a lost entity.
+// blankLost deletes the log's documents of entities that could not be restored. These are
+// attachments, whose bytes were only in the row, and documents that refer to a lost entity.
 func blankLost(ctx context.Context, tx *store.Tx) error {
 	var lost []mail.Document
 	err := eachLost(ctx, tx, func(d mail.Document) error {
@@ -125,8 +123,8 @@ folds_case = ?8, created_ts = ?9 WHERE id = ?1`
 	adoptAgent = `UPDATE mail_agents SET project_id = ?2, name = ?3, inception_ts = ?4, last_active_ts = max(last_active_ts, ?4) WHERE id = ?1`
 )
 
-// adoptMadeUp gives rows that stand under the number of an entity of the log, and
-// have no right to it, what they stand for.
+// adoptMadeUp gives placeholder rows of projects and agents the values of the logged entity with
+// their number. It deletes such rows of messages and reservations.
 func adoptMadeUp(ctx context.Context, tx *store.Tx) error {
 	return eachLost(ctx, tx, func(d mail.Document) error {
 		id := numberOf(d)
@@ -162,12 +160,12 @@ func adoptMadeUp(ctx context.Context, tx *store.Tx) error {
 	})
 }
 
-// dropMadeUp deals with what was made up and what even the log does not know:
-// messages go, projects and agents get what lets the others stay.
+// dropMadeUp handles placeholders that the log does not contain either. It deletes messages, and
+// gives projects and agents values that keep the other rows valid.
 func dropMadeUp(ctx context.Context, tx *store.Tx) error {
 	return statements([]string{
 		`DELETE FROM mail_messages WHERE importance NOT IN ('low', 'normal', 'high', 'urgent') OR created_ts <= 0 OR ordinal < 1`,
-		// An agent of which nothing is known is of the project of its messages.
+		// An unknown agent belongs to the project of its messages.
 		`UPDATE mail_agents SET project_id = c.project FROM (SELECT a.id AS agent, coalesce(
   (SELECT m.project_id FROM mail_recipients r JOIN mail_messages m ON m.id = r.message_id WHERE r.agent_id = a.id AND m.project_id IN (SELECT id FROM mail_projects)),
   (SELECT project_id FROM mail_messages WHERE sender_id = a.id AND project_id IN (SELECT id FROM mail_projects)),
@@ -191,8 +189,8 @@ attachments_policy = 'auto', contact_policy = 'auto' WHERE contact_policy NOT IN
 	})(ctx, tx)
 }
 
-// bringBack makes the rows of what the log knows and the tables do not. Messages are
-// as the log has them, for they never change.
+// bringBack restores rows that are in the log but not in the tables. Messages get the values in
+// the log, because they never change.
 func bringBack(ctx context.Context, tx *store.Tx) error {
 	return eachLogged(ctx, tx, func(d mail.Document) error {
 		if mail.Validate(d) != nil {
@@ -212,7 +210,7 @@ func bringBack(ctx context.Context, tx *store.Tx) error {
 	})
 }
 
-// unlessIncomplete passes over what refers to something that is lost.
+// unlessIncomplete ignores the error of a document that refers to a lost entity.
 func unlessIncomplete(err error) error {
 	if fault.HasCode(err, mail.CodeIncomplete) {
 		return nil
@@ -263,7 +261,7 @@ func bringBackMessage(ctx context.Context, m *mail.Message, tx *store.Tx) error 
 	return unlessIncomplete(m.ApplyRecipients(ctx, tx, p.ID))
 }
 
-// mendThreads makes the threads that are lost and counts all.
+// mendThreads recreates lost threads and recounts all threads.
 func mendThreads(ctx context.Context, tx *store.Tx) error {
 	type lost struct {
 		project int64
@@ -284,7 +282,7 @@ func mendThreads(ctx context.Context, tx *store.Tx) error {
 	return statements([]string{dropThreads, countThreads})(ctx, tx)
 }
 
-// raiseUsed sees to it that no number that is in use is given again.
+// raiseUsed makes sure that no number in use is assigned again.
 func raiseUsed(ctx context.Context, tx *store.Tx) error {
 	ids := map[string]int64{}
 	for name, table := range numberedTables() {
@@ -297,8 +295,8 @@ func raiseUsed(ctx context.Context, tx *store.Tx) error {
 	return RaiseNumbers(ctx, tx, ids)
 }
 
-// logRows tells the log what rows say, or the rows what the log says where they
-// cannot be right.
+// logRows logs the rows that differ from the log. Invalid rows are overwritten with the log's
+// values instead.
 func logRows(ctx context.Context, tx *store.Tx) error {
 	type differing struct {
 		p *mail.Project

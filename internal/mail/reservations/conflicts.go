@@ -19,8 +19,8 @@ type CheckArgs struct {
 	Shared     bool     `arg:"exclusive,not" about:"false: only exclusive reservations count as conflicts."`
 }
 
-// Checked is what check_file_reservation_conflicts answers; the lists are never
-// nil. A path is in one of them, as it was given.
+// Checked is the result of check_file_reservation_conflicts. Its lists are never nil. Each path is
+// in exactly one of them, as it was given.
 type Checked struct {
 	Free      []string      `json:"free"`
 	Conflicts []CheckedPath `json:"conflicts"`
@@ -47,11 +47,11 @@ type CheckedHolder struct {
 	Stale       bool      `json:"stale"`
 }
 
-// CheckFileReservationConflicts reports which paths an agent could reserve now, and
-// who holds the others. It changes nothing.
+// CheckFileReservationConflicts reports which paths an agent could reserve now, and who holds the
+// others. It changes nothing.
 //
-// Errors: EMPTY_PATHS, INVALID_PATH, INVALID_ARGUMENT for more than 200 paths,
-// NOT_FOUND for the project and the agent.
+// Errors: EMPTY_PATHS, INVALID_PATH, INVALID_ARGUMENT for more than 200 paths, NOT_FOUND for the
+// project and the agent.
 func (o *Reservations) CheckFileReservationConflicts(ctx context.Context, c mail.Caller, a CheckArgs) (Checked, error) {
 	out := Checked{Free: []string{}, Conflicts: []CheckedPath{}}
 	t, relative, err := ResolveTarget(ctx, o.Kernel, c, a.ProjectKey, a.Paths)
@@ -111,22 +111,22 @@ func (o *Reservations) CheckFileReservationConflicts(ctx context.Context, c mail
 	return out, mail.Fault(err)
 }
 
-// watch is what is to be found out about some reservations of one project.
+// watch collects the activity of the holders of reservations of one project.
 type watch struct {
 	*mail.Kernel
 	tx    *store.Tx
 	p     *mail.Project
 	now   mail.Time
-	found map[int64]*watched  // by the reservation's number
-	mail  map[int64]mail.Time // by the agent's
+	found map[int64]*watched  // by reservation id
+	mail  map[int64]mail.Time // by agent id
 }
 
-// of sets the call whose project has the reservations.
+// of sets the call's project, time and transaction.
 func (w *watch) of(s *mail.CallTx) {
 	w.Kernel, w.tx, w.p, w.now, w.mail = s.Kernel, s.Tx, s.Project, s.Now, map[int64]mail.Time{}
 }
 
-// add notes a reservation, with the activity of its holder in rows.
+// add registers a reservation, with the activity of its holder that the database contains.
 func (w *watch) add(ctx context.Context, r *mail.Reservation, lastActive mail.Time, worktree *string) (err error) {
 	if w.found[r.ID] != nil {
 		return nil
@@ -144,7 +144,7 @@ func (w *watch) add(ctx context.Context, r *mail.Reservation, lastActive mail.Ti
 	return nil
 }
 
-// look finds out the rest, after the transaction.
+// look adds the activity on files and in commits. It must run after the transaction.
 func (w *watch) look(ctx context.Context, c mail.Caller) error {
 	all := make([]*watched, 0, len(w.found))
 	for _, id := range slices.Sorted(maps.Keys(w.found)) {
@@ -155,7 +155,7 @@ func (w *watch) look(ctx context.Context, c mail.Caller) error {
 
 func (w *watch) signs(id int64) (bool, HolderActivity) { return signs(w.Kernel, w.found[id], w.now) }
 
-// ListedReservation is a reservation as the resource file_reservations shows it.
+// ListedReservation is a reservation as the resource file_reservations returns it.
 type ListedReservation struct {
 	ID          int64     `json:"id"`
 	Agent       string    `json:"agent"`
@@ -188,9 +188,9 @@ JOIN mail_reservations r ON r.id = n.id JOIN mail_agents a ON a.id = r.agent_id
 WHERE ifnull(r.released_ts, r.expires_ts) BETWEEN ?2 AND ?3 ORDER BY ifnull(r.released_ts, r.expires_ts) DESC, r.id DESC LIMIT 50`
 )
 
-// EndedReservations lists the reservations of a project that were released or expired since a
-// time, the last to end first: at most 50, of the 500 that were made last. Whether they were
-// stale is not said. It changes nothing.
+// EndedReservations lists reservations of a project that were released or expired since a time,
+// the last to end first. It returns at most 50, among the 500 that were created last. It does not
+// report whether they were stale. It changes nothing.
 //
 // Errors: NOT_FOUND for the project.
 func (o *Reservations) EndedReservations(ctx context.Context, c mail.Caller, projectKey string, since time.Time) ([]ListedReservation, error) {
@@ -207,9 +207,9 @@ func (o *Reservations) EndedReservations(ctx context.Context, c mail.Caller, pro
 	return out, mail.Fault(err)
 }
 
-// FileReservations lists the reservations of a project by number: those that are
-// active, or with ended all that there ever were, of which those that were released
-// show no signs. It changes nothing.
+// FileReservations lists the reservations of a project by id: the active ones, or, if ended is
+// set, all that were ever created. Released reservations are listed without activity. It changes
+// nothing.
 //
 // Errors: NOT_FOUND for the project.
 func (o *Reservations) FileReservations(ctx context.Context, c mail.Caller, projectKey string, ended bool) ([]ListedReservation, error) {

@@ -12,17 +12,17 @@ import (
 	"cairn/internal/pathpattern"
 )
 
-// The budget of looking at files, for all reservations of a call (mail §7).
+// The budget for file scans, shared by all reservations of a call (mail §7).
 const (
 	maxStats = 200
 	maxLook  = 50 * time.Millisecond
 )
 
-// look looks at the files that patterns cover, until its budget runs out.
+// look scans the files that patterns cover, until its budget is spent.
 type look struct {
-	since    mail.Time // what is younger is active
+	since    mail.Time // files changed since then are active
 	foldCase bool
-	stats    int // left
+	stats    int // file system calls left
 	end      time.Time
 }
 
@@ -30,15 +30,15 @@ func newLook(since mail.Time, foldCase bool) *look {
 	return &look{since, foldCase, maxStats, time.Now().Add(maxLook)}
 }
 
-// spent takes one look at the disk off the budget; true if there is none left.
+// spent counts one file system call and reports whether the budget is exceeded.
 func (l *look) spent() bool {
 	l.stats--
 	return l.stats < 0 || !time.Now().Before(l.end)
 }
 
-// at looks for files that a reservation covers, in some worktrees, until one that
-// is active is found: files is the newest that was seen. Where the budget runs out
-// it counts as active.
+// at scans worktrees for files that a reservation covers. It stops at the first active file and
+// stores the latest modification time in files. A reservation counts as active if the budget runs
+// out.
 func (l *look) at(w *watched, roots []string) {
 	v := visit{look: l, watched: w}
 	for _, root := range roots {
@@ -52,8 +52,7 @@ func (l *look) at(w *watched, roots []string) {
 	w.filesBusy = w.filesBusy || v.out
 }
 
-// literal is the leading part of a pattern's text that holds no wildcard, "" if
-// there is none.
+// literal returns the leading segments of a pattern that contain no wildcard, or "".
 func literal(text string) string {
 	end := 0
 	for segment := range strings.SplitSeq(text, "/") {
@@ -65,17 +64,16 @@ func literal(text string) string {
 	return text[:max(end-1, 0)]
 }
 
-// visit is one walk through a worktree. Links are not followed, and .git is not
-// entered.
+// visit is one walk through a worktree. It does not follow links or enter .git.
 type visit struct {
 	*look
 	*watched
 	root  string
 	found bool
-	out   bool // of budget
+	out   bool // the budget is spent, or the files cannot be read
 }
 
-// enter looks at a path, "" for the root, and below it.
+// enter scans a path and everything below it. An empty path is the root.
 func (v *visit) enter(path string) {
 	if v.out = v.spent(); v.out {
 		return
@@ -85,7 +83,7 @@ func (v *visit) enter(path string) {
 		return
 	}
 	if err != nil {
-		v.out = true // nobody can tell
+		v.out = true // unreadable files count as active
 		return
 	}
 	v.see(path, info.ModTime())
@@ -96,7 +94,7 @@ func (v *visit) enter(path string) {
 
 func (v *visit) see(path string, at time.Time) {
 	p, err := pathpattern.ParsePath(path)
-	if err != nil || !v.pattern.Matches(p) { // the root is no path
+	if err != nil || !v.pattern.Matches(p) { // the root is not a valid path
 		return
 	}
 	v.found = true
@@ -104,7 +102,7 @@ func (v *visit) see(path string, at time.Time) {
 	v.filesBusy = v.files >= v.since
 }
 
-// mayCoverBelow reports whether the pattern may cover something in a folder.
+// mayCoverBelow reports whether the pattern may match anything in a folder.
 func (v *visit) mayCoverBelow(folder string) bool {
 	if folder == "" {
 		return true
@@ -122,7 +120,7 @@ func (v *visit) list(folder string) {
 		v.out = !errors.Is(err, fs.ErrNotExist)
 		return
 	}
-	defer func() { _ = dir.Close() }() // it was only read
+	defer func() { _ = dir.Close() }() // opened for reading only
 	for !v.out && !v.filesBusy {
 		entries, err := dir.ReadDir(64)
 		for _, e := range entries {
@@ -137,7 +135,7 @@ func (v *visit) list(folder string) {
 				return
 			}
 		}
-		if err != nil { // the end
+		if err != nil { // end of the folder, or unreadable
 			return
 		}
 	}

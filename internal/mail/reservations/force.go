@@ -19,7 +19,7 @@ type ForceArgs struct {
 	Note       string `arg:"note,default=" about:"What the message says besides."`
 }
 
-// ForceReleased is what force_release_file_reservation answers.
+// ForceReleased is the result of force_release_file_reservation.
 type ForceReleased struct {
 	Released    int         `json:"released"` // 0 or 1
 	At          mail.Time   `json:"released_at"`
@@ -27,7 +27,7 @@ type ForceReleased struct {
 	Already     bool        `json:"already_released,omitempty"`
 }
 
-// ForcedFrom is the reservation that was taken from its holder.
+// ForcedFrom is the reservation that was released by force.
 type ForcedFrom struct {
 	ID          int64     `json:"id"`
 	Agent       string    `json:"agent"`
@@ -41,20 +41,19 @@ type ForcedFrom struct {
 	Notified bool `json:"notified"` // the holder got a message
 }
 
-// ForceReleaseFileReservation ends a reservation of another agent which is stale or
-// has expired; HumanOverseer, for whom the file's owner alone may act, ends any.
-// The holder gets a message, unless Quiet is set or it takes none. Repeating
-// answers that it has been released.
+// ForceReleaseFileReservation releases another agent's reservation if it is stale or has expired.
+// HumanOverseer may release any reservation; only the store's owner may act as HumanOverseer. The
+// holder gets a message, unless Quiet is set or the agent does not accept mail. A repeated call
+// reports that the reservation is already released.
 //
-// Errors: NOT_FOUND; RESERVATION_ACTIVE for one that is neither; those of acting as
-// the agent.
+// Errors: NOT_FOUND; RESERVATION_ACTIVE for a reservation that is neither stale nor expired; those
+// of acting as the agent.
 func (o *Reservations) ForceReleaseFileReservation(ctx context.Context, c mail.Caller, a ForceArgs) (out ForceReleased, err error) {
 	t, err := c.Target(a.ProjectKey)
 	if err != nil {
 		return out, mail.Fault(err)
 	}
-	// What files and commits tell is found out before the transaction, which asks
-	// the rows once more.
+	// Files and commits are inspected before the write transaction, which reads the rows again.
 	watch := &watch{found: map[int64]*watched{}}
 	err = o.ReadFrom(ctx, c, t, func(ctx context.Context, s *mail.CallTx) error {
 		if err := AdvanceClock(ctx, s); err != nil {
@@ -91,7 +90,7 @@ func (w *watch) addByID(ctx context.Context, id int64) error {
 	return w.add(ctx, r, holder.LastActive, holder.Worktree)
 }
 
-// forcing finds the actor, who may be the person at this machine.
+// forcing sets the actor. The store's owner may act as HumanOverseer.
 func forcing(ctx context.Context, s *mail.CallTx, name string) error {
 	if s.Caller.Owner && strings.EqualFold(strings.TrimSpace(name), mail.Overseer) {
 		_, err := agents.Overseer(ctx, s)
@@ -101,7 +100,7 @@ func forcing(ctx context.Context, s *mail.CallTx, name string) error {
 	return err
 }
 
-// force ends a reservation; seen is what was found out about it, nil for nothing.
+// force releases a reservation. seen is its observed activity, nil if unknown.
 func force(ctx context.Context, s *mail.CallTx, a ForceArgs, seen *watched) (out ForceReleased, err error) {
 	if err := AdvanceClock(ctx, s); err != nil {
 		return out, err
@@ -119,7 +118,7 @@ func force(ctx context.Context, s *mail.CallTx, a ForceArgs, seen *watched) (out
 	if err != nil {
 		return out, err
 	}
-	w := &watched{filesBusy: true, gitBusy: true} // nothing is known
+	w := &watched{filesBusy: true, gitBusy: true} // unknown activity counts as activity
 	if seen != nil {
 		w = seen
 	}
@@ -143,7 +142,7 @@ func force(ctx context.Context, s *mail.CallTx, a ForceArgs, seen *watched) (out
 	return ForceReleased{Released: 1, At: r.Released, Reservation: from}, err
 }
 
-// stillActive is the error for a reservation whose holder may be at work.
+// stillActive returns the error for a reservation whose holder may still be working.
 func stillActive(s *mail.CallTx, r *mail.Reservation, signs HolderActivity) error {
 	help := mail.Call{Tool: "send_message", Arguments: map[string]any{
 		"project_key": s.ProjectKey, "sender_name": s.Me.Name, "to": []string{r.Agent},
@@ -160,7 +159,8 @@ func stillActive(s *mail.CallTx, r *mail.Reservation, signs HolderActivity) erro
 		With("holder", r.Agent).With("expires_ts", r.Expires).With("stale_reasons", signs.Reasons).Suggest(help).Hint(hint)
 }
 
-// tellHolder writes to who held a reservation; false if this agent takes no mail.
+// tellHolder sends a message to the former holder. It returns false if this agent does not accept
+// mail.
 func tellHolder(ctx context.Context, s *mail.CallTx, holder *mail.Agent, r *ForcedFrom, note string) (bool, error) {
 	if holder.Retired != 0 || holder.ContactPolicy == "block_all" || s.RequireDiskSpace() != nil {
 		return false, nil

@@ -14,44 +14,43 @@ import (
 	"cairn/internal/store"
 )
 
-// GuardArgs are files that a session is about to change.
+// GuardArgs are the files that a session is about to change.
 type GuardArgs struct {
-	Session string           // its id; its agents' and its own reservations do not count
-	Further []string         // ids of sessions of the same process, whose do not count either
-	Agent   string           // the name of CAIRN_AGENT, whose do not count either; "" for none
-	Place   project.Location // of its working directory
+	Session string           // id of the session; its reservations and those of its agents do not count
+	Further []string         // ids of other sessions of the same process, whose reservations do not count either
+	Agent   string           // name in CAIRN_AGENT, whose reservations do not count either; "" for none
+	Place   project.Location // of the session's working directory
 	Paths   []string         // as the harness names them
-	Names   []string         // as git names them: from the root of the place's worktree, in slashes
-	Project string           // a project_key: all files are in that project; "" for those that they are in
+	Names   []string         // as git names them: relative to the root of Place's worktree, with slashes
+	Project string           // project_key that all files belong to; "" to derive the projects from the files
 }
 
-// Guarded is what Guard found.
+// Guarded is the result of Guard.
 type Guarded struct {
-	Managed   bool           // at least one of the files is in a project of mail
-	Obstacles []ReservedFile // the worst first
-	Names     []string       // of the agents as which the session acts, if there are obstacles
+	Managed   bool           // at least one of the files is in a project with mail
+	Obstacles []ReservedFile // the latest expiry time first
+	Names     []string       // of the agents that the session acts as; nil without obstacles
 }
 
-// ReservedFile is a file that somebody else has reserved.
+// ReservedFile is a file that another agent has reserved.
 type ReservedFile struct {
-	Path     string // in its worktree
+	Path     string // relative to its worktree
 	Holder   string
 	Pattern  string
-	Branch   string // the holder's, "" if unknown
-	Worktree string // likewise; "" for the main one
+	Branch   string // of the holder, "" if unknown
+	Worktree string // of the holder, "" if unknown or the main one
 	Reason   string
 	Since    mail.Time
 	Until    mail.Time
 }
 
-// Guard finds the active, exclusive, not advisory reservations of others that
-// cover files (mail §8): one query a project, whatever the number of files, by the
-// literal prefixes that a pattern covering one of them can have, then the exact
-// match. A file outside every project of mail is no obstacle, and neither is a
-// reservation that yields to the session (amendments §B.7). It changes nothing.
+// Guard finds the active, exclusive, non-advisory reservations of other agents that cover files
+// (mail §8). It runs one query per project, whatever the number of files. The query selects by
+// literal prefix, then each pattern is matched exactly. A file outside all projects of mail is
+// never an obstacle. A reservation that yields to the session is no obstacle either (amendments
+// §B.7). Guard changes nothing.
 //
-// Errors: those of reading; NOT_FOUND for a Project that is none; the end of ctx
-// interrupts it.
+// Errors: those of reading; NOT_FOUND for an unknown Project. The end of ctx cancels it.
 func (o *Reservations) Guard(ctx context.Context, a GuardArgs) (out Guarded, err error) {
 	groups := worktreesOf(a.Place, a.Paths)
 	for _, name := range a.Names {
@@ -87,26 +86,26 @@ func (o *Reservations) Guard(ctx context.Context, a GuardArgs) (out Guarded, err
 	return out, err
 }
 
-// worktree is some files of one repository, or of one folder outside any.
+// worktree is a set of files in one repository, or in one folder outside all repositories.
 type worktree struct {
 	place project.Location
 	files []guardedFile
 }
 
-// guardedFile is a file: its path in its worktree, "" outside one, and its
-// absolute one, with the links in the working directory resolved.
+// guardedFile is a file by its path in its worktree, "" outside one, and by its absolute path.
+// Links in the working directory's part of the absolute path are resolved.
 type guardedFile struct{ rel, abs string }
 
-// worktreesOf maps files to the worktrees that they are in: that of the working
-// directory, or else another one. Of a folder one file is looked at.
+// worktreesOf groups files by their worktree: that of the working directory, or another one. It
+// locates the worktree once per folder.
 func worktreesOf(place project.Location, paths []string) []*worktree {
 	here := &worktree{place: place}
 	groups := []*worktree{here}
 	type seen struct {
 		group *worktree
 		rel   string
-		inner *worktree // of a repository inside the group's worktree
-		under string    // the folder, as seen from the inner one
+		inner *worktree // a repository inside the group's worktree
+		under string    // the folder, relative to inner
 	}
 	folders := map[string]seen{}
 	for _, p := range paths {
@@ -144,8 +143,8 @@ func worktreesOf(place project.Location, paths []string) []*worktree {
 	return groups
 }
 
-// hasRepositoryInside reports whether a folder is in another repository or worktree inside
-// the worktree of a place: a clone or a submodule.
+// hasRepositoryInside reports whether a folder is in a nested repository or worktree, such as a
+// clone or submodule, inside the worktree of a place.
 func hasRepositoryInside(place project.Location, dir string) bool {
 	for place.Root != "" && isBelow(place.Root, dir) {
 		if !mail.PathIsGone(filepath.Join(dir, ".git")) {
@@ -156,13 +155,13 @@ func hasRepositoryInside(place project.Location, dir string) bool {
 	return false
 }
 
-// isBelow reports whether a path is strictly below a folder, by their names alone.
+// isBelow reports whether a path is strictly below a folder. It compares names only.
 func isBelow(root, path string) bool {
 	rel, ok := beneath(root, path)
 	return ok && rel != "."
 }
 
-// elsewhere is the worktree of a file outside the one at hand.
+// elsewhere returns the worktree of a file outside the working directory's worktree.
 func elsewhere(groups *[]*worktree, dir, abs, home string) (*worktree, string) {
 	place, err := project.Locate(dir, home)
 	if err != nil || place.Identity == "" {
@@ -178,7 +177,8 @@ func elsewhere(groups *[]*worktree, dir, abs, home string) (*worktree, string) {
 	return g, place.PathKey(abs)
 }
 
-// projectsOr are the projects that files may be in, or the one that a key names.
+// projectsOr returns the project that a key names or, without a key, all projects that the files
+// may be in.
 func (g *worktree) projectsOr(ctx context.Context, tx *store.Tx, key *mail.Target) ([]*mail.Project, error) {
 	if key == nil {
 		return g.projects(ctx, tx)
@@ -192,8 +192,8 @@ func (g *worktree) projectsOr(ctx context.Context, tx *store.Tx, key *mail.Targe
 
 const selectFolderProjects = mail.ProjectColumns + `WHERE m.human_key IN (SELECT value FROM json_each(?)) AND m.identity_mode = '` + mail.ModeDir + `' ORDER BY m.id`
 
-// projects are the projects that files may be in: the repository's, and folders
-// above the files that are projects of their own.
+// projects returns the projects that the files may be in: the repository's project, and directory
+// projects of folders above the files.
 func (g *worktree) projects(ctx context.Context, tx *store.Tx) (all []*mail.Project, err error) {
 	if len(g.files) == 0 {
 		return nil, nil
@@ -222,7 +222,7 @@ func (g *worktree) projects(ctx context.Context, tx *store.Tx) (all []*mail.Proj
 	return all, err
 }
 
-// folders are the folders above the files.
+// folders returns the folders above the files, each once.
 func (g *worktree) folders() []string {
 	known := map[string]bool{}
 	var out []string
@@ -235,8 +235,8 @@ func (g *worktree) folders() []string {
 	return out
 }
 
-// The exclusive, not advisory ones of those, but for those of the session or, in
-// selectForeignToAll, of several sessions.
+// Exclusive, non-advisory reservations, without those of the session (selectForeign) or of several
+// sessions (selectForeignToAll).
 const (
 	foreignWhere  = ` AND r.exclusive = 1 AND r.advisory = 0 AND a.name <> ?5 COLLATE NOCASE `
 	selectForeign = selectHeldAt + foreignWhere + `
@@ -248,7 +248,7 @@ AND r.agent_id NOT IN (SELECT b.agent_id FROM sessions s CROSS JOIN mail_session
     WHERE s.id IN (SELECT value FROM json_each(?4)) AND b.ended_ts IS NULL)`
 )
 
-// obstacles finds what stands in the way of the files of one project.
+// obstacles adds the reservations in one project that block the files.
 func obstacles(ctx context.Context, s *mail.CallTx, a GuardArgs, g *worktree, out *Guarded) error {
 	if err := AdvanceClock(ctx, s); err != nil {
 		return err
@@ -299,8 +299,8 @@ func obstacles(ctx context.Context, s *mail.CallTx, a GuardArgs, g *worktree, ou
 	return nil
 }
 
-// within are the files of a worktree that are in the project, and the literal
-// prefixes that a pattern covering one of them can have, each once.
+// within returns the files of a worktree that are in the project. prefixes contains, once each,
+// the literal prefixes of all patterns that could cover one of the files.
 func within(s *mail.CallTx, a GuardArgs, g *worktree) (files []pathpattern.Path, prefixes []string) {
 	seen := map[string]bool{}
 	prefixes = []string{}
@@ -341,7 +341,7 @@ func (h *activeReservation) obstacle(f pathpattern.Path) ReservedFile {
 const selectActingNames = `SELECT a.name FROM sessions s CROSS JOIN mail_sessions b ON b.session_key = s.key CROSS JOIN mail_agents a ON a.id = b.agent_id
 WHERE s.id = ? AND b.ended_ts IS NULL AND a.retired_ts IS NULL ORDER BY b.bound_ts, a.id`
 
-// actingNames are the names of the agents as which the session of a guard acts.
+// actingNames returns the names of the agents that the guarded session acts as.
 func actingNames(ctx context.Context, tx *store.Tx, a GuardArgs) (names []string, err error) {
 	if a.Agent != "" {
 		return []string{a.Agent}, nil

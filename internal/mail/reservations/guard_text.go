@@ -12,14 +12,14 @@ import (
 
 const (
 	maxGuardText  = 400 // characters
-	maxGuardFiles = 3   // obstacles that are told
+	maxGuardFiles = 3   // obstacles and names that are listed
 	maxGuardWord  = 60  // characters of a path, a pattern or a reason
 )
 
-// GuardText says what stands in the way, to a person or a model: facts, no orders,
-// at most 400 characters, the first three obstacles (mail §8). place is where the
-// session works; names are the agents as which it acts. It returns "" without an
-// obstacle. What holders wrote is quoted, on one line.
+// GuardText describes obstacles to a person or a model: facts without instructions, in at most 400
+// characters. It lists at most the first three obstacles (mail §8). place is where the session
+// works. names are the agents that it acts as. It returns "" without obstacles. Texts of holders
+// are flattened to one line, and reasons are quoted.
 func GuardText(all []ReservedFile, place project.Location, names ...string) string {
 	if len(all) == 0 {
 		return ""
@@ -73,7 +73,7 @@ func (o ReservedFile) line(git project.Git) string {
 
 func minute(t mail.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
 
-// short is a text of others on one line, its end where it is long.
+// short returns a text of another agent on one line. A long text is cut to its end.
 func short(text string) string {
 	text = neutral.Line(mail.Clean(text))
 	if n := utf8.RuneCountInString(text); n > maxGuardWord {

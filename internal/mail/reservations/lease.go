@@ -13,24 +13,24 @@ import (
 	"cairn/internal/project"
 )
 
-// LeaseArgs are files that a session of a harness is about to change.
+// LeaseArgs are the files that a session of a harness is about to change.
 type LeaseArgs struct {
-	Session string // its id
-	Program string // of an agent that has to be made: what the session runs in
-	Model   string // likewise
-	Agent   string // the name of CAIRN_AGENT; "" for the agent of the session
+	Session string // the session's id
+	Program string // program of a new agent: the harness of the session
+	Model   string // model of a new agent
+	Agent   string // name in CAIRN_AGENT; "" for the session's agent
 	Place   project.Location
 	Paths   []string
 	TTL     time.Duration
 }
 
-// Lease reserves files for the agent of a session, exclusively and each for itself,
-// as an edit does where the user has asked for it (mail §8). A file that the agent
-// holds already, by a lease or otherwise, is renewed once less than half of TTL is
-// left; one that somebody else holds is left alone. A session without an agent gets
-// a generated one, which its next notice names. Files outside the working
-// directory's project are left alone; all checkouts of it count. It returns how many leases were taken or
-// renewed; repeating it soon changes nothing.
+// Lease reserves each file exclusively for the agent of a session. It runs on edits if the user
+// has enabled it (mail §8). A lease that the agent already holds is renewed once less than half of
+// TTL is left. Files that another reservation of the agent covers for longer are skipped, and so
+// are files that other agents hold. A session without an agent gets a generated one, which its
+// next notice names. Files outside the working directory's project are skipped. All checkouts of
+// the project count. Lease returns the number of leases taken or renewed. Repeating it soon
+// changes nothing.
 //
 // Errors: those of RegisterAgent and FileReservationPaths.
 func (o *Reservations) Lease(ctx context.Context, a LeaseArgs) (taken int, err error) {
@@ -60,7 +60,7 @@ func (o *Reservations) Lease(ctx context.Context, a LeaseArgs) (taken int, err e
 	return taken, err
 }
 
-// leased returns the patterns of the files that are inside the project of the working
+// leased returns the relative paths of the files that are inside the project of the working
 // directory, in any of its checkouts.
 func leased(ctx context.Context, o *mail.Kernel, c mail.Caller, root string, files []string) (all []string, err error) {
 	var outside []string
@@ -97,8 +97,8 @@ func leased(ctx context.Context, o *mail.Kernel, c mail.Caller, root string, fil
 	return all, nil
 }
 
-// editor makes the agent of the session the actor: the one of CAIRN_AGENT, else the
-// one bound to it, else a new one.
+// editor sets the actor: the agent in CAIRN_AGENT, else the agent bound to the session, else a new
+// one.
 func editor(ctx context.Context, s *mail.CallTx, name string, fresh agents.Registration) error {
 	if name != "" {
 		s.SessionSource = mail.SourceEnvironment
@@ -119,7 +119,7 @@ func editor(ctx context.Context, s *mail.CallTx, name string, fresh agents.Regis
 	return err
 }
 
-// lease takes or renews what is free.
+// lease takes or renews a lease for each file that no other agent holds.
 func lease(ctx context.Context, s *mail.CallTx, files []string, ttl mail.Time) (taken int, err error) {
 	var all []RequestedPath
 	for _, file := range files[:min(len(files), maxPaths)] {
@@ -162,8 +162,8 @@ func lease(ctx context.Context, s *mail.CallTx, files []string, ttl mail.Time) (
 	return taken + len(out.Granted), err
 }
 
-// covering finds the actor's own lease of a pattern, and until when anything of its own
-// that is exclusive holds it.
+// covering returns the actor's lease of a pattern, and the latest expiry time of the actor's
+// exclusive reservations that cover it.
 func covering(s *mail.CallTx, near []*activeReservation, p pathpattern.Pattern) (lease *activeReservation, until mail.Time) {
 	for _, h := range near {
 		if h.AgentID != s.Me.ID || !h.Exclusive || h.Advisory || !h.covers(p, s.Project.FoldsCase) {

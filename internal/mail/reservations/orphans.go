@@ -9,9 +9,9 @@ import (
 	"cairn/internal/store"
 )
 
-// yields reports whether a reservation of another agent does not count against the caller.
-// It belongs to a former self of the caller's session, or no session has taken it over in
-// time.
+// yields reports whether a reservation of another agent does not block the caller. Its agent
+// belongs to the lineage of the caller's session, or no session has taken the agent over within
+// Config.OrphanGrace.
 func yields(ctx context.Context, s *mail.CallTx, h *activeReservation) (bool, error) {
 	if s.Session.Key == 0 && !s.Writes {
 		var err error
@@ -29,7 +29,7 @@ func yields(ctx context.Context, s *mail.CallTx, h *activeReservation) (bool, er
 			s.AgentUse = map[int64]mail.AgentSessions{}
 		}
 		s.AgentUse[h.AgentID] = t
-		if s.Writes && !t.IsLive(0) { // so that the grace period begins
+		if s.Writes && !t.IsLive(0) { // the grace period begins when the session's end is recorded
 			for _, key := range t.Unclosed() {
 				if err := project.Close(ctx, s.Tx, key); err != nil {
 					return false, err
@@ -47,13 +47,13 @@ WHERE r.project_id = a.project_id AND r.agent_id = a.id AND r.released_ts IS NUL
 AND r.released_ts IS NULL AND r.expires_ts > ?2 AND r.session_key IS NOT NULL ORDER BY r.id`
 )
 
-// abandoned is what ReleaseOrphans has to do.
+// abandoned is the work of one ReleaseOrphans call.
 type abandoned struct {
 	killed []int64 // sessions whose end is not recorded
 	due    []orphan
 }
 
-// orphan is an agent whose reservations are due, and its last session.
+// orphan is an agent whose reservations must be released, and its last session.
 type orphan struct {
 	agent   int64
 	session string
@@ -88,11 +88,10 @@ func findAbandoned(ctx context.Context, o *mail.Kernel, tx *store.Tx, at mail.Ti
 	return out, err
 }
 
-// ReleaseOrphans releases the reservations of agents whose sessions have ended, if no
-// other session took the agents over within Config.OrphanGrace. The grace period of a
-// killed session begins when ReleaseOrphans first notices it. Reservations that were made
-// outside a session stay. It returns the number of released reservations; repeating it
-// releases none.
+// ReleaseOrphans releases the reservations of agents whose sessions have ended, if no other
+// session took over the agents within Config.OrphanGrace. The grace period of a killed session
+// begins when ReleaseOrphans first notices it. Reservations that were created outside a session
+// are kept. It returns the number of released reservations. It is safe to retry.
 //
 // Errors: those of reading and writing.
 func (o *Reservations) ReleaseOrphans(ctx context.Context) (released int, err error) {

@@ -10,13 +10,13 @@ import (
 	"cairn/internal/pathpattern"
 )
 
-// held is a reservation that is active, with what is known of its holder.
+// activeReservation is an active reservation with details of its holder.
 type activeReservation struct {
 	*mail.Reservation
 	pattern          pathpattern.Pattern
 	branch, worktree *string
 	lastActive       mail.Time
-	sessionKey       int64 // in which it was made; 0 for none
+	sessionKey       int64 // the session that created it; 0 for none
 }
 
 const heldColumns = `r.id, r.uid, a.name, r.path_pattern, r.exclusive, r.advisory, r.source, r.reason, r.created_ts, r.expires_ts,
@@ -26,20 +26,20 @@ ifnull(r.session_key, 0), r.release_kind `
 const (
 	heldWhere = `r.project_id = ?1 AND r.released_ts IS NULL AND r.expires_ts > ?2 `
 
-	// The active reservations whose literal prefix is one of some.
+	// The active reservations whose literal prefix is one of the given prefixes.
 	selectHeldAt = `SELECT ` + heldColumns + `FROM json_each(?3) j CROSS JOIN mail_reservations r CROSS JOIN mail_agents a
 ON a.id = r.agent_id WHERE ` + heldWhere + `AND r.lit_prefix = j.value`
-	// The active reservations whose literal prefix lies between two.
+	// The active reservations whose literal prefix is inside one of the given ranges.
 	selectHeldBelow = `SELECT ` + heldColumns + `FROM json_each(?3) j CROSS JOIN mail_reservations r CROSS JOIN mail_agents a
 ON a.id = r.agent_id WHERE ` + heldWhere + `AND r.lit_prefix > j.value ->> 0 AND r.lit_prefix < j.value ->> 1`
 )
 
-// endOfText sorts behind every path.
+// endOfText sorts after every path.
 const endOfText = "\U0010FFFF\U0010FFFF"
 
-// OverlapCandidates lists the active reservations that may overlap some patterns, found by their
-// literal prefixes, each once and by number; what is found must still be asked
-// (pathpattern.Pattern.Prefixes).
+// OverlapCandidates lists the active reservations that may overlap the given patterns, each once.
+// It selects by literal prefix (pathpattern.Pattern.Prefixes), so the caller must still check each
+// candidate.
 func OverlapCandidates(ctx context.Context, s *mail.CallTx, all []RequestedPath) ([]*activeReservation, error) {
 	seen, prefixes, ranges := map[string]bool{}, []string{}, [][2]string{}
 	for _, w := range all {
@@ -99,8 +99,8 @@ func (h *activeReservation) overlaps(p pathpattern.Pattern, foldCase bool) bool 
 	return pathpattern.Overlap(h.pattern, p)
 }
 
-// StoredPattern reads a pattern as it was stored. What cannot be read any more, by
-// other limits than today's, covers nothing.
+// StoredPattern parses a stored pattern. A pattern that today's limits no longer allow covers
+// nothing.
 func StoredPattern(text string, foldCase bool) pathpattern.Pattern {
 	p, err := pathpattern.Parse(text, pathpattern.Options{FoldCase: foldCase})
 	if err != nil {
@@ -109,8 +109,8 @@ func StoredPattern(text string, foldCase bool) pathpattern.Pattern {
 	return p
 }
 
-// AdvanceClock makes the call's time the larger of the clock and the last write, so that
-// a clock set back neither revives what has expired nor grants it twice (mail §14).
+// AdvanceClock sets the call's time to the later of the clock and the last write. A clock that was
+// set back can then neither revive expired reservations nor grant them twice (mail §14).
 func AdvanceClock(ctx context.Context, s *mail.CallTx) error {
 	last, err := s.Tx.LastWrite(ctx)
 	s.Now = max(s.Now, mail.TimeOf(time.Unix(0, last)))

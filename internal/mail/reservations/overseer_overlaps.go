@@ -9,14 +9,14 @@ import (
 	"cairn/internal/store"
 )
 
-// Overlap is two active reservations of different agents that cover the same files, of which
-// at least one is exclusive.
+// Overlap is a pair of active reservations of different agents that cover the same files. At least
+// one of them is exclusive.
 type Overlap struct {
-	Project     string    `json:"project"` // the id that all parts of cairn share
+	Project     string    `json:"project"` // the project id of the store
 	Agent       string    `json:"agent"`
 	Other       string    `json:"other"`
 	PathPattern string    `json:"path_pattern"` // of Agent
-	Created     mail.Time `json:"created_ts"`   // the later one
+	Created     mail.Time `json:"created_ts"`   // of the later reservation
 }
 
 const selectHeldAnywhere = `SELECT p.id, q.id, a.name, r.path_pattern, r.exclusive, r.created_ts
@@ -24,8 +24,8 @@ FROM mail_reservations r INDEXED BY mail_reservations_ending JOIN mail_agents a 
 JOIN mail_projects p ON p.id = r.project_id JOIN projects q ON q.key = p.project_key
 WHERE r.released_ts IS NULL AND r.expires_ts > ?1 AND (?2 = '' OR q.id = ?2) ORDER BY p.id, r.id`
 
-// Overlaps lists the reservations that overlap, in one project or in all for "", project by
-// project; nil for none. Of two agents it lists each pair of reservations once.
+// Overlaps lists the overlapping reservations, project by project. An empty projectID selects all
+// projects. Each pair is listed once. The result is nil if there are none.
 //
 // Errors: those of reading.
 func (o *Reservations) Overlaps(ctx context.Context, projectID string) (list []Overlap, err error) {
@@ -56,7 +56,7 @@ type openReservation struct {
 	exclusive bool
 }
 
-// overlapping are the active reservations of one project.
+// overlapping contains the active reservations of one project.
 type overlapping struct {
 	id       int64
 	all      []openReservation

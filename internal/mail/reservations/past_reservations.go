@@ -7,16 +7,16 @@ import (
 	"cairn/internal/mail"
 )
 
-// The reservations of a project that may have been active at a time, or with ?4 that
-// were made by then.
+// The reservations of a project that may have been active at a time or, with ?4, that existed by
+// then.
 const selectReserved = `SELECT r.uid FROM mail_reservations r WHERE r.project_id = ?1 AND r.created_ts <= ?2 + ?3
   AND (?4 OR r.expires_ts > ?2 AND (r.released_ts IS NULL OR r.released_ts >= ?2 - ?3)) ORDER BY r.id`
 
-// notKnown stands for the signs of a reservation of the past.
+// notKnown replaces the stale reasons of past reservations.
 const notKnown = "not_known_of_the_past"
 
-// FileReservationsAt is FileReservations as of a moment, at which the reservations had
-// not expired. Whether they were stale then is not known: the signs say so.
+// FileReservationsAt is FileReservations at a past moment: active reservations are those that had
+// not ended then. Whether they were stale is unknown; their stale reasons contain notKnown.
 //
 // Errors: those of FileReservations, INVALID_TIMESTAMP.
 func (o *Reservations) FileReservationsAt(ctx context.Context, c mail.Caller, projectKey string, ended bool, at string) (out mail.Past[[]ListedReservation], err error) {
@@ -31,8 +31,8 @@ func (o *Reservations) FileReservationsAt(ctx context.Context, c mail.Caller, pr
 	return out, err
 }
 
-// reservedAt calls each with the reservations that were active at the moment of the call, or
-// with ended with all that had been made, by number.
+// reservedAt calls each, by id, for the reservations that were active at the call's moment. With
+// ended it includes all reservations created by then.
 func reservedAt(ctx context.Context, s *mail.CallTx, ended bool, each func(r *mail.Reservation)) error {
 	slack, err := s.Slack(ctx)
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 	ReleasedSession = "session_end"
 )
 
-// ReleaseArgs are the arguments of release_file_reservations. Paths and IDs select
-// what either names; none of either selects all that are active.
+// ReleaseArgs are the arguments of release_file_reservations. Paths and IDs select the
+// reservations that either of them names. If both are empty, all active reservations are selected.
 type ReleaseArgs struct {
 	ProjectKey string   `arg:"project_key,required" lean:"The repository's path."`
 	AgentName  string   `arg:"agent_name,required"`
@@ -27,18 +27,16 @@ type ReleaseArgs struct {
 	IDs        []int64  `arg:"file_reservation_ids" about:"Ids from granted."`
 }
 
-// ReleasedReservations is what release_file_reservations answers.
+// ReleasedReservations is the result of release_file_reservations.
 type ReleasedReservations struct {
 	Released int       `json:"released"`
 	At       mail.Time `json:"released_at"`
 }
 
-// ReleaseFileReservations ends reservations of an agent. What belongs to others,
-// has been released, or is not there counts as nothing and is no error; so does
-// all of it the second time.
+// ReleaseFileReservations releases reservations of an agent. Reservations of other agents,
+// released ones and unknown ids are ignored without an error. It is idempotent.
 //
-// Errors: INVALID_PATH, INVALID_ARGUMENT for more than 200 paths, those of acting
-// as the agent.
+// Errors: INVALID_PATH, INVALID_ARGUMENT for more than 200 paths, those of acting as the agent.
 func (o *Reservations) ReleaseFileReservations(ctx context.Context, c mail.Caller, a ReleaseArgs) (out ReleasedReservations, err error) {
 	t, relative, err := ResolveTarget(ctx, o.Kernel, c, a.ProjectKey, a.Paths)
 	if err != nil {
@@ -58,7 +56,7 @@ func (o *Reservations) ReleaseFileReservations(ctx context.Context, c mail.Calle
 	return out, err
 }
 
-// Release ends some reservations.
+// Release releases the given reservations.
 func Release(ctx context.Context, s *mail.CallTx, all []*mail.Reservation, kind string) (ReleasedReservations, error) {
 	for _, r := range all {
 		r.Released, r.ReleaseKind = s.Now, &kind
@@ -77,8 +75,8 @@ const (
 	selectOwnHeld   = mail.ReservationColumns + ownWhere + `ORDER BY r.id`
 )
 
-// Selected lists those of the actor's reservations that have not been released
-// which a call names; with neither paths nor ids all that are active. By number.
+// Selected lists the actor's unreleased reservations that a call names, by id. Without paths and
+// ids it lists all active ones.
 func Selected(ctx context.Context, s *mail.CallTx, paths []string, ids []int64, relative func(string) (string, bool)) ([]*mail.Reservation, error) {
 	if err := AdvanceClock(ctx, s); err != nil {
 		return nil, err
@@ -123,7 +121,7 @@ func equalPaths(s *mail.CallTx, a, b string) bool {
 	return a == b || s.Project.FoldsCase && strings.EqualFold(a, b)
 }
 
-// Own lists reservations of the actor.
+// Own lists the actor's reservations that a query selects.
 func Own(ctx context.Context, s *mail.CallTx, query string, args ...any) (out []*mail.Reservation, err error) {
 	err = s.Tx.Each(ctx, func(rows *sql.Rows) error {
 		r := &mail.Reservation{}
@@ -133,8 +131,7 @@ func Own(ctx context.Context, s *mail.CallTx, query string, args ...any) (out []
 	return out, err
 }
 
-// RenewArgs are the arguments of renew_file_reservations; they select as those of
-// a release do.
+// RenewArgs are the arguments of renew_file_reservations. Paths and IDs select as in ReleaseArgs.
 type RenewArgs struct {
 	ProjectKey     string   `arg:"project_key,required"`
 	AgentName      string   `arg:"agent_name,required"`
@@ -145,13 +142,13 @@ type RenewArgs struct {
 	IdempotencyKey string   `arg:"idempotency_key"`
 }
 
-// Renewed is what renew_file_reservations answers; the list is never nil.
+// Renewed is the result of renew_file_reservations. Its list is never nil.
 type Renewed struct {
 	Renewed      int       `json:"renewed"`
 	Reservations []Renewal `json:"file_reservations"`
 }
 
-// Renewal is what has become of one reservation.
+// Renewal is one renewed reservation with its old and new expiry time.
 type Renewal struct {
 	ID          int64     `json:"id"`
 	PathPattern string    `json:"path_pattern"`
@@ -161,15 +158,15 @@ type Renewal struct {
 
 const usualExtension = 1800 // seconds
 
-// RenewFileReservations lets reservations of an agent last longer: from now, or
-// from their end if that is later, by ExtendSeconds, or until a time. Nothing gets
-// shorter, and nothing lasts longer than Config.MaxTTL from now. What has expired
-// is renewed if nobody holds what conflicts with it; what was released, belongs to
-// others or is not there is left out. Repeating extends again, unless Until or an
-// IdempotencyKey is given.
+// RenewFileReservations extends reservations of an agent, until Until or by ExtendSeconds. The
+// extension starts now, or at the current expiry time if that is later. It never shortens a
+// reservation. No new expiry time is more than Config.MaxTTL from now. An expired reservation is
+// renewed if no other agent holds a conflicting one. Released reservations, those of other agents
+// and unknown ids are skipped. Repeating extends again, unless Until or an IdempotencyKey is
+// given.
 //
-// Errors: INVALID_PATH, INVALID_TIMESTAMP, INVALID_ARGUMENT for more than 200
-// paths, those of acting as the agent, IDEMPOTENCY_CONFLICT.
+// Errors: INVALID_PATH, INVALID_TIMESTAMP, INVALID_ARGUMENT for more than 200 paths, those of
+// acting as the agent, IDEMPOTENCY_CONFLICT.
 func (o *Reservations) RenewFileReservations(ctx context.Context, c mail.Caller, a RenewArgs) (out Renewed, err error) {
 	var until mail.Time
 	if a.Until != "" {
@@ -198,7 +195,7 @@ func (o *Reservations) RenewFileReservations(ctx context.Context, c mail.Caller,
 	return out, err
 }
 
-// renew extends some reservations of the actor.
+// renew extends the given reservations of the actor.
 func renew(ctx context.Context, s *mail.CallTx, all []*mail.Reservation, seconds *int64, until mail.Time) (Renewed, error) {
 	out := Renewed{Reservations: []Renewal{}}
 	for _, r := range all {
@@ -217,7 +214,7 @@ func renew(ctx context.Context, s *mail.CallTx, all []*mail.Reservation, seconds
 		}
 		end = max(old, min(end, s.Now+mail.Time(s.Config.MaxTTL)))
 		if end <= s.Now {
-			continue // it has expired, and is not to last beyond now
+			continue // it has expired, and the new expiry time is past too
 		}
 		if end > old {
 			r.Expires = end
@@ -232,8 +229,8 @@ func renew(ctx context.Context, s *mail.CallTx, all []*mail.Reservation, seconds
 	return out, nil
 }
 
-// taken reports whether somebody else holds what a reservation of the actor would
-// conflict with.
+// taken reports whether another agent holds a reservation that conflicts with the actor's
+// reservation.
 func taken(ctx context.Context, s *mail.CallTx, r *mail.Reservation) (bool, error) {
 	all := []RequestedPath{{r.PathPattern, StoredPattern(r.PathPattern, s.Project.FoldsCase)}}
 	near, err := OverlapCandidates(ctx, s, all)

@@ -17,7 +17,7 @@ const (
 	ReservedByMacro = "macro"
 )
 
-// Grant is a reservation that a call made.
+// Grant is a reservation that a call created.
 type Grant struct {
 	ID          int64     `json:"id"`
 	PathPattern string    `json:"path_pattern"`
@@ -26,7 +26,7 @@ type Grant struct {
 	Expires     mail.Time `json:"expires_ts"`
 }
 
-// Holder is a reservation that stands in the way of a path.
+// Holder is a reservation that conflicts with a requested path.
 type Holder struct {
 	Agent       string    `json:"agent"`
 	PathPattern string    `json:"path_pattern"`
@@ -34,13 +34,14 @@ type Holder struct {
 	Expires     mail.Time `json:"expires_ts"`
 }
 
-// Conflict is a path of a call and who holds what it meets.
+// Conflict is a requested path and the reservations that conflict with it.
 type Conflict struct {
 	Path    string   `json:"path"` // as it was given
 	Holders []Holder `json:"holders"`
 }
 
-// GrantedReservations is what file_reservation_paths answers; the lists are never nil.
+// GrantedReservations is the result of file_reservation_paths. Granted and Conflicts are never
+// nil.
 type GrantedReservations struct {
 	Granted   []Grant    `json:"granted"`
 	Conflicts []Conflict `json:"conflicts"`
@@ -64,16 +65,16 @@ const (
 	minTTL   = 60
 )
 
-// FileReservationPaths reserves files for an agent (mail §7). Path by path, in the
-// order given: what nobody else holds is granted, the rest is reported with every
-// holder; with Advisory all is granted and reported anyway. An agent's own
-// reservations never stand in its way, shared ones not in each other's. Of two
-// callers with overlapping exclusive paths exactly one gets them. Repeating grants
-// again, under new numbers, unless an IdempotencyKey is given.
+// FileReservationPaths reserves files for an agent (mail §7). It handles the paths in the given
+// order. A path that no other agent holds is granted. Any other path is reported with every
+// holder. With Advisory, conflicting paths are granted and reported. An agent's own reservations
+// never conflict, and shared ones do not conflict with each other. Of two callers with overlapping
+// exclusive paths, exactly one gets them. Repeating grants the paths again, with new ids, unless
+// an IdempotencyKey is given.
 //
-// Errors: EMPTY_PATHS; INVALID_PATH for what is malformed or outside the project;
-// INVALID_ARGUMENT for more than 200 paths; those of acting as the agent;
-// IDEMPOTENCY_CONFLICT; DISK_FULL.
+// Errors: EMPTY_PATHS; INVALID_PATH for a path that is malformed or outside the project;
+// INVALID_ARGUMENT for more than 200 paths; those of acting as the agent; IDEMPOTENCY_CONFLICT;
+// DISK_FULL.
 func (o *Reservations) FileReservationPaths(ctx context.Context, c mail.Caller, a ReserveArgs) (out GrantedReservations, err error) {
 	t, relative, err := ResolveTarget(ctx, o.Kernel, c, a.ProjectKey, a.Paths)
 	if err != nil {
@@ -93,8 +94,8 @@ func (o *Reservations) FileReservationPaths(ctx context.Context, c mail.Caller, 
 	return out, err
 }
 
-// ResolveTarget finds out what a writing call is about before its transaction begins: the
-// project that a key names and where its absolute paths are.
+// ResolveTarget resolves a call's project key and absolute paths. It must run before the call's
+// transaction.
 func ResolveTarget(ctx context.Context, o *mail.Kernel, c mail.Caller, key string, paths []string) (*mail.Target, func(string) (string, bool), error) {
 	t, err := c.Target(key)
 	if err != nil {
@@ -104,7 +105,7 @@ func ResolveTarget(ctx context.Context, o *mail.Kernel, c mail.Caller, key strin
 	return t, relative, err
 }
 
-// Reserve is FileReservationPaths inside a call, for the actor.
+// Reserve is FileReservationPaths inside a call, for the call's actor.
 func Reserve(ctx context.Context, s *mail.CallTx, a ReserveArgs, source string, relative func(string) (string, bool)) (GrantedReservations, error) {
 	all, err := requestedPaths(s, a.Paths, relative)
 	if err != nil {
@@ -131,7 +132,7 @@ func texts(all []RequestedPath) []string {
 	return out
 }
 
-// ttl is a time to live as it may be: at least a minute, at most Config.MaxTTL.
+// ttl returns a time to live within the limits: at least a minute, at most Config.MaxTTL.
 func ttl(s *mail.CallTx, seconds *int64, usual int64) mail.Time {
 	if seconds != nil {
 		usual = *seconds
@@ -189,7 +190,7 @@ func grant(ctx context.Context, s *mail.CallTx, all []RequestedPath, a ReserveAr
 	return out, nil
 }
 
-// newReservation is a reservation of the actor that is not stored yet.
+// newReservation returns a reservation of the actor that is not stored yet.
 func newReservation(ctx context.Context, s *mail.CallTx, p pathpattern.Pattern, ordinal int64) (*mail.Reservation, error) {
 	id, err := mail.NextID(ctx, s.Tx, mail.ReservationTable)
 	return &mail.Reservation{
@@ -198,9 +199,9 @@ func newReservation(ctx context.Context, s *mail.CallTx, p pathpattern.Pattern, 
 	}, err
 }
 
-// conflicting lists those of some reservations that a pattern of the actor, or with
-// no actor of anybody, conflicts with: they overlap, belong to another agent, and
-// one of the two is exclusive. Oldest first.
+// conflicting lists the candidates that conflict with a pattern, oldest first. They overlap it,
+// belong to an agent other than the actor, and one of the two is exclusive. Without an actor,
+// reservations of all agents can conflict.
 func conflicting(s *mail.CallTx, near []*activeReservation, p pathpattern.Pattern, exclusive bool) (out []*activeReservation) {
 	for _, h := range near {
 		own := s.Me != nil && h.AgentID == s.Me.ID
@@ -212,7 +213,7 @@ func conflicting(s *mail.CallTx, near []*activeReservation, p pathpattern.Patter
 	return out
 }
 
-// Conflicts is inTheWay without the reservations that yield, which it returns apart.
+// Conflicts is conflicting, but returns the reservations that yield to the caller separately.
 func Conflicts(ctx context.Context, s *mail.CallTx, near []*activeReservation, p pathpattern.Pattern, exclusive bool) (out, yielding []*activeReservation, err error) {
 	for _, h := range conflicting(s, near, p, exclusive) {
 		yields, err := yields(ctx, s, h)
@@ -235,7 +236,7 @@ func releaseYielding(ctx context.Context, s *mail.CallTx, yielding []*activeRese
 		if err != nil {
 			return err
 		}
-		if r == nil || r.Released != 0 { // by an earlier path of the call
+		if r == nil || r.Released != 0 { // released for an earlier path of the call
 			continue
 		}
 		if _, err := Release(ctx, s, []*mail.Reservation{r}, ReleasedSession); err != nil {

@@ -13,39 +13,37 @@ import (
 	"cairn/internal/store"
 )
 
-// HolderActivity is what reports whether a holder still works on what it has reserved (mail
-// §7). Null is no activity, and none that was looked for.
+// HolderActivity shows whether a holder still works on its reserved files (mail §7). A null time
+// means no activity, or that it was not checked.
 type HolderActivity struct {
 	Reasons []string  `json:"stale_reasons"`          // never nil
-	Holder  mail.Time `json:"last_agent_activity_ts"` // of the agent itself
+	Holder  mail.Time `json:"last_agent_activity_ts"` // last call of the agent
 	Mail    mail.Time `json:"last_mail_activity_ts"`
 	Files   mail.Time `json:"last_filesystem_activity_ts"`
 	Git     mail.Time `json:"last_git_activity_ts"`
 }
 
-// watched is a reservation whose holder's activity is looked for.
+// watched is a reservation whose holder's activity is checked.
 type watched struct {
 	pattern     pathpattern.Pattern
-	worktree    *string // the holder's
+	worktree    *string // of the holder
 	agent, mail mail.Time
 	files, git  mail.Time
-	filesBusy   bool // active, or nobody can tell
+	filesBusy   bool // active, or unknown
 	gitBusy     bool
-	unmatched   bool // no file of that name
+	unmatched   bool // no file matches the pattern
 	ended       bool // released
 }
 
 const selectMailActivity = `SELECT max(ifnull((SELECT max(created_ts) FROM mail_messages WHERE sender_id = ?1), 0),
 ifnull((SELECT max(max(ifnull(read_ts, 0), ifnull(ack_ts, 0))) FROM mail_recipients WHERE agent_id = ?1), 0))`
 
-// mailActivity is when an agent last sent, read or acknowledged a message, 0 for
-// never.
+// mailActivity returns when an agent last sent, read or acknowledged a message, or 0.
 func mailActivity(ctx context.Context, tx *store.Tx, agentID int64) (at mail.Time, err error) {
 	return at, tx.Get(ctx, []any{&at}, selectMailActivity, agentID)
 }
 
-// silent reports whether a holder has done nothing of its own for
-// Config.Inactivity.
+// silent reports whether the holder itself has been inactive for longer than Config.Inactivity.
 func silent(o *mail.Kernel, w *watched, now mail.Time) bool {
 	return now-w.agent > mail.Time(o.Config.Inactivity)
 }
@@ -54,7 +52,7 @@ func recent(o *mail.Kernel, at, now mail.Time) bool {
 	return at != 0 && now-at <= mail.Time(o.Config.Grace)
 }
 
-// signs judges what was found: whether the reservation is stale, and why.
+// signs reports whether a reservation is stale, and the reasons, from the collected activity.
 func signs(o *mail.Kernel, w *watched, now mail.Time) (stale bool, out HolderActivity) {
 	out = HolderActivity{Reasons: []string{}, Holder: w.agent, Mail: w.mail, Files: w.files, Git: w.git}
 	if w.ended {
@@ -84,9 +82,8 @@ func signs(o *mail.Kernel, w *watched, now mail.Time) (stale bool, out HolderAct
 	return silent && !written && !w.filesBusy && !w.gitBusy, out
 }
 
-// observe looks for activity on the files of some reservations of a project, for
-// all of them together within one budget; what it no longer reaches counts as
-// active. It must not run while a transaction waits for it.
+// observe checks the files of reservations of a project for activity. All of them share one
+// budget; unchecked files count as active. It must not run inside a transaction.
 func observe(ctx context.Context, o *mail.Kernel, c mail.Caller, p *mail.Project, now mail.Time, all []*watched) error {
 	all = slices.DeleteFunc(slices.Clone(all), func(w *watched) bool { return w.ended })
 	if len(all) == 0 {
@@ -97,7 +94,7 @@ func observe(ctx context.Context, o *mail.Kernel, c mail.Caller, p *mail.Project
 		return err
 	}
 	since := now - mail.Time(o.Config.Grace)
-	// Those that may be stale come first, since the others are not, whatever is found.
+	// Only reservations with an inactive holder can be stale, so the budget goes to them first.
 	slices.SortStableFunc(all, func(a, b *watched) int { return compareBools(silent(o, b, now), silent(o, a, now)) })
 	look := newLook(since, p.FoldsCase)
 	for _, w := range all {
@@ -108,7 +105,7 @@ func observe(ctx context.Context, o *mail.Kernel, c mail.Caller, p *mail.Project
 		return err
 	}
 	var commits []mail.Touch
-	failed := false // nobody can tell, then
+	failed := false // the commits are unknown
 	for _, place := range places {
 		list, err := touches(ctx, o.Config.Commits, mainRoot(place), since)
 		commits, failed = append(commits, list...), failed || err != nil
@@ -142,8 +139,7 @@ func touches(ctx context.Context, of func(context.Context, string, time.Time) ([
 	return of(ctx, what, since.UTC())
 }
 
-// newest is the time of the newest change to a file that a pattern covers, 0 for
-// none.
+// newest returns the time of the latest change to a file that the pattern covers, or 0.
 func newest(all []mail.Touch, p pathpattern.Pattern) (at mail.Time) {
 	for _, t := range all {
 		if path, err := pathpattern.ParsePath(t.Path); err == nil && mail.TimeOf(t.At) > at && p.Matches(path) {
@@ -153,10 +149,10 @@ func newest(all []mail.Touch, p pathpattern.Pattern) (at mail.Time) {
 	return at
 }
 
-const maxCheckouts = 8 // in which activity is looked for
+const maxCheckouts = 8 // in which activity is checked
 
-// checkouts returns the places where a project is: its human_key, then the other
-// checkouts that exist.
+// checkouts returns the locations of a project: its human_key, then other existing checkouts, at
+// most maxCheckouts in all.
 func checkouts(ctx context.Context, o *mail.Kernel, c mail.Caller, p *mail.Project) ([]project.Location, error) {
 	first, err := project.Locate(p.HumanKey, c.Place.Home)
 	if err != nil || !p.IsRepository() || p.RowKey == 0 {
@@ -179,7 +175,8 @@ func checkouts(ctx context.Context, o *mail.Kernel, c mail.Caller, p *mail.Proje
 	return places, err
 }
 
-// mainRoot returns the root of a repository's main worktree, or the folder.
+// mainRoot returns the root of a repository's main worktree. For a directory it returns the
+// directory.
 func mainRoot(place project.Location) string {
 	if place.Identity == "" {
 		return place.Canonical()
@@ -187,7 +184,7 @@ func mainRoot(place project.Location) string {
 	return place.Git().Main
 }
 
-// roots are the worktrees in which a holder's files may be: the main one of each
+// roots returns the worktrees that may contain the holder's files: the main worktree of each
 // checkout, the caller's and the holder's own.
 func roots(p *mail.Project, places []project.Location, caller project.Location, worktree *string) []string {
 	all := []string{p.HumanKey}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	sweepSize = 200 // a transaction, so that nobody waits long for it
+	sweepSize = 200 // reservations per transaction, so that other writers do not wait long
 
 	selectEnding = mail.ReservationColumns + `WHERE r.released_ts IS NULL AND r.expires_ts <= ? ORDER BY r.expires_ts, r.id LIMIT +?`
 
@@ -19,10 +19,9 @@ AND (r.project_id, r.agent_id) IN (SELECT a.project_id, a.id FROM mail_sessions 
     WHERE b.session_key = ?1) ORDER BY r.id`
 )
 
-// SweepReservations marks the reservations of all projects that have expired as
-// released, which a server does every minute (mail §7), and releases those that
-// ReleaseOrphans does. What has expired blocked nothing before. It returns how many there
-// were; repeating it finds none.
+// SweepReservations marks the expired reservations of all projects as released and calls
+// ReleaseOrphans. A server runs it every minute (mail §7). Expired reservations do not block even
+// before they are marked. It returns how many reservations it released. It is safe to retry.
 //
 // Errors: those of writing.
 func (o *Reservations) SweepReservations(ctx context.Context) (marked int, err error) {
@@ -55,7 +54,7 @@ func sweep(ctx context.Context, o *mail.Kernel, tx *store.Tx) (int, error) {
 	return releaseFound(ctx, s, releasedExpired, selectEnding, s.Now, sweepSize)
 }
 
-// releaseFound ends the reservations that a query finds, whatever their projects.
+// releaseFound releases the reservations that a query selects, in any project.
 func releaseFound(ctx context.Context, s *mail.CallTx, kind, query string, args ...any) (int, error) {
 	var ending []*mail.Reservation
 	err := s.Tx.Each(ctx, func(rows *sql.Rows) error {
@@ -77,9 +76,9 @@ func releaseFound(ctx context.Context, s *mail.CallTx, kind, query string, args 
 	return len(ending), err
 }
 
-// EndSession ends what belongs to a session of a harness that has ended: the leases
-// that its edits took, and its bonds with agents (mail §8). An unknown session, and
-// repeating, change nothing. It returns how many leases were released.
+// EndSession ends the bindings of a harness session that has ended and releases the leases of its
+// edits (mail §8). An unknown session changes nothing. It returns the number of released leases.
+// It is idempotent.
 //
 // Errors: those of writing.
 func (o *Reservations) EndSession(ctx context.Context, session string) (released int, err error) {

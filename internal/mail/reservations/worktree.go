@@ -12,8 +12,8 @@ import (
 	"cairn/internal/store"
 )
 
-// tree is where the files of a project are: all checkouts and worktrees of a repository,
-// or one directory.
+// pathResolver knows where the files of a project are: in all checkouts and worktrees of a
+// repository, or in one directory.
 type pathResolver struct {
 	place     project.Location // of the project's root
 	directory string           // "" for a repository
@@ -23,7 +23,7 @@ type pathResolver struct {
 	isCheckout func(project.Location) bool
 }
 
-// treeOf locates the files of a project.
+// treeOf returns the resolver for the paths of a project's files.
 func treeOf(p *mail.Project, home string, isCheckout func(project.Location) bool) (pathResolver, error) {
 	place, err := project.Locate(p.HumanKey, home)
 	t := pathResolver{place: place}
@@ -36,8 +36,8 @@ func treeOf(p *mail.Project, home string, isCheckout func(project.Location) bool
 	return t, err
 }
 
-// relative returns an absolute path, which may contain wildcards, relative to the root of
-// the worktree that it is in; ok is false outside the project.
+// relative returns an absolute path, which may contain wildcards, relative to the root of its
+// worktree. ok is false outside the project.
 func (t pathResolver) relative(abs string) (rel string, ok bool) {
 	if t.isCheckout != nil {
 		at, err := project.Locate(literalPath(abs), t.place.Home)
@@ -71,8 +71,8 @@ func literalPath(abs string) string {
 	return filepath.FromSlash(path)
 }
 
-// beneath is a path relative to a directory, in slashes; "." for itself. It does
-// not look at the disk.
+// beneath returns a path relative to a directory, with slashes; "." for the directory itself. It
+// does not read the disk.
 func beneath(root, path string) (rel string, ok bool) {
 	root, path = strings.TrimSuffix(filepath.ToSlash(root), "/"), strings.TrimSuffix(filepath.ToSlash(path), "/")
 	rel, ok = strings.CutPrefix(path, root)
@@ -85,8 +85,8 @@ func beneath(root, path string) (rel string, ok bool) {
 	return strings.TrimPrefix(rel, "/"), rel[0] == '/'
 }
 
-// relatives looks, before a transaction holds anybody up, at the absolute ones of
-// some paths: where they are in the project, as pathpattern.Options.Relative.
+// relatives resolves the absolute paths among paths before a transaction begins. The returned
+// function looks up the results, as pathpattern.Options.Relative.
 func relatives(ctx context.Context, o *mail.Kernel, c mail.Caller, t *mail.Target, paths []string) (func(string) (string, bool), error) {
 	known := map[string]string{}
 	var files *pathResolver
@@ -105,7 +105,7 @@ func relatives(ctx context.Context, o *mail.Kernel, c mail.Caller, t *mail.Targe
 		return rel, ok
 	}
 	for _, path := range paths[:min(len(paths), maxPaths)] {
-		_, _ = pathpattern.Parse(path, pathpattern.Options{Relative: look}) // what is wrong with it is said in the transaction
+		_, _ = pathpattern.Parse(path, pathpattern.Options{Relative: look}) // errors are reported in the transaction
 	}
 	return func(abs string) (string, bool) {
 		rel, ok := known[abs]
@@ -113,7 +113,8 @@ func relatives(ctx context.Context, o *mail.Kernel, c mail.Caller, t *mail.Targe
 	}, err
 }
 
-// treeOfTarget is the tree of the project that a call names; nil if there is none.
+// treeOfTarget returns the resolver for the project that a call names, or nil if there is no such
+// project.
 func treeOfTarget(ctx context.Context, o *mail.Kernel, c mail.Caller, t *mail.Target) (*pathResolver, error) {
 	var p *mail.Project
 	err := o.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
@@ -130,9 +131,9 @@ func treeOfTarget(ctx context.Context, o *mail.Kernel, c mail.Caller, t *mail.Ta
 	return &files, err
 }
 
-// checkoutOf returns a function that reports whether a repository is a checkout of a
-// project. The project of a target that is not stored yet has the key 0: then repositories
-// with the target's remote are its checkouts.
+// checkoutOf returns a function that reports whether a repository is a checkout of a project. A
+// project that is not stored yet has the key 0. Then repositories with the target's remote are its
+// checkouts.
 func checkoutOf(ctx context.Context, o *mail.Kernel, t *mail.Target, p *mail.Project) func(project.Location) bool {
 	known := map[string]bool{}
 	return func(at project.Location) bool {
@@ -153,15 +154,15 @@ func checkoutOf(ctx context.Context, o *mail.Kernel, t *mail.Target, p *mail.Pro
 	}
 }
 
-const maxPaths = 200 // a call
+const maxPaths = 200 // per call
 
-// wish is one path of a call.
+// RequestedPath is one path of a call.
 type RequestedPath struct {
-	Given   string // trimmed
+	Given   string // with surrounding space removed
 	Pattern pathpattern.Pattern
 }
 
-// requestedPaths reads the paths of a call; duplicates collapse.
+// requestedPaths parses the paths of a call and removes duplicates.
 //
 // Errors: EMPTY_PATHS, INVALID_PATH, INVALID_ARGUMENT for too many.
 func requestedPaths(s *mail.CallTx, paths []string, relative func(string) (string, bool)) ([]RequestedPath, error) {

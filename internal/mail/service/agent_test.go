@@ -111,7 +111,7 @@ func TestTheNameModeDecidesWhatBecomesOfAName(t *testing.T) {
 		t.Error("always_auto took the name")
 	}
 	mailtest.Must(auto.RegisterAgent(t.Context(), mail.Caller{}, args("YOUR_AGENT")))(t)
-	// A name that is registered is itself in every mode but the last, whatever it looks like.
+	// A registered name is kept in every mode except always_auto, even if it is not a valid name.
 	y.restore(&mail.Agent{Name: "worker7", Program: "p", Model: "m", Inception: 1000, AttachmentsPolicy: "auto", ContactPolicy: "auto"})
 	for _, o := range []*yard{y, strict} {
 		mailtest.Want(t, "a registered name", mailtest.Must(o.RegisterAgent(t.Context(), mail.Caller{}, args("WORKER7")))(t).Name, "worker7")
@@ -119,7 +119,7 @@ func TestTheNameModeDecidesWhatBecomesOfAName(t *testing.T) {
 	y.rebuilt()
 }
 
-// restore takes an agent over from elsewhere into the shared project.
+// restore applies an agent from another store to the shared project.
 func (y *yard) restore(a *mail.Agent) {
 	y.Helper()
 	a.ProjectUID = y.ensure(shared).UID
@@ -189,10 +189,10 @@ func TestAnAgentsBranchAndWorktreeFollowWhereItRegisters(t *testing.T) {
 	}
 	where(mail.Caller{}, p.Slug, "", "")
 	where(mail.Caller{}, side, "feature", "side")
-	where(mail.Caller{}, p.Slug, "feature", "side") // nothing is told, nothing changes
+	where(mail.Caller{}, p.Slug, "feature", "side") // no place given, nothing changes
 	where(mail.Caller{}, main, "main", "")
-	where(y.at(side), main, "feature", "side") // the working directory knows better
-	where(y.at(main), side, "feature", "side") // a worktree that is named too
+	where(y.at(side), main, "feature", "side") // the working directory takes precedence
+	where(y.at(main), side, "feature", "side") // even over a named worktree
 	where(y.at(y.mkdir(filepath.Join(main, "x"))), p.Slug, "main", "")
 	where(y.at(y.mkdir(y.path("elsewhere"))), p.Slug, "main", "")
 	where(y.at(y.repo("other")), side, "feature", "side")
@@ -544,8 +544,8 @@ func TestSessionsAreBoundToTheAgentsAsWhichTheyAct(t *testing.T) {
 	}
 	for _, err := range []error{
 		bindAs(mail.Caller{}, "live", "RedFox", mail.SourceEnvironment),
-		bindAs(mail.Caller{}, "live", "RedFox", mail.SourceCall),    // the first source stays
-		bindAs(mail.Caller{}, "unknown", "RedFox", mail.SourceCall), // there is nothing to bind
+		bindAs(mail.Caller{}, "live", "RedFox", mail.SourceCall),    // the first source is kept
+		bindAs(mail.Caller{}, "unknown", "RedFox", mail.SourceCall), // an unknown session cannot be bound
 	} {
 		if err != nil {
 			t.Error(err)

@@ -172,8 +172,8 @@ func TestNothingOutsideTheProjectAndNothingOfGitsIsAttached(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsReplacedMeanwhileIsAttachedWholeOrNotAtAll: it vanishes, is another
-// file, or is a link out of the project while messages are sent with it.
+// TestAFileThatIsReplacedMeanwhileIsAttachedWholeOrNotAtAll replaces a file while messages are
+// sent with it: it vanishes, becomes another file, or becomes a link out of the project.
 func TestAFileThatIsReplacedMeanwhileIsAttachedWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	s := newStreet(t, mail.Config{})

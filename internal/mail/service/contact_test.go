@@ -33,7 +33,8 @@ func (s *street) reserve(name, path string) {
 	}
 }
 
-// The decision of mail §6: GreenLake writes to BlueDog.
+// TestTheContactDecisionTakesTheFirstRuleThatMatches tests the decision of mail §6. GreenLake
+// writes to BlueDog.
 func TestTheContactDecisionTakesTheFirstRuleThatMatches(t *testing.T) {
 	t.Parallel()
 	const ok = ""
@@ -130,7 +131,7 @@ func TestTheContactDecisionTakesTheFirstRuleThatMatches(t *testing.T) {
 		"8: otherwise not":            {careful, nil, messages.SendArgs{}, mail.CodeContactRequired},
 		"8: a request is no consent": {careful, func(s *street) {
 			mailtest.Must(s.RequestContact(s.Context(), mail.Caller{}, messages.RequestArgs{ProjectKey: s.app, FromAgent: "RedFox", ToAgent: "BlueDog"}))(s)
-		}, messages.SendArgs{SenderName: "RedFox", ThreadID: "X"}, ok}, // but its message makes them acquainted: rule 6
+		}, messages.SendArgs{SenderName: "RedFox", ThreadID: "X"}, ok}, // but its contact message makes them share a thread: rule 6
 		"8: contacts_only":         {mail.Config{}, func(s *street) { s.policy("BlueDog", "contacts_only") }, messages.SendArgs{}, mail.CodeContactRequired},
 		"contacts_only, not asked": {off, func(s *street) { s.policy("BlueDog", "contacts_only") }, messages.SendArgs{}, ok},
 		"one of two":               {mail.Config{}, func(s *street) { s.policy("RedFox", "contacts_only") }, messages.SendArgs{To: []string{"BlueDog"}, BCC: []string{"RedFox"}}, mail.CodeContactRequired},
@@ -184,7 +185,7 @@ func TestARefusalNamesWhoHasToAgreeAndWhatHelps(t *testing.T) {
 	s.rebuilt()
 }
 
-// An error while the contacts are looked at must not deliver anything.
+// TestAnErrorInsideTheContactCheckDeliversNothing makes reading the contacts fail.
 func TestAnErrorInsideTheContactCheckDeliversNothing(t *testing.T) {
 	t.Parallel()
 	s := newStreet(t, mail.Config{})
@@ -362,7 +363,7 @@ func TestAHandshakeIsOneTransaction(t *testing.T) {
 	mailtest.Want(t, "changes", s.changes(), before)
 }
 
-// across is a street with a second project, of GreyLake and of another BlueDog.
+// across returns a street with a second project that has the agents WhiteOwl and another BlueDog.
 func across(t *testing.T, c mail.Config) (s *street, other string) {
 	t.Helper()
 	s = newStreet(t, c)
@@ -427,7 +428,7 @@ func TestMailIntoAnotherProjectNeedsALinkAndComesFromAMirror(t *testing.T) {
 func TestTheMirrorOfTheSameAgentIsThatAgentUnlessItIsProtected(t *testing.T) {
 	t.Parallel()
 	s, other := across(t, mail.Config{})
-	s.register(other, "GreenLake") // as GreenLake of app
+	s.register(other, "GreenLake") // with the program and model of GreenLake in app
 	mailtest.Must(s.RegisterAgent(t.Context(), mail.Caller{}, agents.RegisterArgs{ProjectKey: other, Program: "claude-code", Model: "m1", Name: "RedFox", WantToken: true}))(t)
 	mailtest.Must(s.CreateContact(t.Context(), mail.Caller{}, messages.CreateContactArgs{ProjectKey: other, AgentName: "WhiteOwl", Contact: "GreenLake", ContactProject: s.app}))(t)
 	mailtest.Must(s.CreateContact(t.Context(), mail.Caller{}, messages.CreateContactArgs{ProjectKey: other, AgentName: "WhiteOwl", Contact: "RedFox", ContactProject: s.app}))(t)

@@ -20,8 +20,8 @@ import (
 	"cairn/internal/project"
 )
 
-// BenchmarkCrowd prints what calls of 200 callers at once cost this process in CPU
-// time, which tells more than how long they took where others use the machine too.
+// BenchmarkCrowd reports the CPU time of calls by 200 concurrent callers. On a shared machine CPU
+// time is more meaningful than elapsed time.
 func BenchmarkCrowd(b *testing.B) {
 	s := newStreet(b, mail.Config{})
 	c := mail.Caller{Owner: true, Place: project.Location{Home: s.home}, Ancestors: []project.Process{}}
@@ -56,7 +56,7 @@ func BenchmarkCrowd(b *testing.B) {
 		}},
 	} {
 		b.Run(kind.name, func(b *testing.B) {
-			ctx, cancel := context.WithTimeout(b.Context(), time.Hour) // as every call of a server has one
+			ctx, cancel := context.WithTimeout(b.Context(), time.Hour) // server calls have a timeout too
 			defer cancel()
 			const callers = 200
 			before := cpuTime(b)
@@ -77,7 +77,7 @@ func BenchmarkCrowd(b *testing.B) {
 	}
 }
 
-// cpuTime is the user and system time that this process has used.
+// cpuTime returns the user and system CPU time of this process.
 func cpuTime(tb testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

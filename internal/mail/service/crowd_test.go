@@ -9,8 +9,7 @@ import (
 	"cairn/internal/mail/reservations"
 )
 
-// crowd makes active reservations of BlueDog, of files, folders and patterns in
-// 100 packages.
+// crowd creates n active reservations of BlueDog: files, folders and patterns in 100 packages.
 func (d *desk) crowd(n int) {
 	d.Helper()
 	for made := 0; made < n; {
@@ -31,7 +30,7 @@ func (d *desk) crowd(n int) {
 	}
 }
 
-// report prints percentiles beside the mean.
+// report adds percentiles to the benchmark's mean.
 func report(b *testing.B, all []time.Duration) {
 	slices.Sort(all)
 	b.ReportMetric(float64(all[len(all)/2])/1e6, "p50-ms")

@@ -12,11 +12,11 @@ import (
 	"cairn/internal/mail/messages"
 )
 
-// fill puts n messages into the project.
+// fill adds n messages to the project.
 func (s *street) fill(n int) { mailtest.Fill(s, s.Store, s.ensure(s.app).ID, n) }
 
-// BenchmarkAmongManyMessages prints what calls cost at 100,000 messages (mail §11);
-// cairn-bench holds its figures to the contract.
+// BenchmarkAmongManyMessages reports the cost of calls at 100,000 messages (mail §11). cairn-bench
+// checks the limits of the contract.
 func BenchmarkAmongManyMessages(b *testing.B) {
 	s := newStreet(b, mail.Config{})
 	s.fill(100_000)

@@ -6,8 +6,8 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// TestMailHoldsOverEncryptedStores runs tests with most of the SQL again, over the
-// driver and the files of encrypted stores.
+// TestMailHoldsOverEncryptedStores runs tests that cover most of the SQL on encrypted stores, with
+// their driver and files.
 func TestMailHoldsOverEncryptedStores(t *testing.T) {
 	t.Parallel()
 	storetest.RunEncrypted(t, "TestTwoProjectsNeverShareASlugOrAProductID",

@@ -20,7 +20,7 @@ func (d *desk) guard(session string, paths ...string) reservations.Guarded {
 	return mailtest.Must(d.Guard(d.Context(), reservations.GuardArgs{Session: session, Place: d.at(d.root).Place, Paths: paths}))(d)
 }
 
-// met are the obstacles: path<holder:pattern.
+// met formats the obstacles as path<holder:pattern.
 func met(g reservations.Guarded) string {
 	all := []string{}
 	for _, o := range g.Obstacles {
@@ -70,8 +70,8 @@ func TestTheGuardFindsTheProjectOfAFolderAndOfAnotherRepository(t *testing.T) {
 	mailtest.Want(t, "from a folder", met(got), "sub/b.go<GreenLake:sub/b.go a.go<GreenLake:a.go")
 }
 
-// TestTheGuardJudges5000PathsOfOnePatch far sooner than one by one; BenchmarkGuard holds
-// it to the 50 ms of mail §8.
+// TestTheGuardJudges5000PathsOfOnePatch checks that one query for all paths is much faster than
+// one per path. BenchmarkGuard measures the 50 ms limit of mail §8.
 func TestTheGuardJudges5000PathsOfOnePatch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -81,7 +81,7 @@ func TestTheGuardJudges5000PathsOfOnePatch(t *testing.T) {
 		paths = append(paths, fmt.Sprintf("lib/p%d/f%d.go", i%50, i))
 	}
 	paths[4999] = "src/pkg7/f0.go"
-	fastest := time.Hour // other tests run beside this one
+	fastest := time.Hour // the fastest run counts, because other tests run in parallel
 	for range 7 {
 		start := time.Now()
 		mailtest.Want(t, "met", met(d.guard("s", paths...)), "src/pkg7/f0.go<BlueDog:src/pkg7/f0.go")
@@ -148,8 +148,8 @@ func TestALeaseIsTakenOnceRenewedUnderHalfAndEndsWithItsSession(t *testing.T) {
 	d.rebuilt()
 }
 
-// BenchmarkGuard prints what looking for the reservations of others costs beside
-// 10,000 active ones (mail §8).
+// BenchmarkGuard reports the cost of a guard call with 10,000 active reservations of other agents
+// (mail §8).
 func BenchmarkGuard(b *testing.B) {
 	d := newDesk(b)
 	d.crowd(10_000)

@@ -16,7 +16,7 @@ import (
 	"cairn/internal/store"
 )
 
-// rendered returns what commits say of the whole log, and the files by path.
+// rendered returns the commit lines of the whole log, and the files by path.
 func (y *yard) rendered() (ops []string, files map[string]string) {
 	y.Helper()
 	files = map[string]string{}
@@ -37,7 +37,7 @@ func (y *yard) rendered() (ops []string, files map[string]string) {
 	return pages.Ops, files
 }
 
-// archive is the archive of a yard that has one project.
+// archive returns the archive of a yard with one project.
 func (y *yard) archive(t *testing.T) documents.Folder {
 	t.Helper()
 	_, files := y.rendered()
@@ -50,7 +50,7 @@ func (y *yard) archive(t *testing.T) documents.Folder {
 	}}
 }
 
-// reindexed takes the archive of another device over.
+// reindexed imports the archive of another device.
 func (y *yard) reindexed(t *testing.T, f documents.Folder) (documents.Reindexed, string) {
 	t.Helper()
 	r := documents.NewReindexer(y.Store, mail.Archive{}, false)
@@ -60,8 +60,8 @@ func (y *yard) reindexed(t *testing.T, f documents.Folder) (documents.Reindexed,
 	return mailtest.Must(r.Finish(t.Context(), nil))(t), r.ProjectID(f.Name)
 }
 
-// device is a store with one repository, called tool, with a remote and an agent. Its
-// numbers begin above others, so that they are free elsewhere.
+// device returns a store with one repository named tool, which has a remote and an agent. Its
+// numbers start above the given one, so they are free in other stores.
 func device(t *testing.T, above int64, remote, agent string) (y *yard, root string) {
 	t.Helper()
 	y = newYard(t, mail.Config{})
@@ -126,7 +126,7 @@ func TestAnArchiveOfTheSameRemoteJoinsItsProjectUnderAnotherUID(t *testing.T) {
 	into.register(own, "BlueLake")
 	f := from.archive(t)
 	uid, read := from.ensure(root).UID, f.Read
-	f.Read = func(ctx context.Context, path string) ([]byte, error) { // as an older version made it
+	f.Read = func(ctx context.Context, path string) ([]byte, error) { // an archive of an older version
 		text, err := read(ctx, path)
 		return []byte(strings.ReplaceAll(string(text), uid, "00112233445566778899")), err
 	}
@@ -160,7 +160,7 @@ func TestMailThatIsStoredWithoutAPlaceGoesToItsRepository(t *testing.T) {
 	y, root := device(t, 0, "https://example.org/acme/Tool", "BlueLake")
 	p := y.ensure(root)
 	err := y.Store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
-		row, err := project.Ensure(ctx, tx, "tool-abc123") // as an older version named the second of two repositories
+		row, err := project.Ensure(ctx, tx, "tool-abc123") // older versions named the second of two repositories like this
 		if err == nil {
 			_, err = tx.Exec(ctx, "UPDATE mail_projects SET project_key = ?, normalized_remote = 'example.org/acme/tool'", row.Key)
 		}

@@ -18,7 +18,7 @@ type counted struct {
 	At mail.Time `json:"at"`
 }
 
-// repeated calls something of which each run counts, under a key.
+// repeated runs a counting call with an idempotency key.
 func repeated(t *testing.T, o *Mail, agent, key, argument string, fail error) (out counted, err error) {
 	t.Helper()
 	err = o.WriteIn(t.Context(), mail.Caller{}, "app", func(ctx context.Context, s *mail.CallTx) error {
@@ -63,7 +63,7 @@ func TestAnIdempotencyKeyGivesTheFirstAnswerForADayAndOnlyToTheSameCallOfTheSame
 	if _, err := repeated(t, o, "GreenLake", "k", "a", errors.New("no")); err == nil {
 		t.Error("a failure is no failure")
 	}
-	call("GreenLake", "k", "a", 1) // what failed was not kept
+	call("GreenLake", "k", "a", 1) // failed results are not kept
 	first, _ := repeated(t, o, "GreenLake", "k", "a", nil)
 	clock.Move(time.Hour)
 	if again, err := repeated(t, o, "GreenLake", "k", "a", nil); again != first || err != nil {
@@ -71,7 +71,7 @@ func TestAnIdempotencyKeyGivesTheFirstAnswerForADayAndOnlyToTheSameCallOfTheSame
 	}
 	call("GreenLake", "K", "b", 2) // another key
 	call("GreenLake", "", "a", 3)
-	call("GreenLake", "", "a", 4) // no key, nothing kept
+	call("GreenLake", "", "a", 4) // without a key nothing is kept
 	call("BlueDog", "k", "b", 1)  // another agent
 	_, err := repeated(t, o, "GreenLake", "k", "b", nil)
 	if f := fault.As(err); f.Code != mail.CodeIdempotency || f.Kind != fault.Conflict || f.Details["first_used_ts"] != first.At {
@@ -83,7 +83,7 @@ func TestAnIdempotencyKeyGivesTheFirstAnswerForADayAndOnlyToTheSameCallOfTheSame
 		}
 	}
 	call("GreenLake", strings.Repeat("x", 128), "a", 5)
-	clock.Move(23 * time.Hour) // a day after the first
+	clock.Move(23 * time.Hour) // one day after the first call
 	call("GreenLake", "k", "b", 6)
 	clock.Move(25 * time.Hour)
 	call("GreenLake", "new", "b", 7)

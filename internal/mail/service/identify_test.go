@@ -13,7 +13,7 @@ import (
 	"cairn/internal/mail/mailtest"
 )
 
-// slugOf returns the slug of a path that no other project has.
+// slugOf returns the slug of a path, if no other project has it.
 func slugOf(path string) string {
 	slug := strings.Trim(regexp.MustCompile("[^a-z0-9]+").ReplaceAllString(strings.ToLower(path), "-"), "-")
 	if len(slug) > 120 {

@@ -288,7 +288,7 @@ func TestGoroutinesThatSendAndAcknowledgeLoseNothing(t *testing.T) {
 	s.rebuilt()
 }
 
-// orderly checks that n messages have growing numbers, times and ordinals.
+// orderly checks that n messages have increasing numbers, times and ordinals.
 func (s *street) orderly(n int) {
 	s.Helper()
 	var text string
@@ -299,8 +299,8 @@ func (s *street) orderly(n int) {
 	mailtest.Want(s, "messages", text, fmt.Sprintf("%d %d %d 0 0", n, n, n))
 }
 
-// sendMany is what child processes do: ten messages from the agent of a name, each
-// acknowledged.
+// sendMany runs in child processes: it sends ten messages from the named agent and acknowledges
+// each.
 func sendMany(ctx context.Context, o *Mail, name string) error {
 	storetest.Tell("ready")
 	storetest.Hear(bufio.NewReader(os.Stdin))

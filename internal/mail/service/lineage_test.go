@@ -18,8 +18,8 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// seen stores an event of a session in the desk's repository. Sessions are of claude and
-// of an unknown process, unless e says otherwise.
+// seen stores an event of a session in the desk's repository. The harness is claude and the
+// process unknown, unless e sets them.
 func (d *desk) seen(e project.SessionEvent) {
 	d.Helper()
 	if e.Harness == "" {
@@ -35,7 +35,7 @@ func (d *desk) seen(e project.SessionEvent) {
 	}
 }
 
-// begin starts a session and returns what it is told of itself.
+// begin starts a session and returns its context lines.
 func (d *desk) begin(id string) string {
 	d.Helper()
 	d.seen(project.SessionEvent{ID: id, Begins: true})
@@ -45,7 +45,7 @@ func (d *desk) begin(id string) string {
 	return d.told(d.Context(), id)
 }
 
-// told is what a session is told of its agents.
+// told returns the lines about a session's agents.
 func (d *desk) told(ctx context.Context, session string) string {
 	d.Helper()
 	var lines []string
@@ -61,7 +61,7 @@ func (d *desk) end(id string) {
 	mailtest.Must(d.EndSession(d.Context(), id))(d)
 }
 
-// working starts a session that registers as an agent and reserves some paths.
+// working starts a session that registers as an agent and reserves paths.
 func (d *desk) working(session, name string, paths ...string) {
 	d.Helper()
 	d.begin(session)
@@ -90,7 +90,7 @@ func TestReservationsOfAnEndedSessionAreReleasedAfterTheGracePeriod(t *testing.T
 	t.Parallel()
 	d := newDesk(t)
 	d.working("s1", "RedFox", "src/**")
-	d.reserve("RedFox", "b.go") // in no session
+	d.reserve("RedFox", "b.go") // outside a session
 	d.seen(project.SessionEvent{ID: "x", Harness: "codex"})
 	d.clock.Move(10 * time.Minute)
 	mailtest.Want(t, "while its session lives", d.released(), 0)
@@ -137,7 +137,7 @@ func TestTheGracePeriodIsASettingAndEndsWithASuccessor(t *testing.T) {
 func TestTheGracePeriodOfAKilledSessionBeginsWhenItIsNoticed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.seen(project.SessionEvent{ID: "k", PID: os.Getpid(), PIDStart: 1}) // another process had this number
+	d.seen(project.SessionEvent{ID: "k", PID: os.Getpid(), PIDStart: 1}) // the PID was reused: the start time differs
 	d.registerIn("k", "RedFox")
 	d.reserveIn("k", "RedFox", "src/**")
 	d.seen(project.SessionEvent{ID: "x", Harness: "codex"})
@@ -219,8 +219,8 @@ func TestAgentsThatAreNotTakenOver(t *testing.T) {
 	mailtest.Want(t, "without a store", New(nil, mail.Config{}).BeginSession(t.Context(), "s2", false), nil)
 }
 
-// TestAFormerSelfYields has an agent go on under another name, since its old one needs a
-// token that it has forgotten.
+// TestAFormerSelfYields continues a session under another name. Its old agent requires a token,
+// which the session no longer has.
 func TestAFormerSelfYields(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -240,8 +240,8 @@ func TestAFormerSelfYields(t *testing.T) {
 	d.rebuilt()
 }
 
-// TestSessionsThatShareAnAgentByNameKeepIt has two live sessions register by one name, and
-// one of them lose its context.
+// TestSessionsThatShareAnAgentByNameKeepIt registers two live sessions by the same name. One of
+// them loses its context.
 func TestSessionsThatShareAnAgentByNameKeepIt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -252,7 +252,8 @@ func TestSessionsThatShareAnAgentByNameKeepIt(t *testing.T) {
 	mailtest.Want(t, "the other one", d.told(t.Context(), "s2"), named)
 }
 
-// TestASessionThatMailNamesIsKept: a purge of observations leaves its row.
+// TestASessionThatMailNamesIsKept checks that a purge of observations keeps sessions that mail
+// refers to.
 func TestASessionThatMailNamesIsKept(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, mail.Config{})

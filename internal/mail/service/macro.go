@@ -11,16 +11,16 @@ import (
 	"cairn/internal/project"
 )
 
-// A macro is several tools in one transaction (mail §5).
+// A macro runs several tools in one transaction (mail §5).
 
-// ProjectShort is a project in the answers of macros.
+// ProjectShort is a project in the results of macros.
 type ProjectShort struct {
 	ID       int64     `json:"id"`
 	Slug     string    `json:"slug"`
 	HumanKey string    `json:"human_key"`
 	Created  mail.Time `json:"created_at"`
 
-	ProductID string `json:"-"` // the id that all parts of cairn share
+	ProductID string `json:"-"` // the project id that all parts of cairn share
 }
 
 // GrantedPaths is GrantedReservations without warnings.
@@ -29,9 +29,9 @@ type GrantedPaths struct {
 	Conflicts []reservations.Conflict `json:"conflicts"`
 }
 
-// StartArgs are the arguments of macro_start_session; a session_id is the Caller's.
+// StartArgs are the arguments of macro_start_session. The Caller contains the session_id.
 type StartArgs struct {
-	HumanKey        string   `arg:"human_key,required,or=project_key" about:"Absolute path of the repository." lean:"The repository's absolute path."` // or any project_key
+	HumanKey        string   `arg:"human_key,required,or=project_key" about:"Absolute path of the repository." lean:"The repository's absolute path."` // or another form of project_key
 	Program         string   `arg:"program,required"`
 	Model           string   `arg:"model,required"`
 	TaskDescription string   `arg:"task_description,default="`
@@ -42,21 +42,20 @@ type StartArgs struct {
 	InboxLimit      *int     `arg:"inbox_limit,default=10,min=1,max=1000"`
 }
 
-// Started is what macro_start_session answers; no list is nil.
+// Started is the result of macro_start_session. Its lists are never nil.
 type Started struct {
 	Project      ProjectShort      `json:"project"`
-	Agent        agents.Registered `json:"agent"` // with its token where one was issued
+	Agent        agents.Registered `json:"agent"` // with its token if one was issued
 	Reservations GrantedPaths      `json:"file_reservations"`
 	Inbox        []messages.Item   `json:"inbox"`
 }
 
-// MacroStartSession makes or finds a project, registers an agent, reserves files
-// and fetches the agent's mail, all of it or nothing. What others hold is reported
-// and no error. Repeating registers the same agent again if it is named, and
-// reserves again.
+// MacroStartSession creates or finds a project, registers an agent, reserves files and fetches the
+// agent's mail, in one transaction. Paths that other agents hold are reported as conflicts, not as
+// an error. A repeated call registers a named agent again and reserves the paths again.
 //
-// Errors: those of EnsureProject, RegisterAgent, FileReservationPaths and
-// FetchInbox, for what is asked of them.
+// Errors: those of EnsureProject, RegisterAgent, FileReservationPaths and FetchInbox, for the
+// parts that the arguments request.
 func (o *Mail) MacroStartSession(ctx context.Context, c mail.Caller, a StartArgs) (out Started, err error) {
 	p, err := agents.NewRegistration(o.Kernel, c, agents.RegisterArgs{Program: a.Program, Model: a.Model, Name: a.AgentName, TaskDescription: a.TaskDescription})
 	if err != nil {
@@ -85,7 +84,7 @@ func (o *Mail) MacroStartSession(ctx context.Context, c mail.Caller, a StartArgs
 		return err
 	})
 	if fault.HasCode(err, mail.CodeNotFound) && !project.IsAbsolute(t.Key) {
-		_, err = mail.Identify(t.Key, c.Place.Home, "") // what is no key should have been a path
+		_, err = mail.Identify(t.Key, c.Place.Home, "") // the error of a key that is not a valid path
 	}
 	return out, mail.Fault(err)
 }
@@ -101,14 +100,14 @@ type CycleArgs struct {
 	AutoRelease bool     `arg:"auto_release" about:"Release what this call was granted."`
 }
 
-// Cycled is what macro_file_reservation_cycle answers.
+// Cycled is the result of macro_file_reservation_cycle.
 type Cycled struct {
 	Reservations GrantedPaths                       `json:"file_reservations"`
 	Released     *reservations.ReleasedReservations `json:"released"` // nil without AutoRelease
 }
 
-// MacroFileReservationCycle reserves files and, with AutoRelease, releases again
-// what it was granted, and nothing else.
+// MacroFileReservationCycle reserves files and, with AutoRelease, releases exactly the
+// reservations that it was granted.
 //
 // Errors: those of FileReservationPaths.
 func (o *Mail) MacroFileReservationCycle(ctx context.Context, c mail.Caller, a CycleArgs) (out Cycled, err error) {
@@ -129,7 +128,7 @@ func (o *Mail) MacroFileReservationCycle(ctx context.Context, c mail.Caller, a C
 		if !a.AutoRelease {
 			return nil
 		}
-		ids := []int64{-1} // never none, which would mean all
+		ids := []int64{-1} // never empty, because an empty list selects all
 		for _, x := range g.Granted {
 			ids = append(ids, x.ID)
 		}

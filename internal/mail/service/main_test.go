@@ -27,14 +27,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-// What a child process is told by its environment.
+// Environment variables that control a child process.
 const (
-	childVar = "CAIRN_MAIL_CHILD" // what it does, see children
+	childVar = "CAIRN_MAIL_CHILD" // the function in children to run
 	pathVar  = "CAIRN_MAIL_STORE"
 	nameVar  = "CAIRN_MAIL_NAME"
 )
 
-// children is what child processes do with the office of a store.
+// children are the functions that child processes run on a store's mail.
 var children = map[string]func(ctx context.Context, o *Mail, name string) error{
 	"register": registerOnce,
 	"create":   createOnce,
@@ -63,13 +63,13 @@ func childMain(name string) int {
 	return 0
 }
 
-// yard is an office over a store of the test's own, and a folder for projects.
+// yard is mail on a store of the test, and a folder for projects.
 type yard struct {
 	testing.TB
 	*Mail
 	clock *storetest.Clock
 	home  string
-	dir   string // links resolved
+	dir   string // with links resolved
 }
 
 func newYard(t testing.TB, c mail.Config) *yard {
@@ -98,7 +98,7 @@ func newYard(t testing.TB, c mail.Config) *yard {
 	return y
 }
 
-// theArchive is the archive of the store, as the façade gives it to an office.
+// theArchive returns the store's archive, as the façade passes it to mail.
 func theArchive() mail.Archive {
 	commit := func(k archive.Commit) mail.Commit {
 		return mail.Commit{SHA: k.SHA, Summary: k.Summary, Authored: mail.Time(k.Authored)}
@@ -123,7 +123,7 @@ func theArchive() mail.Archive {
 	}
 }
 
-// with is the same yard under other settings.
+// with returns the same yard with other settings.
 func (y *yard) with(c mail.Config) *yard {
 	other := *y
 	other.Mail = New(y.Store, c)
@@ -150,7 +150,7 @@ func (y *yard) path(parts ...string) string {
 	return filepath.Join(append([]string{y.dir}, parts...)...)
 }
 
-// git runs the real program, shielded from the settings of this machine.
+// git runs the real git, isolated from the settings of this machine.
 func (y *yard) git(dir string, args ...string) {
 	y.Helper()
 	cmd := exec.CommandContext(y.Context(), "git", append([]string{
@@ -164,7 +164,7 @@ func (y *yard) git(dir string, args ...string) {
 	}
 }
 
-// repo makes a repository with one commit.
+// repo creates a repository with one commit.
 func (y *yard) repo(parts ...string) string {
 	y.Helper()
 	path := y.mkdir(y.path(parts...))
@@ -175,7 +175,7 @@ func (y *yard) repo(parts ...string) string {
 	return path
 }
 
-// at is a caller whose working directory is a folder.
+// at returns a caller with dir as the working directory.
 func (y *yard) at(dir string) mail.Caller {
 	y.Helper()
 	place, err := project.Locate(dir, y.home)
@@ -185,7 +185,7 @@ func (y *yard) at(dir string) mail.Caller {
 	return mail.Caller{Place: place}
 }
 
-// ensure makes the project of a path.
+// ensure creates the project of a path.
 func (y *yard) ensure(path string) agents.ProjectInfo {
 	y.Helper()
 	return y.ensureAs(path, "")
@@ -196,7 +196,7 @@ func (y *yard) ensureAs(path, mode string) agents.ProjectInfo {
 	return mailtest.Must(y.EnsureProject(y.Context(), mail.Caller{Place: project.Location{Home: y.home}}, agents.EnsureArgs{HumanKey: path, IdentityMode: mode}))(y)
 }
 
-// register registers an agent, name "" for a generated one.
+// register registers an agent. An empty name generates one.
 func (y *yard) register(key, name string) agents.Registered {
 	y.Helper()
 	return mailtest.Must(y.RegisterAgent(y.Context(), mail.Caller{}, agents.RegisterArgs{ProjectKey: key, Program: "claude-code", Model: "m1", Name: name}))(y)
@@ -215,14 +215,14 @@ func (y *yard) changes() (n int64) {
 	return n
 }
 
-// sharedUID is the uid of the project that all parts share.
+// sharedUID returns the uid of the shared project row.
 func (y *yard) sharedUID(id int64) (uid string) {
 	y.Helper()
 	y.query(&uid, "SELECT p.uid FROM mail_projects m JOIN projects p ON p.key = m.project_key WHERE m.id = ?", id)
 	return uid
 }
 
-// row is the project that all parts share for a path.
+// row returns the shared project row of a path.
 func (y *yard) row(path string) (q project.Project) {
 	y.Helper()
 	err := y.Store.Read(y.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
@@ -246,8 +246,7 @@ func (y *yard) query(dest any, query string, args ...any) {
 	}
 }
 
-// rebuilt checks that the changes of mail, applied to an empty store, lead to the
-// rows of this one (G5).
+// rebuilt checks that mail's changes, applied to an empty store, give the rows of this store (G5).
 func (y *yard) rebuilt() {
 	y.Helper()
 	var docs []mail.Document
@@ -311,13 +310,13 @@ ordinal, archive_path FROM mail_messages ORDER BY id`,
 	}
 }
 
-// jsonOf is an expression for a row of a query as text.
+// jsonOf returns an SQL expression for a query's row as text.
 func jsonOf(query string) string {
 	columns, _, _ := strings.Cut(strings.TrimPrefix(query, "SELECT "), " FROM ")
 	return "json_array(" + columns + ")"
 }
 
-// wantError checks code and completeness of an error, and some details as JSON.
+// wantError checks an error's code and required fields, and some details as JSON.
 func wantError(t testing.TB, what string, err error, code string, details ...string) {
 	t.Helper()
 	f, ok := errors.AsType[*fault.Error](err)

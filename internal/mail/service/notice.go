@@ -19,26 +19,26 @@ const (
 	noticeReservation = "reservation"
 )
 
-// NoticeArgs say on which event of a session notices may be told.
+// NoticeArgs describe the event of a session on which notices may be shown.
 type NoticeArgs struct {
-	Session string // its id
-	Event   string // the hook event; it becomes shown_via
-	Often   bool   // the event comes often: tell little unless it is urgent
-	Mute    bool   // tell nothing, only note that the agents are at work
+	Session string // the session's id
+	Event   string // the hook event; stored as shown_via
+	Often   bool   // the event is frequent: between intervals, show only urgent notices
+	Mute    bool   // show nothing, only record that the agents are active
 }
 
-// waiting is an agent of a session and what there may be to tell it.
+// waiting is an agent of a session, with flags for the notices that may be due.
 type waiting struct {
 	id, projectID, session     int64
 	name                       string
-	active, told               mail.Time // last activity; when the session was last told anything
+	active, told               mail.Time // last activity; last notice to the session
 	unread, due                int
-	unseen, overdue            bool // unread and never shown; something to acknowledge is late
-	unanswered                 bool // something that it sent
+	unseen, overdue            bool // unread and never shown; an acknowledgement is due
+	unanswered                 bool // others have not acknowledged a message that it sent
 	forced, holds, unannounced bool
 }
 
-// One statement reports whether there is anything to look for; every part has its
+// selectWaiting checks in one statement whether an agent may have notices. Each part uses an
 // index.
 const selectWaiting = `SELECT a.id, a.project_id, b.session_key, a.name, a.last_active_ts,
 ifnull((SELECT max(n.ts) FROM mail_notices n WHERE n.session_key = b.session_key), 0), a.unread, a.ack_due,
@@ -55,22 +55,22 @@ FROM sessions s CROSS JOIN mail_sessions b ON b.session_key = s.key CROSS JOIN m
 WHERE s.id = ?1 AND b.ended_ts IS NULL AND a.retired_ts IS NULL ORDER BY b.bound_ts, a.id`
 
 const (
-	lookBack  = 30 * 24 * time.Hour // how old what an agent is told about its own doing may be
-	busyAgain = time.Minute         // how exactly an agent's activity is noted by hooks
+	lookBack  = 30 * 24 * time.Hour // maximum age of events in an agent's own messages and reservations
+	busyAgain = time.Minute         // resolution of the activity that hooks record
 )
 
-// Notices are what the agents of a session have to be told on an event: new mail,
-// acknowledgements that are due or late, conflicts over files (mail §9). Each is
-// told once ever: what comes back is noted as told, in one transaction before it
-// comes back, and deliveries are stamped as shown. The text has at most
-// Config.NoticeTokens tokens of four bytes; what does not fit is told another time.
-// It is "" if there is nothing, which for a session without agents one small
-// statement finds out, and after an event
-// that comes often for Config.NoticeInterval after the last text, unless something
-// is urgent or concerns reservations. What others wrote is flat, cut, and bodies are
-// fenced. Hooks so also note that the agents are at work.
+// Notices returns the notices for a session's agents on an event: new mail, due or late
+// acknowledgements, and file conflicts (mail §9). Each notice is shown only once. It is recorded
+// as shown, and its delivery stamped, in a transaction that commits before the text is returned.
+// The text has at most Config.NoticeTokens tokens of four bytes. Notices that do not fit are shown
+// later. Texts of other agents are flattened and truncated, and bodies are fenced. Notices also
+// records that the agents are active.
 //
-// Errors: those of reading and writing; then nothing counts as told.
+// The text is "" if there is nothing to show. For a session without agents one small statement
+// decides that. After a frequent event, for Config.NoticeInterval since the last text, only
+// notices that are urgent or concern reservations are shown.
+//
+// Errors: those of reading and writing. After an error no notice counts as shown.
 func (o *Mail) Notices(ctx context.Context, a NoticeArgs) (text string, err error) {
 	if o.Store == nil {
 		return "", nil
@@ -89,7 +89,7 @@ func (o *Mail) Notices(ctx context.Context, a NoticeArgs) (text string, err erro
 	}
 	sync := store.Full
 	if !found {
-		sync = store.Normal // activity alone may be lost with the machine
+		sync = store.Normal // activity alone may be lost in a crash
 	}
 	err = o.Store.Write(ctx, sync, func(ctx context.Context, tx *store.Tx) error {
 		w, err := newBriefing(ctx, o.Kernel, tx, a)
@@ -110,19 +110,19 @@ func (o *Mail) Notices(ctx context.Context, a NoticeArgs) (text string, err erro
 	return text, nil
 }
 
-// briefing is what there is to tell a session at some time.
+// briefing contains the notices for a session at one time.
 type briefing struct {
 	*mail.Kernel
 	now     mail.Time
 	session string // its id
 	agents  []*waiting
-	idle    bool      // the agents' activity was last noted a while ago
+	idle    bool      // the recorded activity of an agent is older than busyAgain
 	all     []*notice // the most important first
 }
 
 func newBriefing(ctx context.Context, o *mail.Kernel, tx *store.Tx, a NoticeArgs) (*briefing, error) {
 	w := &briefing{Kernel: o, now: mail.Now(tx), session: a.Session}
-	var bound bool // asked first: most sessions act as no agent
+	var bound bool // checked first, because most sessions act as no agent
 	if err := tx.Get(ctx, []any{&bound}, reservations.SelectBondOpen, a.Session); err != nil || !bound {
 		return w, err
 	}
@@ -157,34 +157,34 @@ func newBriefing(ctx context.Context, o *mail.Kernel, tx *store.Tx, a NoticeArgs
 	return w, nil
 }
 
-// rank is the place of a notice among others.
+// rank orders notices by importance.
 type rank int
 
 const (
-	rankUrgent rank = iota // and what concerns reservations
+	rankUrgent rank = iota // also for reservations
 	rankOverdue
 	rankDue
 	rankHigh
 	rankRest
 )
 
-// notice is one thing to tell one agent.
+// notice is one notice for one agent.
 type notice struct {
 	agent   *waiting
-	kinds   []string // the first is what it is told as
-	subject string   // uid of the message or the reservation
+	kinds   []string // the first one is shown
+	subject string   // uid of the message or reservation; "agent/" and the name for a new agent
 	rank    rank
 	at      mail.Time
 
-	message                  int64 // its number, 0 for none
+	message                  int64 // number, 0 for none
 	from, importance, line   string
 	ack, operator, delivered bool // delivered: to this agent
 	unread                   bool
 	body                     string
-	late                     string // who has not acknowledged it
+	late                     string // recipients without an acknowledgement
 }
 
-// look finds what there is to tell an agent.
+// look adds the notices for an agent.
 func (w *briefing) look(ctx context.Context, tx *store.Tx, x *waiting) error {
 	if x.unannounced {
 		w.all = append(w.all, &notice{
@@ -218,7 +218,7 @@ func (w *briefing) look(ctx context.Context, tx *store.Tx, x *waiting) error {
 }
 
 const (
-	maxNotices = 30 // of one kind that are looked at
+	maxNotices = 30 // per kind and query
 
 	noticeColumns = `SELECT m.id, m.uid, s.name, m.importance, m.ack_required, m.subject, substr(m.body_md, 1, 400), m.created_ts, r.read_ts IS NULL
 FROM mail_recipients r CROSS JOIN mail_messages m ON m.id = r.message_id CROSS JOIN mail_agents s ON s.id = m.sender_id
@@ -231,8 +231,8 @@ ORDER BY r.importance = 'urgent' DESC, r.importance = 'high' DESC, r.created_ts 
 ORDER BY r.created_ts LIMIT +?3`
 )
 
-// messages finds messages to an agent. One that is to be told in two ways is told
-// in the more important one, and counts as told in both.
+// messages adds notices of messages to an agent. A message with two kinds of notice is shown under
+// the more important kind. It counts as shown under both.
 func (w *briefing) messages(ctx context.Context, tx *store.Tx, x *waiting, kind, query string, args ...any) error {
 	return tx.Each(ctx, func(rows *sql.Rows) error {
 		n := &notice{agent: x, kinds: []string{kind}, delivered: true}
@@ -272,7 +272,7 @@ const selectUnanswered = `SELECT m.id, m.uid, m.importance, m.subject, m.created
 FROM mail_messages m WHERE m.sender_id = ?1 AND m.ack_required = 1 AND m.created_ts BETWEEN ?4 AND ?5 AND late NOTNULL ` + untold + `
 ORDER BY m.created_ts LIMIT +?3`
 
-// unanswered finds what an agent has sent and others have not acknowledged in time.
+// unanswered adds notices of messages from an agent that others have not acknowledged in time.
 func (w *briefing) unanswered(ctx context.Context, tx *store.Tx, x *waiting, overdue mail.Time) error {
 	return tx.Each(ctx, func(rows *sql.Rows) error {
 		n := &notice{agent: x, kinds: []string{noticeOverdue}, rank: rankOverdue}
@@ -286,8 +286,9 @@ const (
 	selectForced = mail.ReservationColumns + `WHERE r.agent_id = ? AND r.release_kind = 'force' AND r.released_ts >= ? ORDER BY r.released_ts DESC LIMIT +?`
 )
 
-// reservations finds reservations that were taken from an agent by force, and those
-// of others that meet its own: advisory ones, and what another device granted.
+// reservations adds notices of an agent's reservations that were released by force. It also adds
+// reservations of other agents that conflict with its own: advisory ones, and those granted on
+// another device.
 func (w *briefing) reservations(ctx context.Context, tx *store.Tx, x *waiting) error {
 	if !x.forced && !x.holds {
 		return nil
@@ -315,7 +316,7 @@ func (w *briefing) reservations(ctx context.Context, tx *store.Tx, x *waiting) e
 	}
 	for _, r := range own {
 		if r.Advisory {
-			continue // whoever asked for it was told
+			continue // the call that granted it reported the conflict
 		}
 		mine := []reservations.RequestedPath{{Given: r.PathPattern, Pattern: reservations.StoredPattern(r.PathPattern, p.FoldsCase)}}
 		near, err := reservations.OverlapCandidates(ctx, s, mine)
@@ -336,7 +337,7 @@ func (w *briefing) reservations(ctx context.Context, tx *store.Tx, x *waiting) e
 	return nil
 }
 
-// listed are the reservations that a query finds.
+// listed returns the reservations that a query selects.
 func listed(ctx context.Context, s *mail.CallTx, query string, args ...any) (out []*mail.Reservation, err error) {
 	err = s.Tx.Each(ctx, func(rows *sql.Rows) error {
 		r := &mail.Reservation{}
@@ -346,7 +347,7 @@ func listed(ctx context.Context, s *mail.CallTx, query string, args ...any) (out
 	return out, err
 }
 
-// concerns notes what is to be told about a reservation, unless it was.
+// concerns adds a notice about a reservation, unless it was already shown or added.
 func (w *briefing) concerns(ctx context.Context, tx *store.Tx, x *waiting, uid string, at mail.Time, line string) error {
 	var told bool
 	err := tx.Get(ctx, []any{&told}, selectTold, uid, x.id, noticeReservation)

@@ -14,7 +14,7 @@ import (
 	"cairn/internal/mail/messages"
 )
 
-// newPost is a desk with a session of each agent.
+// newPost returns a desk with a session for each agent.
 func newPost(t testing.TB, c mail.Config) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -37,7 +37,7 @@ func (d *desk) notices(name string, often bool) string {
 	return mailtest.Must(d.Notices(d.Context(), NoticeArgs{Session: "of " + name, Event: "UserPromptSubmit", Often: often}))(d)
 }
 
-// items are the lines of a text between the first and the count of the rest.
+// items returns the lines between the first line and the "+N more" line.
 func items(text string) string {
 	_, rest, _ := strings.Cut(text, "\n")
 	rest, _, _ = strings.Cut(rest, "+")
@@ -167,8 +167,8 @@ func TestASessionWithoutAgentsIsToldNothingAndHooksNoteWhoIsAtWork(t *testing.T)
 	mailtest.Want(t, "without a store", mailtest.Must(New(nil, mail.Config{}).Notices(t.Context(), NoticeArgs{Session: "s"}))(t), "")
 }
 
-// BenchmarkNotices prints what a hook pays for a session with no agent, with one
-// that has nothing to be told, and with 1,000 messages that were all told.
+// BenchmarkNotices reports the cost of a hook for a session without agents, for one without
+// notices, and with 1,000 messages that were all shown.
 func BenchmarkNotices(b *testing.B) {
 	d := newPost(b, mail.Config{})
 	d.register(d.key, "RedFox")

@@ -8,11 +8,11 @@ import (
 	"cairn/internal/store"
 )
 
-// OverseerMessage is a message to HumanOverseer that waits for the person.
+// OverseerMessage is a message to HumanOverseer that is unread or requires acknowledgement.
 type OverseerMessage struct {
 	ID          int64     `json:"id"`
-	Slug        string    `json:"slug"`    // of the mail's project
-	Project     string    `json:"project"` // the id that all parts of cairn share
+	Slug        string    `json:"slug"`    // of the mail project
+	Project     string    `json:"project"` // the project id that all parts of cairn share
 	From        string    `json:"from"`
 	Subject     string    `json:"subject"`
 	AckRequired bool      `json:"ack_required"`
@@ -26,9 +26,9 @@ JOIN mail_messages m ON m.id = r.message_id JOIN mail_agents s ON s.id = m.sende
 WHERE (?2 = '' OR q.id = ?2) AND (r.read_ts IS NULL OR r.ack_required = 1 AND r.ack_ts IS NULL)
 ORDER BY r.ack_required DESC, r.created_ts DESC LIMIT 100`
 
-// WaitingForOverseer lists the messages to HumanOverseer that are unread or to be
-// acknowledged, in one project or in all for "": those to be acknowledged first, then the
-// newest, at most 100; nil for none.
+// WaitingForOverseer lists the messages to HumanOverseer that are unread or require
+// acknowledgement. An empty projectID selects all projects. Messages that require acknowledgement
+// come first, then the newest, at most 100 in all. The result is nil if there are none.
 //
 // Errors: those of reading.
 func (o *Mail) WaitingForOverseer(ctx context.Context, projectID string) (list []OverseerMessage, err error) {

@@ -15,14 +15,14 @@ import (
 	"cairn/internal/mail/messages"
 )
 
-// What the person who oversees a project is shown. Blind copies are told to nobody
-// but those who sent and got them, so not here either (mail G8).
+// The views of a project for the human overseer. Only the sender and the recipient see a blind
+// copy, so these views omit them (mail G8).
 
 // MessageSummary is a message in a list, without its text.
 type MessageSummary struct {
 	ID          int64     `json:"id"`
 	From        string    `json:"from"`
-	To          string    `json:"to"` // names of those in to and cc, separated by ", "; "" for blind copies alone
+	To          string    `json:"to"` // names in to and cc, separated by ", "; "" if there are only blind copies
 	Subject     string    `json:"subject"`
 	ThreadID    *string   `json:"thread_id"`
 	Importance  string    `json:"importance"`
@@ -35,15 +35,15 @@ type MessageSummary struct {
 type AgentSummary struct {
 	agents.AgentInfo
 	Unread   int  `json:"unread"`
-	Writable bool `json:"writable"` // the person who oversees may write to it: neither this person nor a mirror
+	Writable bool `json:"writable"` // the overseer may write to it: it is neither HumanOverseer nor a mirror
 }
 
-// ProjectOverview is what goes on in a project.
+// ProjectOverview contains the agents and messages of a project.
 type ProjectOverview struct {
 	Project  ProjectShort     `json:"project"`
 	Agents   []AgentSummary   `json:"agents"`          // by name
 	Messages []MessageSummary `json:"messages"`        // the newest first
-	Older    int64            `json:"older,omitempty"` // the message before which the next ones are, 0 if these are the oldest
+	Older    int64            `json:"older,omitempty"` // value of before for the next page, 0 if there are no older messages
 }
 
 const (
@@ -54,8 +54,8 @@ ifnull(json_array_length(m.attachments), 0) FROM mail_messages m CROSS JOIN mail
 	selectTime   = `SELECT created_ts FROM mail_messages WHERE id = ? AND project_id = ?`
 )
 
-// ProjectOverview shows who is in a project and n of its messages, from 1 to 1,000: the
-// newest, or those before a message. An unknown message has none before it.
+// ProjectOverview returns the agents of a project and its newest n messages, or the n before a
+// given message. n is limited to 1 to 1,000. An unknown before gives no messages.
 //
 // Errors: NOT_FOUND for the project.
 func (o *Mail) ProjectOverview(ctx context.Context, c mail.Caller, projectKey string, before int64, n int) (out ProjectOverview, err error) {
@@ -89,18 +89,18 @@ func (o *Mail) ProjectOverview(ctx context.Context, c mail.Caller, projectKey st
 	return out, err
 }
 
-// MessageDetail is a message as a whole, without those who got blind copies.
+// MessageDetail is a complete message, without the recipients of blind copies.
 type MessageDetail struct {
 	Project ProjectShort
 	MessageSummary
-	Cc      string // names, as in To, which here are those in to alone
+	Cc      string // names, as in To; To contains only those in to
 	Topic   *string
 	ReplyTo *int64
 	Body    string
-	Files   []mail.Attachment // those at hand have Bytes; of images in the body only the media types are known
+	Files   []mail.Attachment // Bytes is set for files in this store; images in the body have only a media type
 }
 
-// MessageDetailOf shows a message.
+// MessageDetail returns a message.
 //
 // Errors: NOT_FOUND.
 func (o *Mail) MessageDetail(ctx context.Context, c mail.Caller, projectKey string, id int64) (out MessageDetail, err error) {
@@ -129,10 +129,10 @@ type AttachmentContent struct {
 	Data      []byte
 }
 
-// AttachmentContentOf reads the nth attachment of a message, counted from 0.
+// AttachmentContent returns the nth attachment of a message, counted from 0.
 //
-// Errors: NOT_FOUND, also for an image that the body itself holds and for a file
-// whose bytes are not in this store.
+// Errors: NOT_FOUND, also for an image inside the body and for a file whose bytes are not in this
+// store.
 func (o *Mail) AttachmentContent(ctx context.Context, c mail.Caller, projectKey string, id int64, n int) (out AttachmentContent, err error) {
 	err = o.ReadIn(ctx, c, projectKey, func(ctx context.Context, s *mail.CallTx) error {
 		m, err := messages.FindMessage(ctx, s, id)

@@ -58,8 +58,8 @@ func TestReservationsOfThePastHaveNotExpired(t *testing.T) {
 	mailtest.Want(t, "kind", fault.KindOf(err), fault.Invalid)
 }
 
-// BenchmarkPast asks about the beginning, the middle and the end of 100,000 changes of one
-// project, of which an agent among ten has got 2,500 messages, or all 25,000.
+// BenchmarkPast queries the beginning, the middle and the end of 100,000 changes of one project.
+// The agent, one of ten, has received 2,500 messages or all 25,000.
 func BenchmarkPast(b *testing.B) {
 	y := newYard(b, mail.Config{})
 	key := y.repo("big")
@@ -107,8 +107,8 @@ func BenchmarkPast(b *testing.B) {
 	}
 }
 
-// benchBlock logs 400 changes: messages to the first agent and to another one, which read
-// them, and reservations, which are released.
+// benchBlock logs 400 changes: messages to the first agent and to another one, their reading, and
+// reservations with their release.
 func benchBlock(ctx context.Context, s *mail.CallTx, names []agents.ListedAgent, block int) error {
 	released := reservations.ReleasedByOwner
 	for i := range 100 {

@@ -16,14 +16,14 @@ type PrepareThreadArgs struct {
 	Program         string `arg:"program,required"`
 	Model           string `arg:"model,required"`
 	AgentName       string `arg:"agent_name" about:"The name you had before, or want. Omitted: one is generated."`
-	TaskDescription string `arg:"task_description,default="` // of an agent that is registered
+	TaskDescription string `arg:"task_description,default="` // of an agent that the call registers
 	NoRegister      bool   `arg:"register_if_missing,not" about:"Register the agent if it does not exist."`
 	NoExamples      bool   `arg:"include_examples,not" about:"With the first three messages of the thread."`
 	InboxLimit      *int   `arg:"inbox_limit,default=10,min=1,max=1000"`
 	IncludeBodies   bool   `arg:"include_inbox_bodies" about:"With their bodies."`
 }
 
-// PreparedThread is what macro_prepare_thread answers.
+// PreparedThread is the result of macro_prepare_thread.
 type PreparedThread struct {
 	Project ProjectShort     `json:"project"`
 	Agent   agents.AgentInfo `json:"agent"`
@@ -31,20 +31,19 @@ type PreparedThread struct {
 	Inbox   []messages.Item  `json:"inbox"`
 }
 
-// ThreadState is a thread as somebody finds it who is to go on with it.
+// ThreadState is the state of a thread, for an agent that continues it.
 type ThreadState struct {
 	ThreadID string             `json:"thread_id"`
 	Summary  messages.Summary   `json:"summary"`
-	Examples []messages.Example `json:"examples"` // the first three, or none
+	Examples []messages.Example `json:"examples"` // the first three messages, or empty
 	Total    int                `json:"total_messages"`
 }
 
-// MacroPrepareThread makes an agent ready to go on with a thread, which may be a new one:
-// it is registered if there is none of its name, and sees what the thread says and
-// what is in its inbox.
+// MacroPrepareThread prepares an agent to continue a thread, which may be new. It registers the
+// agent if it does not exist, and returns the thread's summary and the agent's inbox.
 //
-// Errors: those of RegisterAgent, of acting as the agent and of FetchInbox;
-// INVALID_THREAD_ID, MISSING_FIELD without a thread.
+// Errors: those of RegisterAgent, of acting as the agent and of FetchInbox; INVALID_THREAD_ID;
+// MISSING_FIELD without a thread.
 func (o *Mail) MacroPrepareThread(ctx context.Context, c mail.Caller, a PrepareThreadArgs) (out PreparedThread, err error) {
 	id, err := mail.ThreadID(a.ThreadID)
 	if err == nil && id == nil {
@@ -77,7 +76,7 @@ func (o *Mail) MacroPrepareThread(ctx context.Context, c mail.Caller, a PrepareT
 	return out, err
 }
 
-// presentOr is the agent of a name, registered if there is none.
+// presentOr returns the agent with a name. It registers a missing agent, unless only is set.
 func presentOr(ctx context.Context, s *mail.CallTx, name string, p agents.Registration, only bool) (*mail.Agent, error) {
 	name = strings.TrimSpace(name)
 	if name != "" {

@@ -15,7 +15,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// child starts a process that does one of children.
+// child starts a process that runs one of children.
 func child(t *testing.T, y *yard, does, name string) *storetest.Process {
 	t.Helper()
 	return storetest.StartProcess(t, storetest.Command("", childVar+"="+does, pathVar+"="+y.Store.Path(), nameVar+"="+name))
@@ -45,7 +45,7 @@ func enter(ctx context.Context, name string, how func(context.Context, mail.Call
 	return err
 }
 
-// race lets four processes do the same at the same instant.
+// race starts four processes that run the same function concurrently.
 func race(t *testing.T, y *yard, does, name string) (answers []string) {
 	t.Helper()
 	var all []*storetest.Process

@@ -20,7 +20,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// desk is a yard with a repository and two agents in it.
+// desk is a yard with a repository and two agents.
 type desk struct {
 	*yard
 	root string
@@ -60,7 +60,7 @@ func (d *desk) refused(what string, a reservations.ReserveArgs, code string, det
 	mailtest.Want(d, "changes upon "+what, d.changes()-before, 0)
 }
 
-// patterns are those of grants, in their order.
+// patterns returns the granted patterns, in order.
 func patterns(g reservations.GrantedReservations) string {
 	all := []string{}
 	for _, x := range g.Granted {
@@ -69,7 +69,7 @@ func patterns(g reservations.GrantedReservations) string {
 	return strings.Join(all, " ")
 }
 
-// holders are those of a call's conflicts: path<holder:pattern.
+// holders formats a call's conflicts as path<holder:pattern.
 func holders(g reservations.GrantedReservations) string {
 	all := []string{}
 	for _, c := range g.Conflicts {
@@ -197,7 +197,7 @@ func TestAbsolutePathsAreTakenFromTheWorktreeThatTheyAreInAndWideOnesAreNamed(t 
 	g := d.reserve("GreenLake", filepath.Join(root, "a.go"), filepath.Join(y.path("side"), "src", "**"))
 	mailtest.Want(t, "granted", patterns(g), "a.go src/**")
 	mailtest.Want(t, "warnings", len(g.Warnings), 2)
-	d.key = slug // now the place is not told by the key
+	d.key = slug // the key is no longer the project's path
 	g = d.reserve("BlueDog", filepath.Join(y.path("side"), "a.go"), filepath.Join(root, "src", "x.go"))
 	mailtest.Want(t, "worktrees do not matter", holders(g), filepath.Join(y.path("side"), "a.go")+"<GreenLake:a.go "+filepath.Join(root, "src", "x.go")+"<GreenLake:src/**")
 	mailtest.Must(y.ReleaseFileReservations(t.Context(), mail.Caller{}, reservations.ReleaseArgs{ProjectKey: slug, AgentName: "GreenLake"}))(t)
@@ -347,8 +347,8 @@ func TestAReservationWithAnIdempotencyKeyIsMadeOnce(t *testing.T) {
 	mailtest.Want(t, "without it", d.reserveAs(a).Granted[0].ID, first.Granted[1].ID+1)
 }
 
-// reserveOnce reserves, in a process of its own, at the instant it is told to; odd
-// processes want a folder, even ones a file in it.
+// reserveOnce runs in a child process and reserves a path when it is signalled. Half of the
+// processes reserve a folder, the others a file in it.
 func reserveOnce(ctx context.Context, o *Mail, name string) error {
 	in := bufio.NewReader(os.Stdin)
 	storetest.Tell("ready")
@@ -426,8 +426,8 @@ func TestGoroutinesThatReserveOverlappingPathsAtOnceGetOneGrant(t *testing.T) {
 	d.rebuilt()
 }
 
-// BenchmarkReserve prints what reserving 20 paths costs beside 10,000 active
-// reservations (mail §11: at most 10 ms, p99).
+// BenchmarkReserve reports the cost of reserving 20 paths with 10,000 active reservations (mail
+// §11: at most 10 ms, p99).
 func BenchmarkReserve(b *testing.B) {
 	d := newDesk(b)
 	d.crowd(10_000)

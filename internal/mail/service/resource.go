@@ -11,19 +11,19 @@ import (
 	"cairn/internal/store"
 )
 
-// What resources show (mail §5). All of it is read only.
+// The contents of the MCP resources (mail §5). All calls are read-only.
 
 // ProjectResource is a project with its agents.
 type ProjectResource struct {
 	ProjectShort
-	Agents []agents.AgentInfo `json:"agents"` // by name, without those that are retired
+	Agents []agents.AgentInfo `json:"agents"` // by name, without retired agents
 }
 
 func short(p *mail.Project) ProjectShort {
 	return ProjectShort{p.ID, p.Slug, p.HumanKey, p.Created, p.ProductID}
 }
 
-// Projects lists all projects by their numbers; none gives an empty list.
+// Projects lists all projects by number. The list is empty if there are none.
 func (o *Mail) Projects(ctx context.Context) (out []ProjectShort, err error) {
 	out = []ProjectShort{}
 	err = o.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -36,7 +36,7 @@ func (o *Mail) Projects(ctx context.Context) (out []ProjectShort, err error) {
 	return out, err
 }
 
-// ProjectOf shows a project and who is in it.
+// ProjectOf returns a project and its agents.
 //
 // Errors: NOT_FOUND.
 func (o *Mail) ProjectOf(ctx context.Context, c mail.Caller, projectKey string) (out ProjectResource, err error) {
@@ -47,25 +47,25 @@ func (o *Mail) ProjectOf(ctx context.Context, c mail.Caller, projectKey string) 
 	return out, err
 }
 
-// AgentsResource is who is in a project.
+// AgentsResource contains the agents of a project.
 type AgentsResource struct {
 	Project ProjectName     `json:"project"`
 	Agents  []AgentAndCount `json:"agents"`
 }
 
-// ProjectName is how a project is called.
+// ProjectName is a project's slug and human_key.
 type ProjectName struct {
 	Slug     string `json:"slug"`
 	HumanKey string `json:"human_key"`
 }
 
-// AgentAndCount is an agent and how much it has not read.
+// AgentAndCount is an agent and its number of unread messages.
 type AgentAndCount struct {
 	agents.AgentInfo
 	Unread int `json:"unread_count"`
 }
 
-// AgentsOf shows who is in a project, by name, without those that are retired.
+// AgentsOf returns the agents of a project by name, without retired agents.
 //
 // Errors: NOT_FOUND.
 func (o *Mail) AgentsOf(ctx context.Context, c mail.Caller, projectKey string) (out AgentsResource, err error) {
@@ -87,8 +87,8 @@ func currentAgents(ctx context.Context, s *mail.CallTx, each func(a *mail.Agent)
 	}, selectResidents, s.Project.ID)
 }
 
-// InboxMessage is an item with the commit that brought its file to the archive, nil
-// while that is pending.
+// InboxMessage is an item with the commit that added its file to the archive. The commit is nil
+// while it is pending.
 type InboxMessage struct {
 	messages.Item
 	Commit *mail.Commit `json:"commit"`
@@ -100,7 +100,7 @@ type InboxResource struct {
 	Agent    string         `json:"agent"`
 	Count    int            `json:"count"`
 	Messages []InboxMessage `json:"messages"`
-	At       *store.Moment  `json:"at,omitempty"` // of an inbox of the past
+	At       *store.Moment  `json:"at,omitempty"` // only set for an inbox of the past
 }
 
 // Inbox is FetchInbox with commits.
@@ -138,13 +138,13 @@ type OutboxMessage struct {
 	Commit *mail.Commit `json:"commit"`
 }
 
-// OutboxResource is what an agent has sent within its project.
+// OutboxResource contains the messages that an agent has sent within its project.
 type OutboxResource struct {
 	Project  string          `json:"project"`
 	Agent    string          `json:"agent"`
 	Count    int             `json:"count"`
 	Messages []OutboxMessage `json:"messages"`
-	At       *store.Moment   `json:"at,omitempty"` // of an outbox of the past
+	At       *store.Moment   `json:"at,omitempty"` // only set for an outbox of the past
 }
 
 const (
@@ -155,8 +155,8 @@ const (
 	selectOutboxUrgent = mail.MessageColumns + outbox + `AND m.importance IN ('high', 'urgent') ` + newestSent
 )
 
-// Outbox lists what an agent has sent, the newest first, with those who got blind
-// copies. Of the arguments UnreadOnly means nothing here.
+// Outbox lists the messages that an agent has sent, the newest first, with the recipients of blind
+// copies. It ignores UnreadOnly.
 //
 // Errors: those of FetchInbox.
 func (o *Mail) Outbox(ctx context.Context, c mail.Caller, a messages.InboxArgs) (out OutboxResource, err error) {
@@ -211,10 +211,10 @@ func sent(ctx context.Context, s *mail.CallTx, me *mail.Agent, a messages.InboxA
 // ThreadMessage is a message without its recipients.
 type ThreadMessage struct {
 	messages.Header
-	Body *string `json:"body_md,omitempty"` // nil where bodies were not asked for
+	Body *string `json:"body_md,omitempty"` // nil if bodies were not requested
 }
 
-// MessageOf shows a message to whoever can read the project, without its recipients.
+// MessageOf returns a message without its recipients, for any caller that can read the project.
 //
 // Errors: NOT_FOUND.
 func (o *Mail) MessageOf(ctx context.Context, c mail.Caller, projectKey string, id int64) (out ThreadMessage, err error) {
@@ -238,9 +238,9 @@ type ThreadResource struct {
 const selectThreadMessages = `SELECT m.id, m.project_id, m.sender_id, m.thread_id, m.subject, m.importance, m.ack_required, m.created_ts, m.attachments, a.name,
 CASE WHEN ?5 THEN m.body_md END FROM ` + messages.NewestIn
 
-// ThreadOf shows the newest 1,000 messages of a thread, the oldest first.
+// ThreadOf returns the newest 1,000 messages of a thread, the oldest first.
 //
-// Errors: NOT_FOUND for one without messages, INVALID_THREAD_ID.
+// Errors: NOT_FOUND for a thread without messages, INVALID_THREAD_ID.
 func (o *Mail) ThreadOf(ctx context.Context, c mail.Caller, projectKey, thread string, bodies bool) (out ThreadResource, err error) {
 	id, err := mail.ThreadID(thread)
 	if err != nil {
@@ -269,13 +269,13 @@ func (o *Mail) ThreadOf(ctx context.Context, c mail.Caller, projectKey, thread s
 
 // The views of an inbox.
 const (
-	ViewUrgentUnread = "urgent-unread" // unread, and high or urgent
-	ViewAckRequired  = "ack-required"  // to be acknowledged
-	ViewAcksStale    = "acks-stale"    // likewise, and older than the limit
-	ViewAckOverdue   = "ack-overdue"   // likewise
+	ViewUrgentUnread = "urgent-unread" // unread, with importance high or urgent
+	ViewAckRequired  = "ack-required"  // not acknowledged
+	ViewAcksStale    = "acks-stale"    // not acknowledged and older than the limit
+	ViewAckOverdue   = "ack-overdue"   // not acknowledged and older than the limit
 )
 
-// View is what one of the views shows.
+// View is the result of ViewOf.
 type View struct {
 	Project    string          `json:"project"`
 	Agent      string          `json:"agent"`
@@ -284,16 +284,16 @@ type View struct {
 	Messages   []messages.Item `json:"messages"`
 }
 
-// ViewArgs say which view of whose inbox.
+// ViewArgs select a view of an agent's inbox.
 type ViewArgs struct {
 	ProjectKey, AgentName, View string
-	TTLSeconds                  *int64 // the limit of the two last; nil for Config.AckTTL and Config.AckOverdue; below 0 is 0
-	Limit                       *int   // nil for 20
+	TTLSeconds                  *int64 // age limit of acks-stale and ack-overdue; nil means Config.AckTTL and Config.AckOverdue; negative means 0
+	Limit                       *int   // nil means 20
 }
 
-// ViewOf shows a view of an agent's inbox, the newest first.
+// ViewOf returns a view of an agent's inbox, the newest message first.
 //
-// Errors: those of FetchInbox, NOT_FOUND for another view.
+// Errors: those of FetchInbox, NOT_FOUND for an unknown view.
 func (o *Mail) ViewOf(ctx context.Context, c mail.Caller, a ViewArgs) (out View, err error) {
 	n, err := mail.CheckLimit(a.Limit, 20)
 	if err != nil {

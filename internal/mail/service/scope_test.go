@@ -12,7 +12,7 @@ import (
 	"cairn/internal/mail/mailtest"
 )
 
-// register registers an agent that is new, name "" for a generated one.
+// register registers a new agent. An empty name generates one.
 func register(ctx context.Context, s *mail.CallTx, name string) error {
 	r, err := agents.NewRegistration(s.Kernel, s.Caller, agents.RegisterArgs{Name: name, Program: "p", Model: "m"})
 	if err == nil {
@@ -56,7 +56,7 @@ func TestOnlyAnAgentsOwnWritesStampItsActivity(t *testing.T) {
 		if _, err := s.ReadAs(ctx, "GreenLake"); err != nil {
 			return err
 		}
-		_, err := s.ActAs(ctx, "GreenLake") // of a reading tool: it binds nothing
+		_, err := s.ActAs(ctx, "GreenLake") // a reading call does not bind the session
 		return err
 	})
 	if err != nil {

@@ -66,7 +66,7 @@ func TestASearchRanksFiltersAndFallsBack(t *testing.T) {
 		"a path, literally":            {messages.SearchArgs{Query: "internal/mail failed"}, "1"},
 		"a call, literally":            {messages.SearchArgs{Query: "foo.bar(baz)"}, "3"},
 		"an open quote, literally":     {messages.SearchArgs{Query: `"hello`}, "3"},
-		"an operator, literally":       {messages.SearchArgs{Query: "AND"}, "1"}, // "and" stands in a body
+		"an operator, literally":       {messages.SearchArgs{Query: "AND"}, "1"}, // the word "and" is in a body
 		"brackets of nothing":          {messages.SearchArgs{Query: "((("}, ""},
 		"a part of a word":             {messages.SearchArgs{Query: "(ernal/MA"}, ""},
 		"a part, as it stands":         {messages.SearchArgs{Query: "ternal/ma"}, "1"},
@@ -111,8 +111,8 @@ func TestASearchRanksFiltersAndFallsBack(t *testing.T) {
 	wantError(t, "the parameter's own name", err, mail.CodeTimestamp, "Invalid date_end format: 'then'.")
 }
 
-// More matches than are ranked at once do not hide those that a filter asks for.
-// rankedMatches is how many matches of a search are ranked at most.
+// rankedMatches is the maximum number of matches that a search ranks. A filter must still find
+// rare messages among more matches than that.
 const rankedMatches = 10_000
 
 func TestASearchAmongManyFindsWhatIsRareInThem(t *testing.T) {

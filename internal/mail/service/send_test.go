@@ -33,7 +33,7 @@ func newStreet(t testing.TB, c mail.Config) *street {
 	return s
 }
 
-// send is a message from GreenLake, to BlueDog if to is empty.
+// send sends a message from GreenLake, to BlueDog if no recipient is given.
 func (s *street) send(a messages.SendArgs) (messages.Sent, error) {
 	s.Helper()
 	mail.Default(&a.ProjectKey, s.app)
@@ -364,7 +364,7 @@ func TestThePersonWritesToAnybodyWithinLimits(t *testing.T) {
 	s.rebuilt()
 }
 
-// exec runs a statement that is no call of ours.
+// exec runs a statement outside mail's calls.
 func (s *street) exec(query string, args ...any) {
 	s.Helper()
 	err := s.Store.Write(s.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {

@@ -16,8 +16,8 @@ import (
 	"cairn/internal/mail/reservations"
 )
 
-// newOldDesk is a desk by the clock of this machine, since files have its times, with
-// two reservations of GreenLake, who has been silent for 31 minutes.
+// newOldDesk returns a desk whose clock starts at this machine's time, because file times use it.
+// GreenLake has two reservations and has been inactive for 31 minutes.
 func newOldDesk(t testing.TB) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -28,7 +28,7 @@ func newOldDesk(t testing.TB) *desk {
 	return d
 }
 
-// old writes a file that was last changed some time before d's clock.
+// old writes a file whose modification time is the given age before d's clock.
 func (d *desk) old(path string, age time.Duration) {
 	d.Helper()
 	d.write(path, "x\n")
