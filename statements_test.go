@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestNoStatementOfTheStoreIsPreparedAnewAtEveryRun: SQLite does so with one whose
-// LIMIT is a bare parameter (see store.Tx.Exec). The hub's statements are PostgreSQL's
-// too, which cannot tell the type of one with a sign.
-func TestNoStatementOfTheStoreIsPreparedAnewAtEveryRun(t *testing.T) {
+// TestNoStatementOfTheStoreIsPreparedAtEveryRun: SQLite does so if the LIMIT is a bare
+// parameter (see store.Tx.Exec). The hub's statements run on PostgreSQL too, which cannot
+// infer the type of a parameter with a sign; they are written in another form.
+func TestNoStatementOfTheStoreIsPreparedAtEveryRun(t *testing.T) {
 	t.Parallel()
 	bare := regexp.MustCompile(`LIMIT [?:@]`)
 	for _, path := range productFiles(t) {

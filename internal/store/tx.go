@@ -41,9 +41,9 @@ type cursor struct {
 // Now returns the time of this transaction, read once from the store's clock.
 func (t *Tx) Now() time.Time { return t.now }
 
-// Exec runs a statement. Statements stay prepared, by their text. SQLite prepares a
-// statement with LIMIT ? again at every run, because it plans by the number; with LIMIT
-// +? it does not.
+// Exec runs a statement. Statements stay prepared, by their text. If the limit is a bare
+// parameter, SQLite prepares the statement again at every run, because it plans by the
+// number. LIMIT +? avoids that.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	ctx, st, err := t.prepared(ctx, query)
 	if err != nil {
