@@ -20,7 +20,7 @@ type Archive struct {
 	// contains the message's change.
 	Bury func(ctx context.Context, tx *store.Tx, project, seq int64) error
 
-	// Move gives the archive of one project to another, which loses its own.
+	// Move assigns the archive of one project to another and deletes the other's own.
 	Move func(ctx context.Context, tx *store.Tx, from, into int64) error
 }
 
