@@ -275,7 +275,7 @@ func sameDocument(a, b *mail.Agent) bool {
 }
 
 // Overseer returns the agent of the human overseer and creates it at first use (mail §4). It
-// must only be called for a caller who has shown to be the overseer.
+// must only be called for a caller who has proved to be the overseer.
 func Overseer(ctx context.Context, s *mail.CallTx) (*mail.Agent, error) {
 	a, err := mail.AgentByName(ctx, s.Tx, s.Project.ID, mail.Overseer)
 	if err == nil && a == nil {

@@ -38,7 +38,7 @@ func (o *Agents) ActingAs(ctx context.Context, c mail.Caller, projectKey string)
 
 // Binding is the agent that a session acts as.
 type Binding struct {
-	Session string // the id of a known session
+	Session string // the session's id
 	Agent   string
 	Source  string // one of the Source constants of mail
 }

@@ -10,7 +10,7 @@ import (
 // Receipt is the result of get_delivery_receipt.
 type Receipt struct {
 	MessageID  int64           `json:"message_id"`
-	Recipients []ReceiptOf     `json:"recipients"` // in the order of the sender
+	Recipients []ReceiptOf     `json:"recipients"` // in the sender's order
 	Counts     ReceiptsByState `json:"counts"`
 }
 

@@ -27,7 +27,7 @@ type SearchArgs struct {
 	DateStart  string `arg:"date_start,or=after|since" about:"Only mail from this time on (ISO 8601, or a date)."` // inclusive
 	DateEnd    string `arg:"date_end,or=before|until" about:"Only mail up to this time; a date means its end."`    // inclusive
 	AsIs       bool   // do not correct unknown words
-	Everywhere bool   // search all projects, without Sender and ThreadID; ProjectKey may name any project
+	Everywhere bool   // a plain query in all projects, without Sender and ThreadID; ProjectKey may name any project
 }
 
 // Hit is a message that a search found.

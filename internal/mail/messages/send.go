@@ -418,7 +418,7 @@ const (
 )
 
 // Overseer sends mail of high importance from the human overseer. It does not require contact.
-// The caller must have shown to be the overseer and states so by c.Owner (mail §4).
+// The caller must have proved to be the overseer and states so by c.Owner (mail §4).
 //
 // Errors: CAPABILITY_DENIED without c.Owner, else those of SendMessage.
 func (o *Messages) Overseer(ctx context.Context, c mail.Caller, a OverseerArgs) (out Sent, err error) {

@@ -148,7 +148,7 @@ func ThreadNotFound(s *mail.CallTx, id string) error {
 // A thread with a decimal id also contains the message of that number, if that message started
 // it.
 const (
-	// The numbers of the messages of the thread ?2 of the project ?1, ?4 of them from one end,
+	// The numbers of ?4 messages from one end of the thread ?2 of the project ?1,
 	// and the message ?3 that started it.
 	threadEnd = `SELECT id FROM (SELECT id FROM mail_messages WHERE project_id = ?1 AND thread_id = ?2 ORDER BY created_ts `
 	threadBeg = `LIMIT +?4) UNION ALL SELECT id FROM mail_messages WHERE id = ?3 AND project_id = ?1 AND thread_id IS NULL`
