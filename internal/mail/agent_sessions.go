@@ -9,26 +9,26 @@ import (
 	"cairn/internal/store"
 )
 
-// AgentSessions holds the sessions of harnesses that act, or acted, as an agent. Sessions
-// that no harness reported are left out: their end is unknown.
+// AgentSessions holds the sessions of harnesses that act, or acted, as an agent. It omits
+// sessions that no harness reported, since their end is unknown.
 type AgentSessions struct {
-	Acting []ActingSession // those whose bond has not ended
-	Newest project.Session // the one seen last; Key 0 without one
-	left   Time            // when the last bond or session ended, 0 if none has
+	Acting []ActingSession // those whose binding has not ended
+	Newest project.Session // the session seen last; Key 0 if there is none
+	left   Time            // when the last binding or session ended, 0 if none has
 }
 
 type ActingSession struct {
 	project.Session
-	source string // of its bond
+	source string // of its binding
 }
 
 const selectAgentSessions = `SELECT b.session_key, b.source, ifnull(b.ended_ts, 0) FROM mail_sessions b CROSS JOIN sessions s ON s.key = b.session_key
 WHERE b.agent_id = ? AND s.harness IS NOT NULL ORDER BY b.ended_ts IS NOT NULL, s.last_seen DESC LIMIT +100`
 
-// SessionsOfAgent reads the sessions of an agent, at most 100.
+// SessionsOfAgent returns the sessions of an agent, at most 100.
 func SessionsOfAgent(ctx context.Context, tx *store.Tx, agentID int64) (t AgentSessions, err error) {
 	var keys []int64
-	sources := map[int64]string{} // of the bonds that have not ended
+	sources := map[int64]string{} // of the bindings that have not ended
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var key int64
 		var source string
@@ -56,13 +56,13 @@ func SessionsOfAgent(ctx context.Context, tx *store.Tx, agentID int64) (t AgentS
 	return t, err
 }
 
-// IsLive reports whether a session other than one acts as the agent and goes on.
+// IsLive reports whether a session other than except acts as the agent and has not ended.
 func (t *AgentSessions) IsLive(except int64) bool {
 	return slices.ContainsFunc(t.Acting, func(a ActingSession) bool { return a.Key != except && !a.HasEnded() })
 }
 
-// Unclosed are the keys of ended sessions whose end is not recorded: their harness was
-// killed.
+// Unclosed returns the keys of ended sessions whose end is not recorded because their harness
+// was killed.
 func (t *AgentSessions) Unclosed() (keys []int64) {
 	for _, a := range t.Acting {
 		if a.ClosedAt == 0 && a.HasEnded() {
@@ -72,8 +72,8 @@ func (t *AgentSessions) Unclosed() (keys []int64) {
 	return keys
 }
 
-// IsOrphaned reports whether the sessions of the agent ended longer than the grace period
-// ago, and the agent has done nothing since.
+// IsOrphaned reports whether the agent's sessions ended at least the grace period ago, and the
+// agent has not been active since. It returns false for an agent without known sessions.
 func (o *Kernel) IsOrphaned(t *AgentSessions, active, now Time) bool {
 	if t.Newest.Key == 0 || t.IsLive(0) || len(t.Unclosed()) > 0 {
 		return false
@@ -81,9 +81,9 @@ func (o *Kernel) IsOrphaned(t *AgentSessions, active, now Time) bool {
 	return now-max(t.left, active) >= Time(o.Config.OrphanGrace)
 }
 
-// IsFormer reports whether the agent is what a session was before: it belongs to the
-// lineage of the session, and no session acts as it but the given one, which has taken it
-// over and not used it.
+// IsFormer reports whether session s may take over the agent. They must share a lineage, and
+// no other live session may act as the agent. It returns false if s already acts as the agent
+// by more than a takeover.
 func (t *AgentSessions) IsFormer(s *project.Session) bool {
 	l := s.Lineage()
 	if !l.IsKnown() || t.Newest.Key == 0 || t.Newest.Lineage() != l || t.IsLive(s.Key) {
@@ -97,8 +97,8 @@ ON CONFLICT (session_key, agent_id) DO UPDATE SET ended_ts = NULL, source = '` +
 
 const endBond = `UPDATE mail_sessions SET ended_ts = ? WHERE agent_id = ? AND session_key = ? AND ended_ts IS NULL`
 
-// TakeOver makes a session act as some agents of its lineage. The bonds of ended sessions
-// end with it.
+// TakeOver binds a session to agents of its lineage. It ends the bindings of these agents to
+// ended sessions.
 func TakeOver(ctx context.Context, tx *store.Tx, session int64, agents []int64, at Time) error {
 	for _, id := range agents {
 		if _, err := tx.Exec(ctx, insertTakeover, session, id, at); err != nil {

@@ -62,28 +62,30 @@ AND EXISTS (SELECT 1 FROM mail_blobs WHERE sha1 = ?1)`
 	SelectBlob = `SELECT EXISTS (SELECT 1 FROM mail_blobs WHERE sha1 = ?)`
 )
 
-// CodeIncomplete is the code of the error (Conflict) for a document that refers to
-// what is not there yet.
+// CodeIncomplete is the code of the error (Conflict) for a document that refers to an entity
+// that is not stored yet.
 const CodeIncomplete = "mail_incomplete"
 
 func incomplete(d Document, what, name string) error {
 	return fault.Newf(fault.Conflict, CodeIncomplete, "the %s %s refers to the %s %s, which is not there", d.Kind(), Printable(d.Key()), what, Printable(name))
 }
 
-// Tables of entities that calls number with NextID.
+// Tables of the entities that calls number with NextID.
 const (
 	AgentTable       = "mail_agents"
 	MessageTable     = "mail_messages"
 	ReservationTable = "mail_reservations"
 )
 
-// NextID is the number that the next row of a table gets. It was never given
-// before, and is given to nobody else as long as the transaction lasts (mail §1, G4).
+// NextID returns the number of the next row of a table. Numbers are never reused, and no other
+// call gets this one while the transaction lasts (mail §1, G4).
 func NextID(ctx context.Context, tx *store.Tx, table string) (id int64, err error) {
 	return id, tx.Get(ctx, []any{&id}, selectNextID, table)
 }
 
-// ProjectOf finds the project that a document names.
+// ProjectOf returns the project that a document refers to.
+//
+// Errors: Conflict with CodeIncomplete if the project is missing.
 func ProjectOf(ctx context.Context, tx *store.Tx, d Document) (*Project, error) {
 	p, err := ProjectByUID(ctx, tx, d.StreamProject())
 	if err == nil && p == nil {
@@ -92,7 +94,9 @@ func ProjectOf(ctx context.Context, tx *store.Tx, d Document) (*Project, error) 
 	return p, err
 }
 
-// AgentOf finds an agent that a document names.
+// AgentOf returns an agent that a document refers to.
+//
+// Errors: Conflict with CodeIncomplete if the agent is missing.
 func AgentOf(ctx context.Context, tx *store.Tx, d Document, projectID int64, name string) (*Agent, error) {
 	a, err := AgentByName(ctx, tx, projectID, name)
 	if err == nil && a == nil {
@@ -120,8 +124,8 @@ func (a *Agent) Apply(ctx context.Context, tx *store.Tx, _ int64) error {
 	return err
 }
 
-// TouchAgent notes that an agent has done something; that is no change of its own
-// (mail §3).
+// TouchAgent records that an agent was active at a time. This is not a change of the log (mail
+// §3).
 func TouchAgent(ctx context.Context, tx *store.Tx, id int64, at Time) error {
 	_, err := tx.Exec(ctx, updateActive, id, at)
 	return err
@@ -141,7 +145,7 @@ func (m *Message) Apply(ctx context.Context, tx *store.Tx, seq int64) error {
 	if err != nil {
 		return err
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 { // it is there, with its recipients
+	if n, err := res.RowsAffected(); err != nil || n == 0 { // it is stored already, with its recipients
 		if err == nil && m.Purged != 0 {
 			_, err = tx.Exec(ctx, buryMessage, m.UID, m.AttachmentsColumn(), m.ArchivePath)
 		}
@@ -263,7 +267,7 @@ func (r *Reservation) Apply(ctx context.Context, tx *store.Tx, _ int64) error {
 }
 
 func (b *Blob) Apply(ctx context.Context, tx *store.Tx, _ int64) error {
-	if b.Data == nil { // from elsewhere: the bytes must have come before
+	if b.Data == nil { // from another store: its bytes must be stored already
 		var there bool
 		if err := tx.Get(ctx, []any{&there}, SelectBlob, b.SHA1); err != nil || there {
 			return err
@@ -274,7 +278,7 @@ func (b *Blob) Apply(ctx context.Context, tx *store.Tx, _ int64) error {
 	return err
 }
 
-// orNull is a time for a column that may be null.
+// orNull returns a time as a column value, nil for the zero Time.
 func orNull(t Time) any {
 	if t == 0 {
 		return nil

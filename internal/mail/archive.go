@@ -6,10 +6,10 @@ import (
 	"cairn/internal/store"
 )
 
-// Archive is what mail asks of the archive of a project, which is named by its key in
-// the store. The zero value is an archive without commits.
+// Archive holds the functions of a project's archive that mail needs. They identify the
+// project by its key in the store. The zero value is an archive without commits.
 type Archive struct {
-	// CommitOf returns the commit that contains a change, nil for none.
+	// CommitOf returns the commit that contains a change, nil if there is none.
 	CommitOf func(ctx context.Context, tx *store.Tx, project, seq int64) (*Commit, error)
 
 	// CommitsBy returns at most limit commits with changes by one of the agents to a
@@ -20,7 +20,7 @@ type Archive struct {
 	// contains the message's change.
 	Bury func(ctx context.Context, tx *store.Tx, project, seq int64) error
 
-	// Move gives the archive of one project to another, which loses its own.
+	// Move assigns the archive of one project to another and deletes the other's own.
 	Move func(ctx context.Context, tx *store.Tx, from, into int64) error
 }
 

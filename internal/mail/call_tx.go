@@ -10,44 +10,43 @@ import (
 	"cairn/internal/store"
 )
 
-// Caller says who calls, and from where. The zero Caller is an unknown one that has
-// no token.
+// Caller describes the caller of a tool. The zero Caller is unknown and has no token.
 type Caller struct {
 	Token       string   // the argument registration_token
 	HeaderToken string   // the header X-Cairn-Agent-Token
-	Keyring     *Keyring // the tokens that this stdio process has seen; nil elsewhere
-	Owner       bool     // the file's owner at the command line: needs no token, and the change says so
+	Keyring     *Keyring // the tokens that this stdio process has seen; nil in other processes
+	Owner       bool     // the file's owner at the command line: needs no token, and the change records it
 
 	Session   string            // the argument session_id
-	Ancestors []project.Process // the processes above this one, nearest first: the session of the nearest that has one
-	Transport string            // the session of the stdio server itself, made at first need; "" for none
-	Place     project.Location  // the working directory, zero if unknown; its Home counts for every path that is looked at
+	Ancestors []project.Process // the processes above this one, nearest first: the nearest with a session counts
+	Transport string            // the session of the stdio server itself, created at first use; "" if there is none
+	Place     project.Location  // the working directory, zero if unknown; its Home applies to every path that is inspected
 }
 
-// CallTx is one transaction of one call on a project. Every tool runs in one; those
-// that span several tools (macros) run in one as well.
+// CallTx is one transaction of one call on a project. Each tool runs in one CallTx. A macro
+// runs all its tools in the same one.
 type CallTx struct {
 	*Kernel
 	Tx            *store.Tx
 	Project       *Project
 	Now           Time
-	At            store.Moment // of the past, if the call asks about one; now is its time then
+	At            store.Moment // the moment in the past that the call asks about, if any; Now is then its time
 	Caller        Caller
-	Path          *Identity // of a project_key that is a path; nil for others
+	Path          *Identity // of a project_key that is a path, else nil
 	ProjectKey    string    // the project_key as it was given, for suggested calls
 	Writes        bool
-	Session       project.Session         // Key 0: none, and in a read
-	SessionSource string                  // how it was found
-	By            Actor                   // of the changes
-	Me            *Agent                  // once actor has found it
-	AgentUse      map[int64]AgentSessions // of the agents that were asked about
+	Session       project.Session         // Key 0 if there is none, and in a read
+	SessionSource string                  // how the session was found
+	By            Actor                   // the author of the changes
+	Me            *Agent                  // the acting agent, once SetActor has set it
+	AgentUse      map[int64]AgentSessions // by agent id, of the agents looked up so far
 }
 
-// WriteIn runs fn in a transaction over the project that a key names; an unknown
-// path becomes a project. A failed fn leaves nothing behind.
+// WriteIn runs fn in a transaction on the project that a key refers to. It creates the project
+// for an unknown path. If fn fails, nothing is stored.
 //
-// Errors besides fn's: NOT_FOUND with suggestions for any other unknown key,
-// CONFIGURATION_ERROR for a placeholder, MISSING_FIELD for none.
+// Errors besides those of fn: NOT_FOUND with suggestions for any other unknown key,
+// CONFIGURATION_ERROR for a placeholder, MISSING_FIELD for a blank key.
 func (o *Kernel) WriteIn(ctx context.Context, c Caller, projectKey string, fn func(ctx context.Context, s *CallTx) error) error {
 	t, err := c.Target(projectKey)
 	if err != nil {
@@ -56,7 +55,7 @@ func (o *Kernel) WriteIn(ctx context.Context, c Caller, projectKey string, fn fu
 	return o.WriteTo(ctx, c, t, fn)
 }
 
-// WriteTo is writeIn for a target.
+// WriteTo is WriteIn for a target.
 func (o *Kernel) WriteTo(ctx context.Context, c Caller, t *Target, fn func(ctx context.Context, s *CallTx) error) error {
 	return o.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s := &CallTx{Kernel: o, Tx: tx, Now: Now(tx), Caller: c, Path: t.Path, ProjectKey: t.Key, Writes: true}
@@ -67,8 +66,8 @@ func (o *Kernel) WriteTo(ctx context.Context, c Caller, t *Target, fn func(ctx c
 	})
 }
 
-// open finds or makes the project of a write and finds the caller's session. The id of
-// a project that has no mail yet is as good as the path at which cairn knows it.
+// open finds or creates the project of a write and finds the caller's session. A project that
+// has no mail yet can be named by its id if cairn knows its path.
 func (s *CallTx) open(ctx context.Context, t *Target) (err error) {
 	if t.Path == nil {
 		if s.Project, err = t.Find(ctx, s.Tx); s.Project == nil && err == nil {
@@ -90,10 +89,10 @@ func (s *CallTx) open(ctx context.Context, t *Target) (err error) {
 	return err
 }
 
-// ReadIn runs fn over the project that a key names. It writes nothing and makes
-// nothing.
+// ReadIn runs fn in a read of the project that a key refers to. It writes nothing and does not
+// create the project.
 //
-// Errors besides fn's are those of writeIn; NOT_FOUND for an unknown path too.
+// Errors besides those of fn: those of WriteIn, and NOT_FOUND for an unknown path.
 func (o *Kernel) ReadIn(ctx context.Context, c Caller, projectKey string, fn func(ctx context.Context, s *CallTx) error) error {
 	t, err := c.Target(projectKey)
 	if err != nil {
@@ -102,7 +101,7 @@ func (o *Kernel) ReadIn(ctx context.Context, c Caller, projectKey string, fn fun
 	return o.ReadFrom(ctx, c, t, fn)
 }
 
-// ReadFrom is readIn for a target.
+// ReadFrom is ReadIn for a target.
 func (o *Kernel) ReadFrom(ctx context.Context, c Caller, t *Target, fn func(ctx context.Context, s *CallTx) error) error {
 	return o.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		p, err := t.Find(ctx, tx)
@@ -116,7 +115,7 @@ func (o *Kernel) ReadFrom(ctx context.Context, c Caller, t *Target, fn func(ctx 
 	})
 }
 
-// InProject returns the same call for another project: the same transaction, the same
+// InProject returns the call for another project, in the same transaction and with the same
 // actor.
 func (s *CallTx) InProject(p *Project) *CallTx {
 	o := *s
@@ -124,8 +123,8 @@ func (s *CallTx) InProject(p *Project) *CallTx {
 	return &o
 }
 
-// Put appends a document of this project to the change log, in the name of the
-// actor, and brings the rows to it. The actor has been active (mail §3).
+// Put appends a document of this project to the change log in the actor's name and updates the
+// rows to match it. It also records that the actor was active (mail §3).
 func (s *CallTx) Put(ctx context.Context, d Document) error {
 	if err := Put(ctx, s.Tx, s.By, s.Project.ProductID, d); err != nil || s.Me == nil {
 		return err
@@ -133,11 +132,10 @@ func (s *CallTx) Put(ctx context.Context, d Document) error {
 	return TouchAgent(ctx, s.Tx, s.Me.ID, s.Now)
 }
 
-// Agent finds an agent by its name, retired or not.
+// Agent returns an agent by its name, including retired agents.
 //
-// Errors: NOT_FOUND with suggestions, and with details.mistake where the name is
-// the sort of thing that is none; CONFIGURATION_ERROR for a placeholder,
-// MISSING_FIELD for none.
+// Errors: NOT_FOUND with suggestions, and with details.mistake if the name contains a known
+// mistake; CONFIGURATION_ERROR for a placeholder, MISSING_FIELD for a blank name.
 func (s *CallTx) Agent(ctx context.Context, name string) (*Agent, error) {
 	if err := CheckText("agent_name", name); err != nil {
 		return nil, err
@@ -156,12 +154,11 @@ func (s *CallTx) Agent(ctx context.Context, name string) (*Agent, error) {
 	return a, err
 }
 
-// ActAs finds the agent in whose name the call acts, and makes it the author of
-// what the call writes. In a write the caller's session becomes bound to it.
+// ActAs returns the agent that the call acts as and makes it the author of the call's changes.
+// A write also binds the caller's session to the agent.
 //
-// Errors: those of agent; CAPABILITY_DENIED for a protected agent without its token,
-// for a retired one, for a mirror, and for HumanOverseer unless the caller is the
-// file's owner.
+// Errors: those of Agent; CAPABILITY_DENIED for a protected agent without its token, for a
+// retired agent, for a mirror, and for HumanOverseer unless the caller is the file's owner.
 func (s *CallTx) ActAs(ctx context.Context, name string) (*Agent, error) {
 	a, err := s.ReadAs(ctx, name)
 	if err != nil {
@@ -182,7 +179,7 @@ func (s *CallTx) CheckAlive(a *Agent) error {
 		Suggest(RegisterCall(s.ProjectKey, a.Name, a.Program, a.Model)).Hint("register_agent with this name brings it back")
 }
 
-// SetActor makes an agent the author of what the call writes.
+// SetActor makes an agent the author of the call's changes.
 func (s *CallTx) SetActor(a *Agent) {
 	s.Me, s.By.Agent = a, a.Name
 	if s.Caller.Owner {
@@ -190,8 +187,8 @@ func (s *CallTx) SetActor(a *Agent) {
 	}
 }
 
-// BindTo binds the caller's session to the agent as which it acts. Of the file's
-// owner, who may act as anyone, that says nothing.
+// BindTo binds the caller's session to the agent that it acts as. It does nothing in a read,
+// without a session, and for the file's owner, who may act as any agent.
 func (s *CallTx) BindTo(ctx context.Context, a *Agent) error {
 	if !s.Writes || s.Caller.Owner || s.Session.Key == 0 {
 		return nil
@@ -202,8 +199,8 @@ func (s *CallTx) BindTo(ctx context.Context, a *Agent) error {
 	return s.moveSession(ctx)
 }
 
-// moveSession makes the project the current one of the caller's connection, where later
-// calls that name none belong (amendments §B.5).
+// moveSession makes the project the current project of the caller's connection. Later calls
+// without a project belong to it (amendments §B.5).
 func (s *CallTx) moveSession(ctx context.Context) error {
 	if s.Session.ProjectID == s.Project.ProductID {
 		return nil
@@ -215,12 +212,12 @@ func (s *CallTx) moveSession(ctx context.Context) error {
 	return project.MoveSession(ctx, s.Tx, s.Session, q)
 }
 
-// ByOwnerSuffix follows the name of an agent in the author of a change that the
-// file's owner made in its name (mail §4).
+// ByOwnerSuffix follows an agent's name in the author of a change that the file's owner made
+// in that agent's name (mail §4).
 const ByOwnerSuffix = " (by owner)"
 
-// ReadAs finds the agent whose inbox or outbox the call reads: as actor, but a
-// retired agent's can be read, and nothing is written.
+// ReadAs returns the agent whose inbox or outbox the call reads. It checks the same as ActAs,
+// but accepts a retired agent and writes nothing.
 func (s *CallTx) ReadAs(ctx context.Context, name string) (*Agent, error) {
 	a, err := s.localAgent(ctx, name)
 	if err != nil {
@@ -232,8 +229,8 @@ func (s *CallTx) ReadAs(ctx context.Context, name string) (*Agent, error) {
 	return a, nil
 }
 
-// localAgent finds an agent that is nobody's mirror and, unless the caller is the
-// file's owner, no person.
+// localAgent returns an agent that is not a mirror. It returns HumanOverseer only if the
+// caller is the file's owner.
 func (s *CallTx) localAgent(ctx context.Context, name string) (*Agent, error) {
 	a, err := s.Agent(ctx, name)
 	switch {
@@ -249,9 +246,9 @@ func (s *CallTx) localAgent(ctx context.Context, name string) (*Agent, error) {
 	return a, nil
 }
 
-// The texts of a call.
+// Checks of a call's arguments.
 
-// CheckText refuses what is not text: broken UTF-8 and NUL.
+// CheckText returns INVALID_ARGUMENT for a text that is not valid UTF-8 or contains NUL.
 func CheckText(field, text string) error {
 	if utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 {
 		return nil
@@ -259,7 +256,7 @@ func CheckText(field, text string) error {
 	return InvalidArgument(field, Printable(strings.ToValidUTF8(text, "")), "%s must be valid UTF-8 without NUL", field)
 }
 
-// Text is a text as it is stored: checked, and without secrets.
+// Text checks a text and returns it as it is stored, without secrets.
 //
 // Errors: INVALID_ARGUMENT.
 func (o *Kernel) Text(field, text string) (string, error) {
@@ -272,8 +269,8 @@ func (o *Kernel) Text(field, text string) (string, error) {
 	return text, nil
 }
 
-// Line is a text of one line as it is stored: as text, trimmed, with spaces for
-// control characters, and cut to a number of characters.
+// Line is Text for a text of one line. It also replaces control characters by spaces, trims
+// the text and truncates it to limit characters.
 //
 // Errors: INVALID_ARGUMENT.
 func (o *Kernel) Line(field, text string, limit int) (string, error) {
@@ -284,7 +281,7 @@ func (o *Kernel) Line(field, text string, limit int) (string, error) {
 	return Truncate(strings.TrimSpace(Flat(text)), limit), nil
 }
 
-// Flat puts spaces for control characters and for the other ends of lines.
+// Flat replaces control characters, U+2028 and U+2029 by spaces.
 func Flat(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
@@ -294,7 +291,7 @@ func Flat(text string) string {
 	}, text)
 }
 
-// Truncate is the beginning of a text, at most n characters.
+// Truncate returns the beginning of a text, at most n characters.
 func Truncate(text string, n int) string {
 	for i := range text {
 		if n--; n < 0 {
@@ -306,7 +303,8 @@ func Truncate(text string, n int) string {
 
 const MaxLimit = 1000
 
-// CheckLimit is how many rows a call asks for, usual if it does not say (mail §2).
+// CheckLimit returns the number of rows that a call asks for, at most MaxLimit; usual if n is
+// nil (mail §2).
 //
 // Errors: INVALID_LIMIT below 1.
 func CheckLimit(n *int, usual int) (int, error) {
@@ -320,7 +318,8 @@ func CheckLimit(n *int, usual int) (int, error) {
 	return min(*n, MaxLimit), nil
 }
 
-// RequireDiskSpace refuses what creates content while the disk is all but full (mail §10.4).
+// RequireDiskSpace returns DISK_FULL while the disk is almost full. Calls that create content
+// check it (mail §10.4).
 func (o *Kernel) RequireDiskSpace() error {
 	if o.Config.DiskLevel == nil || o.Config.DiskLevel() != DiskFatal {
 		return nil
@@ -332,8 +331,8 @@ func MissingField(field, hint string) error {
 	return Errorf(CodeMissing, "%s is missing", field).With("field", field).With("provided", nil).Hint(hint)
 }
 
-// IsPlaceholder reports whether a text is a placeholder of an example for a name, or for a folder of a
-// path (mail §2.1).
+// IsPlaceholder reports whether a text, or a folder of a path, is a placeholder from an
+// example (mail §2.1).
 func IsPlaceholder(text string) bool {
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '/' || r == '\\' }) {
 		switch part {
@@ -352,5 +351,5 @@ func PlaceholderGiven(field, text, want string) error {
 		With("field", field).With("provided", Clip(text, MaxShown)).Hint("look into the configuration or the instructions that the value comes from")
 }
 
-// MaxShown bounds what an error repeats of an argument, in bytes.
+// MaxShown is the maximum number of bytes of an argument that an error repeats.
 const MaxShown = 200

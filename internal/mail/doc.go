@@ -15,7 +15,7 @@
 //   - documents reads and writes the archive and exports, restores, checks and purges.
 //   - service is the one handle that callers get. It adds the calls that need several of them.
 //
-// The guarantees, each held by a test that tries to break it:
+// The guarantees, each with a test that tries to break it:
 //
 //   - A call is atomic: if it succeeds, all its changes are committed. If it fails, it has
 //     stored nothing (mail §1, G1 and G6).
@@ -26,6 +26,6 @@
 //   - Only the sender and the recipient of a blind copy see that recipient (G8).
 //
 // Each kind of entity has a document: the content of its change and of its files in the
-// archive. Document.Apply updates the rows to match it. Calls of this process use it, and so
-// do changes from elsewhere, see documents.Apply.
+// archive. Document.Apply updates the rows to match it. Both the calls of this process and
+// imported changes use it, see documents.Apply.
 package mail

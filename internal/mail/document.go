@@ -8,7 +8,7 @@ import (
 	"cairn/internal/store"
 )
 
-// Kinds of the changes of mail, and what the id of each names (mail §3).
+// Kinds of the changes of mail, and the id of each (mail §3).
 const (
 	KindProject     = "mail.project"     // project_uid
 	KindAgent       = "mail.agent"       // its name
@@ -16,30 +16,31 @@ const (
 	KindDelivery    = "mail.delivery"    // the message's uid, a slash, the recipient's name
 	KindContact     = "mail.contact"     // From→Name@project_uid
 	KindReservation = "mail.reservation" // its uid
-	KindBlob        = "mail.blob"        // sha1 of the bytes, which stay in mail_blobs
+	KindBlob        = "mail.blob"        // SHA-1 of the bytes, which are only in mail_blobs
 )
 
-// Document is the current state of an entity: the content of its change, and all that its files
-// in the archive are rendered from. It refers to other entities by uid or name.
+// Document is the current state of an entity. It is the content of the entity's change, and
+// the entity's files in the archive are rendered from it. It refers to other entities by uid
+// or name.
 type Document interface {
-	// Kind and Key are the kind and the id of its change.
+	// Kind and Key return the kind and the id of its change.
 	Kind() string
 	Key() string
-	// project is the project_uid of the project in whose stream it is.
+	// StreamProject returns the project_uid of the project whose stream contains it.
 	StreamProject() string
 	// Validate checks the document by itself; see the function Validate.
 	Validate() error
-	// apply brings the rows to it; seq is its change's.
+	// Apply updates the rows to match the document; seq is the number of its change.
 	Apply(ctx context.Context, tx *store.Tx, seq int64) error
 }
 
-// Project is a project as mail knows it: the document of KindProject, and
-// project.json of the archive (mail §10.1).
+// Project is a project in mail: the document of KindProject, and project.json of the archive
+// (mail §10.1).
 type Project struct {
 	ID           int64   `json:"id"`
 	UID          string  `json:"project_uid"` // 20 hexadecimal digits
 	Slug         string  `json:"slug"`
-	HumanKey     string  `json:"human_key"` // the first path it was seen at, as long as that exists
+	HumanKey     string  `json:"human_key"` // the first known path, as long as it exists
 	Created      Time    `json:"created_at"`
 	IdentityMode string  `json:"identity_mode"`
 	Remote       *string `json:"normalized_remote"`
@@ -47,16 +48,16 @@ type Project struct {
 	ProductID    string  `json:"project_id"` // the id that all parts of cairn share
 	Format       int     `json:"format"`     // 1
 
-	// The shared row's.
+	// Columns of the row that all parts of cairn share.
 	RowKey    int64  `json:"-"`
-	root      string // "" for one without a place
+	root      string // "" if it has no path
 	versioned bool   // it is a repository
 
-	Imported bool `json:"-"` // from an export, with its product id resolved already
+	Imported bool `json:"-"` // from an export, with its product id already resolved
 }
 
-// IsRepository reports whether the project is a repository with all its checkouts. A
-// directory that became a repository is one, too.
+// IsRepository reports whether the project is a repository with all its checkouts. This
+// includes a directory that became a repository.
 func (p *Project) IsRepository() bool { return p.IdentityMode != ModeDir || p.versioned }
 
 // Agent is the document of KindAgent, and profile.json of the archive.
@@ -76,7 +77,7 @@ type Agent struct {
 	Home              *string `json:"home"`         // project_uid/Name of the agent that this one mirrors
 	Retired           Time    `json:"retired_ts"`
 
-	// What follows is no part of the document: it is derived.
+	// The following fields are derived and not part of the document.
 	LastActive Time  `json:"-"`
 	Received   int   `json:"-"`
 	Unread     int   `json:"-"`
@@ -84,8 +85,8 @@ type Agent struct {
 	ProjectID  int64 `json:"-"`
 }
 
-// Message is the document of KindMessage. It names all its recipients; the
-// canonical file in the archive leaves those of blind copies out.
+// Message is the document of KindMessage. It contains all recipients. The canonical file in
+// the archive omits the recipients of blind copies.
 type Message struct {
 	ID          int64           `json:"id"`
 	UID         string          `json:"uid"` // a ULID in lower case
@@ -106,18 +107,18 @@ type Message struct {
 	Body        string          `json:"body_md"`
 	Ordinal     int64           `json:"ordinal"`             // among the messages of its project and month, from 1
 	ArchivePath string          `json:"archive_path"`        // of the canonical file
-	Purged      Time            `json:"purged_ts,omitempty"` // when subject, body and attachments were taken away for good
-	Dropped     []string        `json:"dropped,omitempty"`   // sha1 of its attachments that the purge took out of the project
+	Purged      Time            `json:"purged_ts,omitempty"` // when subject, body and attachments were deleted permanently
+	Dropped     []string        `json:"dropped,omitempty"`   // SHA-1 of the attachments that the purge removed from the project
 
 	SenderID, ProjectID int64 `json:"-"`
 	Seq                 int64 `json:"-"`
 }
 
-// Delivery is what has become of a message at one recipient: the document of
-// KindDelivery, and the recipient's state file in the archive.
+// Delivery is the state of a message at one recipient: the document of KindDelivery, and the
+// recipient's state file in the archive.
 type Delivery struct {
 	MessageID  int64   `json:"message_id"`
-	UID        string  `json:"uid"` // the message's
+	UID        string  `json:"uid"` // of the message
 	ProjectUID string  `json:"project_uid"`
 	Agent      string  `json:"agent"`
 	Recipient  string  `json:"kind"` // to, cc or bcc
@@ -126,7 +127,7 @@ type Delivery struct {
 	Read       Time    `json:"read_ts"`
 	Ack        Time    `json:"ack_ts"`
 
-	ArchivePath string `json:"archive_path"` // of the state file; follows from the message
+	ArchivePath string `json:"archive_path"` // of the state file; derived from the message
 
 	agentID int64
 }
@@ -167,7 +168,7 @@ type Reservation struct {
 	ReleaseKind *string `json:"release_kind"`
 	Ordinal     int64   `json:"ordinal"` // among the reservations of its project, from 1
 	ArchivePath string  `json:"archive_path"`
-	LitPrefix   string  `json:"lit_prefix"` // leading segments without wildcards, as pathpattern gives them
+	LitPrefix   string  `json:"lit_prefix"` // leading segments without wildcards, as returned by pathpattern
 
 	AgentID, ProjectID int64 `json:"-"`
 }
@@ -208,9 +209,9 @@ func (c *Contact) StreamProject() string     { return c.FromProjectUID }
 func (r *Reservation) StreamProject() string { return r.ProjectUID }
 func (b *Blob) StreamProject() string        { return b.ProjectUID }
 
-// Decode reads the document of a change of mail.
+// Decode parses the document of a change of mail.
 //
-// Errors: Invalid for an unknown kind, and for a text that is not such a document.
+// Errors: Invalid for an unknown kind, and for a text that is not a document of that kind.
 func Decode(kind string, doc []byte) (Document, error) {
 	var d Document
 	switch kind {
@@ -237,11 +238,11 @@ func Decode(kind string, doc []byte) (Document, error) {
 	return d, nil
 }
 
-// Stream is the stream of the change log in which a project's mail is.
+// Stream returns the name of the stream of the change log that contains a project's mail.
 func Stream(projectUID string) string { return "mail/" + projectUID }
 
-// Put appends a document to the change log and brings the rows to it. by is the
-// session and the agent that did it; either may be "".
+// Put appends a document to the change log and updates the rows to match it. by is the session
+// and the agent that made the change; either may be "".
 func Put(ctx context.Context, tx *store.Tx, by Actor, productID string, d Document) error {
 	doc, err := json.Marshal(d)
 	if err != nil {
@@ -257,17 +258,17 @@ func Put(ctx context.Context, tx *store.Tx, by Actor, productID string, d Docume
 	return d.Apply(ctx, tx, seq)
 }
 
-// Actor says who makes a change; either may be "".
+// Actor is the author of a change; either field may be "".
 type Actor struct{ Session, Agent string }
 
-// Attachment is what a message tells of an attachment (mail §6). An image that the
-// body itself holds has Type and MediaType alone.
+// Attachment describes an attachment of a message (mail §6). For an image inside the body,
+// only Type and MediaType are set.
 type Attachment struct {
 	Type         string `json:"type"` // inline or file
 	MediaType    string `json:"media_type"`
 	Bytes        *int64 `json:"bytes,omitempty"`
 	SHA1         string `json:"sha1,omitempty"`
-	Width        int    `json:"width,omitempty"` // of an image whose header tells
+	Width        int    `json:"width,omitempty"` // of an image with a valid header
 	Height       int    `json:"height,omitempty"`
 	Data         string `json:"data_base64,omitempty"` // inline
 	Path         string `json:"path,omitempty"`        // in the archive of the project

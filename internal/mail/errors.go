@@ -48,10 +48,10 @@ const (
 	CodeUnhandled       = "UNHANDLED_EXCEPTION"
 )
 
-// Error is an error of mail to which details, a hint and suggested calls can be added.
+// Error is an error of mail. Its methods add details, a hint and suggested calls.
 type Error struct{ e *fault.Error }
 
-// kindOf is the kind of a code's errors; those that are not named are Invalid.
+// kindOf returns the kind of the errors with a code; Invalid for codes that are not listed.
 func kindOf(code string) fault.Kind {
 	switch code {
 	case CodeNotFound, CodeRecipient:
@@ -68,22 +68,22 @@ func kindOf(code string) fault.Kind {
 	return fault.Invalid
 }
 
-// Errorf makes an error; all but damage and defects can be recovered from.
+// Errorf creates an error. It is recoverable unless its kind is Internal.
 func Errorf(code, format string, args ...any) *Error {
 	e := fault.Newf(kindOf(code), code, format, args...)
 	e.Details = map[string]any{"recoverable": e.Kind != fault.Internal}
 	return &Error{e}
 }
 
-// Error is the message.
+// Error returns the message.
 func (p *Error) Error() string { return p.e.Message }
 
-// Unwrap gives the error as every edge knows it.
+// Unwrap returns the fault.Error, the form that all edges use.
 func (p *Error) Unwrap() error { return p.e }
 
 func (p *Error) Hint(text string) *Error { return &Error{p.e.WithHint(text)} }
 
-// With adds a detail.
+// With returns a copy of the error with a detail added.
 func (p *Error) With(key string, value any) *Error {
 	e := *p.e
 	e.Details = maps.Clone(p.e.Details)
@@ -91,16 +91,16 @@ func (p *Error) With(key string, value any) *Error {
 	return &Error{&e}
 }
 
-// Call is a tool call that would help, ready to run.
+// Call is a suggested tool call, ready to run.
 type Call struct {
 	Tool      string         `json:"tool"`
 	Arguments map[string]any `json:"arguments"`
 }
 
-// Suggest names calls that would help.
+// Suggest adds calls that could help.
 func (p *Error) Suggest(calls ...Call) *Error { return p.With("suggested_tool_calls", calls) }
 
-// InvalidArgument is the error for an argument that cannot be used.
+// InvalidArgument returns the error for an invalid argument.
 func InvalidArgument(field string, provided any, format string, args ...any) *Error {
 	if text, ok := provided.(string); ok {
 		provided = Clip(text, 200)
@@ -109,7 +109,7 @@ func InvalidArgument(field string, provided any, format string, args ...any) *Er
 		Hint("change the argument " + field + " and call again")
 }
 
-// Fault converts an error of the store, such as one of opening it, to an error with a code
+// Fault converts an error of the store, such as a failure to open it, to an error with a code
 // of mail (mail §2.1, §14). It returns other errors unchanged, and nil for nil.
 func Fault(err error) error {
 	if err == nil {
@@ -141,7 +141,7 @@ func Fault(err error) error {
 	return e
 }
 
-// Clip is the beginning of a text, at most n bytes and no part of a character.
+// Clip returns the beginning of a text, at most n bytes and without a partial character.
 func Clip(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -149,7 +149,7 @@ func Clip(text string, n int) string {
 	return strings.ToValidUTF8(text[:n], "")
 }
 
-// Printable is a text without control characters and broken bytes, for messages.
+// Printable replaces control characters and invalid bytes by spaces, for messages.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
@@ -159,7 +159,7 @@ func Printable(text string) string {
 	}, text)
 }
 
-// NotFound is the error for a name or id that nobody has.
+// NotFound returns the error for a name or id that does not exist.
 func NotFound(what string, name any) *Error {
 	return Errorf(CodeNotFound, "%s %s not found", what, Quoted(name)).With(what, name)
 }

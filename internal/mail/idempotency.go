@@ -13,22 +13,23 @@ const (
 WHERE project_id = ? AND agent_id = ? AND tool = ? AND key = ? AND ts > ?`
 	insertAnswer = `INSERT INTO mail_idempotency (project_id, agent_id, tool, key, arguments, result, ts) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (project_id, agent_id, tool, key) DO UPDATE SET arguments = excluded.arguments, result = excluded.result, ts = excluded.ts`
-	// A few at a time: every answer that is kept takes two old ones away.
+	// Each result that is stored deletes two old ones.
 	deleteAnswers = `DELETE FROM mail_idempotency WHERE (project_id, agent_id, tool, key) IN
 (SELECT project_id, agent_id, tool, key FROM mail_idempotency WHERE ts <= ? ORDER BY ts LIMIT 2)`
 
 	maxKey = 128 // characters of an idempotency key
 )
 
-// RunOnce runs fn and keeps what it answers under an idempotency key of the actor
-// (s.me) for a tool; the same key later gets the same answer again, and fn is not
-// run (mail §1). key "" keeps nothing. args are the arguments that count: all but
-// the project, the actor, the token and the key itself, checked but otherwise as
-// they were given; they and the answer must survive JSON. What an fn with an error
-// was called with is not kept.
+// RunOnce runs fn and stores its result under an idempotency key of a tool and of the actor,
+// s.Me. A later call with the same key returns the stored result and does not run fn (mail
+// §1). With an empty key nothing is stored.
 //
-// Errors besides fn's: INVALID_ARGUMENT for what is not a key, IDEMPOTENCY_CONFLICT for
-// one that was used with other arguments within Config.Idempotency.
+// args are the arguments that must match: all except the project, the actor, the token and the
+// key. They are checked, but otherwise as given. args and the result must survive a JSON round
+// trip. If fn fails, nothing is stored.
+//
+// Errors besides those of fn: INVALID_ARGUMENT for an invalid key, IDEMPOTENCY_CONFLICT for a
+// key that was used with other arguments within Config.Idempotency.
 func RunOnce[R any](ctx context.Context, s *CallTx, tool, key string, args any, fn func() (R, error)) (out R, err error) {
 	if key == "" {
 		return fn()

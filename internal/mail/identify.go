@@ -9,11 +9,11 @@ import (
 	"cairn/internal/project"
 )
 
-// A path as project_key (mail §4, amendments §C). Which project it names is decided by
-// the package project; nothing in a working tree can claim an identity.
+// Package project decides which project a path in project_key refers to (mail §4, amendments
+// §C). No file in a working tree can claim an identity.
 
-// The identity modes that ensure_project takes. Without one it is modeCommon in a
-// repository and modeDir elsewhere, with a slug after the path.
+// The identity modes of ensure_project. The default is modeCommon in a repository and ModeDir
+// elsewhere, with a slug derived from the path.
 const (
 	ModeDir      = "dir"
 	modeRemote   = "git-remote"
@@ -24,24 +24,25 @@ const (
 const (
 	uidDigits   = 20
 	maxSlug     = 120
-	LocalRemote = "path:" // begins the key of a remote that is a path on this machine
+	LocalRemote = "path:" // prefix of the key of a remote that is a path on this machine
 )
 
-// Identity is what the files around a path say about the project that it means.
+// Identity describes the project that a path refers to, as derived from the files around the
+// path.
 type Identity struct {
 	Place     project.Location
-	Git       project.Git // of the repository around it, if there is one
-	Mode      string      // the one used
-	asked     bool        // it was asked for
-	Canonical string      // the directory, or the repository's main worktree, or its common directory, by mode
+	Git       project.Git // of the repository that contains the path, if any
+	Mode      string      // the mode in use
+	asked     bool        // the mode was requested
+	Canonical string      // the directory, the repository's main worktree or its common directory, depending on the mode
 	HumanKey  string      // for a new project
 	slug      string      // before any suffix
-	Remote    *string     // normalised; nil without one, and for a repository on this machine
+	Remote    *string     // normalized; nil if there is none, and for a repository on this machine
 }
 
-// Identify looks at a path; mode "" is the usual one. It reads files only.
+// Identify returns the identity of a path; mode "" is the default. It only reads files.
 //
-// Errors: INVALID_ARGUMENT for a relative path and an unknown mode.
+// Errors: INVALID_ARGUMENT for a relative path and for an unknown mode.
 func Identify(path, home, mode string) (*Identity, error) {
 	if !project.IsAbsolute(path) {
 		return nil, InvalidArgument("human_key", path, "human_key must be an absolute directory path, not %s", Quoted(path))
@@ -98,13 +99,13 @@ func (i *Identity) asRepository() {
 // IsRepository reports whether the project is the repository, not a directory.
 func (i *Identity) IsRepository() bool { return i.Mode != ModeDir }
 
-// HashHex is the beginning of the SHA-1 of a text in hexadecimal digits.
+// HashHex returns the first hexadecimal digits of a text's SHA-1.
 func HashHex(text string, digits int) string {
 	sum := sha1.Sum([]byte(text))
 	return hex.EncodeToString(sum[:])[:digits]
 }
 
-// slugOf is the slug of a project that is named after its path.
+// slugOf returns the slug of a project that is named after its path.
 func slugOf(path string) string {
 	slug := slugWord(path)
 	if slug == "" {
@@ -116,7 +117,7 @@ func slugOf(path string) string {
 	return slug
 }
 
-// slugged is a slug of a short word and the hash of what it names.
+// slugged returns a slug that consists of a short word and the hash of the named thing.
 func slugged(word, of string) string {
 	word = slugWord(word)
 	if word == "" {

@@ -8,68 +8,69 @@ import (
 	"cairn/internal/store"
 )
 
-// Config is what an Service is to know. The zero value of each field is usable.
+// Config configures a Kernel. The zero value of each field is usable.
 type Config struct {
-	Filter *redact.Filter // takes secrets out before anything is stored; nil for none
+	Filter *redact.Filter // removes secrets before anything is stored; nil for no filter
 
 	NameMode  NameMode         // "" for Coerce
 	Tokens    TokenMode        // "" for TokensOptional
-	DiskLevel func() DiskLevel // how full the volumes are; nil: never full
+	DiskLevel func() DiskLevel // disk pressure of the volumes; nil means always DiskOK
 
-	NoContactEnforcement bool          // only oneself and blocks are asked (mail §6)
+	NoContactEnforcement bool          // within a project, only blocks are enforced (mail §6)
 	ContactWindow        time.Duration // 0 for 24 h
-	NoFirstContact       bool          // with policy auto, nobody may write first
-	RegisterRecipients   bool          // unknown recipients are registered
+	NoFirstContact       bool          // policy auto does not permit a first message
+	RegisterRecipients   bool          // unknown recipients are registered automatically
 	MaxBody              int           // bytes; 0 for 1 MiB
 	MaxAttachment        int           // bytes; 0 for 10 MiB
 	MaxAttachments       int           // bytes; 0 for 20 MiB
 	InlineImage          int           // bytes; 0 for 64 KiB
-	AbsoluteAttachments  bool          // also from outside the project
-	Idempotency          time.Duration // how long answers are kept; 0 for 24 h
+	AbsoluteAttachments  bool          // files outside the project may be attached, too
+	Idempotency          time.Duration // how long results are kept; 0 for 24 h
 	MaxTTL               time.Duration // of a reservation; 0 for 7 days
-	Inactivity           time.Duration // of a holder, until a reservation is stale; 0 for 30 min
-	Grace                time.Duration // for activity on its files; 0 for 15 min
+	Inactivity           time.Duration // until the reservation of an inactive holder is stale; 0 for 30 min
+	Grace                time.Duration // for activity on the reserved files; 0 for 15 min
 	OrphanGrace          time.Duration // until reservations of an ended session are released; 0 for 5 min
 	AckTTL, AckOverdue   time.Duration // 0 for 30 min and 1 h
 	NoticeTokens         int           // 0 for 200
 	NoticeInterval       time.Duration // between notices after tool calls; 0 for 30 s
-	DataFolder           string        // never attached from; "" for none
+	DataFolder           string        // files below it are never attached; "" for none
 
-	Archive Archive // where the commits of the projects' archives are
+	Archive Archive // access to the commits of the projects' archives
 
-	// What happened lately to the files of a project, a product project id, since a
-	// time: edits that hooks saw, and commits of the repository at root. nil for none.
+	// Edits and Commits return the changes to files since a time: edits of a project, seen by
+	// hooks, and commits of the repository at root. project is a product project id. nil for
+	// none.
 	Edits   func(ctx context.Context, project string, since time.Time) ([]Touch, error)
 	Commits func(ctx context.Context, root string, since time.Time) ([]Touch, error)
 }
 
-// Touch is a change to a file: its path in its worktree, with slashes.
+// Touch is a change to a file. Path is relative to its worktree, with slashes.
 type Touch struct {
 	Path string
 	At   time.Time
 }
 
-// NameMode says what becomes of a name that is no valid one (mail §4).
+// NameMode decides how an invalid agent name is handled (mail §4).
 type NameMode string
 
-// The ways to treat names.
+// The name modes.
 const (
-	Coerce     NameMode = "coerce"      // a generated one takes its place
+	Coerce     NameMode = "coerce"      // it is replaced by a generated name
 	Strict     NameMode = "strict"      // it is refused
 	AlwaysAuto NameMode = "always_auto" // every name is generated
 )
 
-// TokenMode says which agents need their token to be acted for (mail §4).
+// TokenMode decides which agents require their token (mail §4).
 type TokenMode string
 
-// The ways to treat tokens.
+// The token modes.
 const (
 	TokensOff      TokenMode = "off"
-	TokensOptional TokenMode = "optional" // those that asked for one
-	TokensEnforced TokenMode = "enforced" // all
+	TokensOptional TokenMode = "optional" // agents that requested a token
+	TokensEnforced TokenMode = "enforced" // all agents
 )
 
-// DiskLevel says how full the volumes of the store and of the archive are (mail §10.4).
+// DiskLevel is the disk pressure on the volumes of the store and of the archive (mail §10.4).
 type DiskLevel string
 
 // The levels of disk pressure.
@@ -77,21 +78,21 @@ const (
 	DiskOK       DiskLevel = "ok"
 	DiskWarning  DiskLevel = "warning"
 	DiskCritical DiskLevel = "critical" // the archive pauses
-	DiskFatal    DiskLevel = "fatal"    // nothing new is taken
+	DiskFatal    DiskLevel = "fatal"    // no new content is accepted
 )
 
-// Service is the mail of every project of a store. Its methods are the tools of the
-// contract (mail §5); any number of goroutines and processes may call them.
+// Kernel is the mail of all projects of a store, shared by the packages of mail (mail §5). It
+// is safe for concurrent use by goroutines and processes.
 //
-// Errors are fault.Error with the codes of this room; details always hold
-// "recoverable". A call that fails has stored nothing.
+// Errors are fault.Error with the codes of this package. Their details always contain
+// "recoverable". A call that fails stores nothing.
 type Kernel struct {
 	Store  *store.Store
 	Config Config
 }
 
-// New returns the service of a store; nil for no store yet: then reading finds
-// nothing, and writing is tried over nothing and leaves nothing behind.
+// New returns the kernel of a store. A nil store means that none exists yet: reads find
+// nothing, and writes run on an empty store that is then discarded.
 func New(s *store.Store, c Config) *Kernel {
 	Default(&c.NameMode, Coerce)
 	Default(&c.Tokens, TokensOptional)
@@ -112,7 +113,7 @@ func New(s *store.Store, c Config) *Kernel {
 	return &Kernel{Store: s, Config: c}
 }
 
-// Default gives a setting its default.
+// Default sets a field that has its zero value to a default.
 func Default[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -120,8 +121,8 @@ func Default[T comparable](field *T, value T) {
 	}
 }
 
-// Write runs fn in one transaction; a failed fn leaves nothing behind, and where
-// there is no store yet any fn.
+// Write runs fn in one transaction. If fn fails, nothing is stored. Without a store, fn runs
+// on an empty one and nothing is stored either.
 func (o *Kernel) Write(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if o.Store == nil {
 		return Fault(store.Scratch(ctx, time.Now(), fn))
@@ -129,7 +130,7 @@ func (o *Kernel) Write(ctx context.Context, fn func(ctx context.Context, tx *sto
 	return Fault(o.Store.Write(ctx, store.Full, fn))
 }
 
-// Read runs fn in a read of the store. Without a store it runs fn on an empty one.
+// Read runs fn in a read of the store. Without a store, fn runs on an empty one.
 func (o *Kernel) Read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if o.Store == nil {
 		return Fault(store.Scratch(ctx, time.Unix(0, 0), fn))

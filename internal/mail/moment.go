@@ -9,28 +9,27 @@ import (
 	"cairn/internal/words"
 )
 
-// Past is an answer about a moment of the past: what the same question would have
-// answered then, as far as the change log contains it. It writes nothing.
+// Past is the result of a query as of a moment in the past, as far as the change log contains
+// it. Such a query writes nothing.
 type Past[T any] struct {
 	At     store.Moment `json:"at"`
 	Result T            `json:"result"`
 }
 
-// rowSlack is how far the times in rows may lie before those of the changes that made
-// them: a call begins, and its transaction ends. Where a clock was set back they may lie
-// further off, by store.Skew. Rows narrow down which documents are read; the documents
-// decide.
+// rowSlack is how much earlier the time in a row may be than the time of its change. It covers
+// the time from the start of a call to the end of its transaction. A clock that was set back
+// adds store.Skew. Rows only select the documents to read; the documents decide.
 const rowSlack = Time(time.Minute)
 
-// Slack returns how far times in rows may differ from the moment that the call asks about.
+// Slack returns how far times in rows may differ from the moment of the call.
 func (s *CallTx) Slack(ctx context.Context) (Time, error) {
 	skew, err := s.Tx.Skew(ctx, s.At, Stream(s.Project.UID))
 	return rowSlack + Time(skew), err
 }
 
-// Moment finds the moment that a caller named, and makes its time the call's.
+// Moment parses the moment that a caller gave and sets s.At and s.Now to it.
 //
-// Errors: INVALID_TIMESTAMP for a text that names none, and for the future.
+// Errors: INVALID_TIMESTAMP for an invalid text and for the future.
 func (s *CallTx) Moment(ctx context.Context, text string) error {
 	w, err := words.ParseMoment(text, s.Tx.Now())
 	if err == nil {

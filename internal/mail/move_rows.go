@@ -8,8 +8,8 @@ import (
 	"cairn/internal/store"
 )
 
-// CodeBothHaveMail is the code of the error (Conflict) for two projects that are to
-// be one and both have mail.
+// CodeBothHaveMail is the code of the error (Conflict) for merging two projects that both have
+// mail.
 const CodeBothHaveMail = "mail_in_both"
 
 const (
@@ -17,9 +17,9 @@ const (
 	moveMail     = `UPDATE mail_projects SET project_key = ?2 WHERE project_key = ?1`
 )
 
-// MoveRows gives the mail of a project to the one that takes it over, with its
-// numbers, uid, slug and archive; for project.Merge. Agents' names and the archive
-// are a project's own, so two that both have mail cannot become one.
+// MoveRows moves the mail of a project to another project, with its numbers, uid, slug and
+// archive. project.Merge uses it. Agent names and the archive belong to one project, so two
+// projects that both have mail cannot be merged.
 //
 // Errors: Conflict with CodeBothHaveMail.
 func MoveRows(ctx context.Context, tx *store.Tx, archive Archive, from, into project.Project) error {

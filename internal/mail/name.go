@@ -10,21 +10,20 @@ import (
 	"unicode/utf8"
 )
 
-// Overseer is the name of the person who oversees the agents (mail §4).
+// Overseer is the name of the human overseer of the agents (mail §4).
 const Overseer = "HumanOverseer"
 
 const MaxName = 128 // characters
 
-// WholeName is a given name as an adjective and a noun of the lists in PascalCase;
-// ok is false if it is no such pair. Everything but letters and digits is passed
-// over.
+// WholeName returns a given name as an adjective and a noun of the lists, in PascalCase. ok is
+// false if it is not such a pair. All characters except letters and digits are ignored.
 func WholeName(given string) (name string, ok bool) {
 	if utf8.RuneCountInString(given) > MaxName {
 		return "", false
 	}
 	word := LettersAndDigits(given)
 	if strings.ContainsFunc(word, func(r rune) bool { return r >= utf8.RuneSelf }) {
-		return "", false // some of them have plain letters as their lower case
+		return "", false // some non-ASCII letters have an ASCII lower case
 	}
 	word = strings.ToLower(word)
 	for i := minWord; i <= len(word)-minWord; i++ {
@@ -35,7 +34,7 @@ func WholeName(given string) (name string, ok bool) {
 	return "", false
 }
 
-// LettersAndDigits is a text without anything but its letters and digits.
+// LettersAndDigits returns only the letters and digits of a text.
 func LettersAndDigits(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -58,8 +57,8 @@ func pascal(words ...string) string {
 	return b.String()
 }
 
-// MistakeIn is the code of the first detector that recognises in a name what is no
-// agent's name; "" for a valid name and where none does (mail §4).
+// MistakeIn returns the code of the first known mistake in a name (mail §4). It returns "" for
+// a valid name, and for a name without a known mistake.
 func MistakeIn(given string) string {
 	given = strings.TrimSpace(given)
 	if _, ok := WholeName(given); ok {
@@ -101,7 +100,8 @@ func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// IsEmail recognises text on both sides of one @, with a dot to the right.
+// IsEmail reports whether a text has exactly one @, with text on both sides and a dot on the
+// right.
 func IsEmail(text string) bool {
 	user, host, found := strings.Cut(text, "@")
 	return found && user != "" && host != "" && !strings.Contains(host, "@") && strings.Contains(host, ".")
@@ -115,12 +115,12 @@ func IsEverybody(lower string) bool {
 	return false
 }
 
-// isUserName recognises a lone word of 2 to 16 lower-case letters.
+// isUserName reports whether a text is one word of 2 to 16 lower-case letters.
 func isUserName(text string) bool {
 	return len(text) >= 2 && len(text) <= 16 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// BadName is the error for a name that cannot be an agent's.
+// BadName returns the error for an invalid agent name.
 func BadName(field, given string) error {
 	code := MistakeIn(given)
 	text, hint := "%s is no agent name", "give an adjective and a noun such as GreenLake, or leave the name out and get one"
@@ -143,11 +143,10 @@ func BadName(field, given string) error {
 	return Errorf(code, text, Quoted(given)).With("field", field).With("provided", Clip(given, MaxShown)).Hint(hint)
 }
 
-// fullness is the share of all pairs, in percent, from which on generated names have
-// digits.
+// fullness is the percentage of taken pairs from which generated names have digits.
 const fullness = 90
 
-// FreeName is a random name that nobody in the project has.
+// FreeName returns a random name that no agent of the project has.
 func (s *CallTx) FreeName(ctx context.Context) (string, error) {
 	taken := map[string]bool{}
 	err := eachName(ctx, s.Tx, s.Project.ID, func(name string, _ bool) { taken[strings.ToLower(name)] = true })
@@ -160,8 +159,8 @@ func (s *CallTx) FreeName(ctx context.Context) (string, error) {
 	return "", Errorf(CodeAgentName, "every name of the project is taken").Hint("retired agents keep their names; register under one of them")
 }
 
-// freeNameIn draws a name that is not taken; the keys of taken are in lower case.
-// It is "" if all are.
+// freeNameIn returns a random name that is not taken, "" if all are. The keys of taken are in
+// lower case.
 func freeNameIn(taken map[string]bool, draw func(n int) int) string {
 	const pairs = len(adjectives) * len(nouns)
 	full := isFull(taken, pairs)
@@ -179,7 +178,7 @@ func freeNameIn(taken map[string]bool, draw func(n int) int) string {
 	return ""
 }
 
-// isFull reports whether so many pairs are taken that names get digits.
+// isFull reports whether so many pairs are taken that new names get digits.
 func isFull(taken map[string]bool, pairs int) bool {
 	if 100*len(taken) < fullness*pairs {
 		return false
@@ -193,7 +192,7 @@ func isFull(taken map[string]bool, pairs int) bool {
 	return 100*used >= fullness*pairs
 }
 
-// withDigits is a name with two digits behind it that is not taken, or "".
+// withDigits returns a name with two digits appended that is not taken, "" if all are.
 func withDigits(name string, taken map[string]bool, draw func(n int) int) string {
 	begin := draw(100)
 	for i := range 100 {
@@ -206,6 +205,6 @@ func withDigits(name string, taken map[string]bool, draw func(n int) int) string
 	return ""
 }
 
-// stride is by how many pairs the search for a free name goes on; it shares no
-// factor with the number of pairs, so that all are met.
+// stride is the step of the search for a free name. It shares no factor with the number of
+// pairs, so the search visits all of them.
 const stride = 7919

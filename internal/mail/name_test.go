@@ -105,8 +105,8 @@ func TestDetectorsNameTheFirstMistakeInAName(t *testing.T) {
 	check(CodeBroadcast, "all", "@all", "ALL", "everyone", "@Everyone", "broadcast", "@broadcast", "*", "@*")
 	check(CodeUserName, "ann", "jo", "abcdefghijklmnop", "root")
 	check("", "GreenLake", "greenlake", "x", "abcdefghijklmnopq", "Ann", "a@b", "@b.c", "a@", "a@b@c.d", "Nobody", "", "a.b", "@@all", "**")
-	// The order: a program before a model, a model before an address, an address
-	// before a role, everybody before a user, a role before a user.
+	// The order: a program before a model, a model before an address, an address before a
+	// role, a broadcast before a user, a role before a user.
 	check(CodeProgramName, "claude")
 	check(CodeModelName, "claude-3", "opus@b.example", "sonnet-agent")
 	check(CodeEmail, "worker@b.example")

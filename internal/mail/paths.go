@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// The paths of the archive (mail §10.1). Folders stay small: from the 1,000th entry
-// on files go to 001, 002, … below.
+// The paths of the archive (mail §10.1). Folders stay small: from the 1,000th entry on, files
+// are in the subfolders 001, 002, ….
 
 const PerFolder = 1000
 
-// BucketDir is the folder below a folder for the entry with an ordinal, which counts
-// from 1: "" for the first 999, then 001/ and so on.
+// BucketDir returns the subfolder for the entry with an ordinal, counted from 1: "" for the
+// first 999, then 001/ and so on.
 func BucketDir(ordinal int64) string {
 	if n := ordinal / PerFolder; n > 0 {
 		return fmt.Sprintf("%03d/", n)
@@ -23,12 +23,12 @@ func BucketDir(ordinal int64) string {
 
 const maxSubjectName = 80
 
-// MessageFile is the name of a message's files.
+// MessageFile returns the name of a message's files.
 func MessageFile(created Time, subject string, id int64) string {
 	return created.UTC().Format("2006-01-02T15-04-05Z") + "__" + fileWord(subject) + "__" + fmt.Sprint(id) + ".md"
 }
 
-// fileWord is a subject as part of a file name.
+// fileWord returns a subject as part of a file name.
 func fileWord(text string) string {
 	var b strings.Builder
 	dash := false
@@ -53,26 +53,26 @@ func fileWord(text string) string {
 	return word
 }
 
-// Month is the folder YYYY/MM of a time.
+// Month returns the folder YYYY/MM of a time.
 func Month(at Time) string { return at.UTC().Format("2006/01") }
 
-// StatePath is the path of what became of a message at one recipient.
+// StatePath returns the path of the file with a message's state at one recipient.
 func StatePath(agent string, created Time, id, ordinal int64) string {
 	return "agents/" + agent + "/state/" + Month(created) + "/" + BucketDir(ordinal) + fmt.Sprint(id) + ".json"
 }
 
-// CopyPath is the path of a message's copy in an agent's box, inbox or outbox.
+// CopyPath returns the path of a message's copy in an agent's box: inbox or outbox.
 func CopyPath(agent, box, canonical string) string {
 	return "agents/" + agent + "/" + box + strings.TrimPrefix(canonical, "messages")
 }
 
-// MessagePath is the path of a message's canonical file.
+// MessagePath returns the path of a message's canonical file.
 func MessagePath(created Time, subject string, id, ordinal int64) string {
 	return "messages/" + Month(created) + "/" + BucketDir(ordinal) + MessageFile(created, subject, id)
 }
 
-// isDevice reports whether a name means a device to Windows, whatever follows its
-// first dot.
+// isDevice reports whether Windows treats a name as a device. Text after the first dot is
+// ignored.
 func isDevice(name string) bool {
 	word, _, _ := strings.Cut(strings.ToLower(name), ".")
 	switch word {
@@ -82,8 +82,8 @@ func isDevice(name string) bool {
 	return len(word) == 4 && (strings.HasPrefix(word, "com") || strings.HasPrefix(word, "lpt")) && word[3] >= '0' && word[3] <= '9'
 }
 
-// digestPath is the path of a thread's digest; other is set where one whose id
-// differs only in case has the plain path.
+// digestPath returns the path of a thread's digest. other is set if the plain path belongs to
+// a thread whose id differs only in case.
 func digestPath(thread string, ordinal int64, other bool) string {
 	name := thread
 	if other || isDevice(thread) || strings.HasSuffix(thread, ".") {
@@ -93,19 +93,19 @@ func digestPath(thread string, ordinal int64, other bool) string {
 	return "messages/threads/" + BucketDir(ordinal) + name + ".md"
 }
 
-// SHA1 is the name under which bytes are kept.
+// SHA1 returns the hexadecimal SHA-1 of data, its name in the store.
 func SHA1(data []byte) string {
 	sum := sha1.Sum(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// ReservationPath is the path of a reservation's file.
+// ReservationPath returns the path of a reservation's file.
 func ReservationPath(id, ordinal int64) string {
 	return "file_reservations/" + BucketDir(ordinal) + fmt.Sprintf("id-%d.json", id)
 }
 
-// Path is where an attachment's bytes lie: images by the beginning of their hash,
-// other files in a folder of their own.
+// Path returns the path of an attachment's bytes. Images are in a folder named after the
+// beginning of their hash, other files are below attachments/files.
 func (b *Blob) Path(mediaType string) string {
 	ext, image := map[string]string{"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}[mediaType]
 	if image {

@@ -18,27 +18,27 @@ const (
 	selectSlugTaken        = `SELECT EXISTS (SELECT 1 FROM mail_projects WHERE slug = ?)`
 	SelectHasMail          = `SELECT EXISTS (SELECT 1 FROM mail_projects WHERE project_key = ?)`
 
-	// Older versions, and a reindex of a project without a remote, store a repository's
-	// mail with a shared row that has no place.
+	// Older versions, and a reindex of a project without a remote, store a repository's mail
+	// with a shared row that has no location.
 	selectPlaceless = ProjectColumns + `WHERE m.human_key = ?1 AND m.identity_mode <> '` + ModeDir + `'
 AND lower(ifnull(m.normalized_remote, '')) = lower(?2) AND p.root IS NULL AND p.identity IS NULL AND p.origin_url IS NULL`
 )
 
-// Target is a project_key before it is looked up. What it takes to read files is
-// done here, before a transaction holds anybody up.
+// Target is a project_key before it is looked up. It is created before a transaction begins,
+// so that no other call waits while files are read.
 type Target struct {
 	Key  string
 	Path *Identity        // of an absolute path
-	row  *project.Project // the shared row, where the caller has it; key is its id then
+	row  *project.Project // the shared row, if the caller has it; Key is then its id
 }
 
 // TargetOf returns the target for a project that the caller has found.
 func TargetOf(q project.Project) *Target { return &Target{Key: q.ID, row: &q} }
 
-// Target reads a project_key (mail §2).
+// Target parses a project_key (mail §2).
 //
-// Errors: MISSING_FIELD for a blank one, CONFIGURATION_ERROR for a placeholder,
-// INVALID_ARGUMENT for broken text.
+// Errors: MISSING_FIELD for a blank key, CONFIGURATION_ERROR for a placeholder,
+// INVALID_ARGUMENT for invalid text.
 func (c *Caller) Target(key string) (*Target, error) {
 	if err := CheckText("project_key", key); err != nil {
 		return nil, err
@@ -57,8 +57,8 @@ func (c *Caller) Target(key string) (*Target, error) {
 	return t, err
 }
 
-// Find returns the project that the key names, nil without one. Its human_key is where
-// the project is now.
+// Find returns the project that the key refers to, nil if there is none. Its human_key is the
+// project's current path.
 func (t *Target) Find(ctx context.Context, tx *store.Tx) (p *Project, err error) {
 	switch {
 	case t.Path != nil:
@@ -79,8 +79,8 @@ func (t *Target) Find(ctx context.Context, tx *store.Tx) (p *Project, err error)
 	return p, err
 }
 
-// findNamed returns the project that a slug, an id or alias, a project_uid, a key, a
-// remote's URL or a number names, in this order; nil without one.
+// findNamed returns the project with a given slug, id or alias, project_uid, key, remote URL
+// or number, tried in this order; nil if there is none.
 func (t *Target) findNamed(ctx context.Context, tx *store.Tx) (*Project, error) {
 	if p, err := QueryProject(ctx, tx, selectProjectBySlug, t.Key); p != nil || err != nil {
 		return p, err
@@ -112,8 +112,8 @@ func (t *Target) findNamed(ctx context.Context, tx *store.Tx) (*Project, error) 
 	return nil, nil
 }
 
-// known returns the place of a project without mail that the key names, nil without one.
-// A place that belongs to another project by now does not count.
+// known returns the location of a project without mail that the key refers to, nil if there is
+// none. A location that belongs to another project now does not count.
 func (t *Target) known(ctx context.Context, tx *store.Tx, c Caller) (*Identity, error) {
 	row, ok, err := t.sharedRow(ctx, tx)
 	if err != nil || !ok || !project.IsAbsolute(row.Root) {
@@ -131,7 +131,7 @@ func (t *Target) known(ctx context.Context, tx *store.Tx, c Caller) (*Identity, 
 }
 
 // sharedRow returns the row that all parts share for an id, an alias, a key, a uid or a
-// remote's URL; ok is false without one.
+// remote's URL; ok is false if there is none.
 func (t *Target) sharedRow(ctx context.Context, tx *store.Tx) (project.Project, bool, error) {
 	if t.row != nil {
 		return *t.row, true, nil
@@ -143,8 +143,8 @@ func (t *Target) sharedRow(ctx context.Context, tx *store.Tx) (project.Project, 
 	return project.FindKey(ctx, tx, t.Key)
 }
 
-// find returns the project of a path: that of its place. A directory that was made a
-// separate project stays one, also inside a repository and when it becomes one.
+// find returns the project of a path, which is the project of its location. A directory that
+// was made a separate project stays separate, inside a repository and after it becomes one.
 func (i *Identity) find(ctx context.Context, tx *store.Tx) (*Project, error) {
 	inRepository := i.Place.Identity != ""
 	if inRepository && !i.asked && i.HumanKey != i.Place.Canonical() {
@@ -165,14 +165,13 @@ func (i *Identity) find(ctx context.Context, tx *store.Tx) (*Project, error) {
 	return i.findDirectory(ctx, tx)
 }
 
-// findDirectory returns the project that the path's directory itself is, nil if it is
-// not one.
+// findDirectory returns the project whose directory is the path itself, nil if there is none.
 func (i *Identity) findDirectory(ctx context.Context, tx *store.Tx) (*Project, error) {
 	return QueryProject(ctx, tx, selectDirectoryProject, i.Place.Canonical())
 }
 
-// ProjectAt returns the mail project of the project that a place belongs to, nil without
-// one.
+// ProjectAt returns the mail project of the project that a location belongs to, nil if there
+// is none.
 func ProjectAt(ctx context.Context, tx *store.Tx, place project.Location) (*Project, error) {
 	row, ok, err := project.Current(ctx, tx, place)
 	if err != nil {
@@ -198,8 +197,7 @@ func PathIsGone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// NotFound is the error for a project_key that names nothing, with what looks like
-// it.
+// NotFound returns the error for an unknown project_key, with similar projects as suggestions.
 func (t *Target) NotFound(ctx context.Context, tx *store.Tx) error {
 	all, err := Projects(ctx, tx)
 	if err != nil {
@@ -236,8 +234,8 @@ func Projects(ctx context.Context, tx *store.Tx) ([]*Project, error) {
 	return all, err
 }
 
-// ensure finds or creates the project of a path and updates what files say about it.
-// The place becomes a checkout of its project.
+// ensure finds or creates the project of a path and updates the fields derived from files. The
+// location becomes a checkout of the project.
 func (i *Identity) ensure(ctx context.Context, tx *store.Tx, by Actor, archive Archive) (*Project, error) {
 	p, err := i.find(ctx, tx)
 	if err != nil {
@@ -259,8 +257,8 @@ func (i *Identity) ensure(ctx context.Context, tx *store.Tx, by Actor, archive A
 	return p, Put(ctx, tx, by, p.ProductID, p)
 }
 
-// adopt stores the repository's place, and gives its row the mail that was stored with a
-// row without a place.
+// adopt stores the repository's location. It moves mail that was stored with a row without a
+// location to the row of the repository.
 func (i *Identity) adopt(ctx context.Context, tx *store.Tx, archive Archive, p *Project) (*Project, error) {
 	row, err := project.Resolve(ctx, tx, i.Place)
 	if err != nil || row.Key == p.RowKey || !p.IsRepository() {
@@ -289,7 +287,7 @@ func (i *Identity) make(ctx context.Context, tx *store.Tx, by Actor) (p *Project
 	return ProjectByUID(ctx, tx, p.UID)
 }
 
-// FreeSlug returns a slug, with a suffix if another project has it.
+// FreeSlug returns the slug, with a suffix if another project has it.
 func FreeSlug(ctx context.Context, tx *store.Tx, slug, humanKey, uid string) (string, error) {
 	for _, slug := range [...]string{slug, slug + "-" + HashHex(humanKey, 6), slug + "-" + uid[:6]} {
 		var taken bool
@@ -300,9 +298,9 @@ func FreeSlug(ctx context.Context, tx *store.Tx, slug, humanKey, uid string) (st
 	return slug + "-" + uid, nil
 }
 
-// names returns the project_uid of a new project and the id under which all parts know
-// it: those of the place's project, unless that has mail already. A directory inside a
-// repository gets its own.
+// names returns the project_uid of a new project and the id that all parts share. They are
+// those of the location's project, unless it has mail already. A directory inside a repository
+// gets its own.
 func (i *Identity) names(ctx context.Context, tx *store.Tx) (uid, productID string, err error) {
 	var row project.Project
 	if i.IsRepository() || i.Place.Identity == "" {
@@ -327,8 +325,8 @@ func (i *Identity) names(ctx context.Context, tx *store.Tx) (uid, productID stri
 	return uid, productID, err
 }
 
-// freeUID returns a uid that no project of mail has: the wanted one, or one that is
-// derived from the path and from the uid of the project around it.
+// freeUID returns a uid that no project of mail has: wanted, or one derived from the path and
+// from the uid of the enclosing project.
 func (i *Identity) freeUID(ctx context.Context, tx *store.Tx, wanted, around string) (string, error) {
 	for _, uid := range [...]string{wanted, HashHex(around+"\n"+i.HumanKey, uidDigits)} {
 		if uid == "" {
@@ -342,7 +340,8 @@ func (i *Identity) freeUID(ctx context.Context, tx *store.Tx, wanted, around str
 	return HashHex(around+"\n"+i.HumanKey+"\n"+strconv.FormatInt(id, 10), uidDigits), err
 }
 
-// FreeProductID returns an id that no project has: a word with a suffix of a uid.
+// FreeProductID returns an id that no project has: a word with the beginning of a uid as a
+// suffix.
 func FreeProductID(ctx context.Context, tx *store.Tx, word, uid string) (string, error) {
 	if word = slugWord(word); word == "" {
 		word = "project"
@@ -354,7 +353,7 @@ func FreeProductID(ctx context.Context, tx *store.Tx, word, uid string) (string,
 	return "mail-" + uid, nil
 }
 
-// LastPart is the last part of a path that is not empty.
+// LastPart returns the last non-empty part of a path.
 func LastPart(path string) string {
 	path = strings.TrimRight(strings.ReplaceAll(path, `\`, "/"), "/")
 	return path[strings.LastIndexByte(path, '/')+1:]

@@ -18,12 +18,12 @@ func (m *Message) AttachmentsColumn() any {
 	if m.Purged == 0 {
 		return textOrNull(m.Attachments)
 	}
-	text, _ := json.Marshal(purgeMarker{m.Purged, m.Dropped}) // of a time and texts: it cannot fail
+	text, _ := json.Marshal(purgeMarker{m.Purged, m.Dropped}) // it cannot fail for a time and texts
 	return string(text)
 }
 
-// MarkerOf reads a column of attachments: what is left of a purged message, nil of
-// any other.
+// MarkerOf parses an attachments column. It returns the marker of a purged message, nil for
+// any other message.
 func MarkerOf(column sql.NullString) *purgeMarker {
 	m := &purgeMarker{}
 	if column.String == "" || column.String[0] != '{' || json.Unmarshal([]byte(column.String), m) != nil || m.Purged == 0 {

@@ -90,7 +90,7 @@ func (r *Reservation) Columns() []any {
 	}
 }
 
-// QueryOne runs a query for at most one row; found is false without one.
+// QueryOne runs a query for at most one row; found is false if there is none.
 func QueryOne(ctx context.Context, tx *store.Tx, dest []any, query string, args ...any) (found bool, err error) {
 	err = tx.Get(ctx, dest, query, args...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -99,7 +99,7 @@ func QueryOne(ctx context.Context, tx *store.Tx, dest []any, query string, args 
 	return err == nil, err
 }
 
-// The finders return nil for what is not there.
+// The following functions return nil if the entity does not exist.
 
 func ProjectByUID(ctx context.Context, tx *store.Tx, uid string) (*Project, error) {
 	return QueryProject(ctx, tx, selectProjectByUID, uid)
@@ -127,7 +127,7 @@ func QueryAgent(ctx context.Context, tx *store.Tx, query string, args ...any) (*
 	return a, nil
 }
 
-// QueryMessage finds a message with its recipients.
+// QueryMessage returns a message with its recipients.
 func QueryMessage(ctx context.Context, tx *store.Tx, query string, arg any) (*Message, error) {
 	m := &Message{To: []string{}, CC: []string{}, BCC: []string{}}
 	var attachments sql.NullString
@@ -210,7 +210,7 @@ func (m *Message) AttachmentsJSON() json.RawMessage {
 	return m.Attachments
 }
 
-// NonNil is a list that is never null in JSON.
+// NonNil returns a list that is never null in JSON.
 func NonNil(names []string) []string {
 	if names == nil {
 		return []string{}
@@ -218,18 +218,18 @@ func NonNil(names []string) []string {
 	return names
 }
 
-const MessageMonth = `substr(archive_path, 10, 7)` // YYYY/MM, as the index has it
+const MessageMonth = `substr(archive_path, 10, 7)` // YYYY/MM, the same expression as in the index
 
 func Decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// NextOrdinal is the ordinal of the next message of a project and month.
+// NextOrdinal returns the ordinal of the next message of a project in a month.
 func NextOrdinal(ctx context.Context, tx *store.Tx, projectID int64, month string) (n int64, err error) {
 	err = tx.Get(ctx, []any{&n}, selectLastOfMonth, projectID, month)
 	return n + 1, err
 }
 
-// Beginning is the number of the message that a thread with a decimal id began
-// with, 0 for other ids.
+// Beginning returns the number of the message that started a thread with a decimal id, 0 for
+// other ids.
 func Beginning(thread *string) int64 {
 	if thread == nil {
 		return 0
@@ -245,7 +245,7 @@ const SelectLastOrdinal = `SELECT ifnull(max(ordinal), 0) FROM mail_reservations
 
 const SelectData = `SELECT media_type, bytes, data FROM mail_blobs WHERE sha1 = ?`
 
-// MessagesOf reads messages with their recipients.
+// MessagesOf returns messages with their recipients.
 func MessagesOf(ctx context.Context, tx *store.Tx, query string, args ...any) ([]*Message, error) {
 	var out []*Message
 	err := tx.Each(ctx, func(rows *sql.Rows) error {

@@ -11,13 +11,13 @@ import (
 	"cairn/internal/store"
 )
 
-// Sources of the bond between a session and an agent, in the order in which they
-// are asked (mail §4).
+// Sources of the binding of a session to an agent, in the order in which they are checked
+// (mail §4).
 const (
 	SourceEnvironment = "environment" // CAIRN_AGENT
 	SourceServer      = "server"      // the session of the stdio server that was called
 	SourceArgument    = "argument"    // session_id
-	SourceCall        = "call"        // a hook saw a call of ours that succeeded
+	SourceCall        = "call"        // a hook saw a successful call of a mail tool
 	SourceEdit        = "edit"        // generated at the first edit
 	SourceLineage     = "lineage"     // taken over from an earlier session, until the session acts as the agent
 )
@@ -32,21 +32,21 @@ WHERE s.session_key = ? AND s.ended_ts IS NULL AND a.project_id = ? AND a.retire
 ORDER BY s.source = '` + SourceEdit + `', s.bound_ts, a.id`
 )
 
-// Bind notes that a session acts as an agent. The bond is no change of the log;
-// the first source stays.
+// Bind records that a session acts as an agent. A binding is not a change of the log. The
+// first source is kept, except that any source replaces SourceLineage.
 func Bind(ctx context.Context, tx *store.Tx, sessionKey, agentID int64, source string, at Time) error {
 	_, err := tx.Exec(ctx, insertBond, sessionKey, agentID, source, at)
 	return err
 }
 
-// Unbind ends all bonds of a session.
+// Unbind ends all bindings of a session.
 func Unbind(ctx context.Context, tx *store.Tx, sessionKey int64, at Time) error {
 	_, err := tx.Exec(ctx, endBonds, at, sessionKey)
 	return err
 }
 
-// BoundAgents lists the agents of a project that a session acts as, the one bound first
-// first and one that was made for its edits last, without those that are retired.
+// BoundAgents returns the agents of a project that a session acts as, without retired ones.
+// The earliest binding is first; an agent that was generated for edits is last.
 func BoundAgents(ctx context.Context, tx *store.Tx, sessionKey, projectID int64) (all []*Agent, err error) {
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		a := &Agent{}
@@ -58,8 +58,8 @@ func BoundAgents(ctx context.Context, tx *store.Tx, sessionKey, projectID int64)
 
 const maxSessionID = 200 // characters
 
-// findSession finds the session that the call belongs to, and makes one that the call or
-// the server names and that is unknown. There may be none.
+// findSession finds the session that the call belongs to. It creates an unknown session that
+// the call or the server names. There may be no session.
 func (s *CallTx) findSession(ctx context.Context) error {
 	var ok bool
 	var err error
@@ -85,9 +85,10 @@ func (s *CallTx) findSession(ctx context.Context) error {
 	return err
 }
 
-// KnownSession finds the session that the call belongs to, and how: the session of a
-// harness that the call names, else the only open session of the harness above this
-// process (amendments §B.7), else another session that the call or the server names.
+// KnownSession returns the session that the call belongs to, and how it was found. The first
+// choice is the session of a harness that the call names. The second is the only open session
+// of the harness above this process (amendments §B.7). The last is another session that the
+// call or the server names. ok is false if there is none.
 func (s *CallTx) KnownSession(ctx context.Context) (found project.Session, source string, ok bool, err error) {
 	named, known := project.Session{}, false
 	if id := s.Caller.Session; id != "" {

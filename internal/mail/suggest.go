@@ -10,10 +10,10 @@ import (
 	"cairn/internal/store"
 )
 
-// Suggestion is a name that looks like one that was not found (mail §2.1).
+// Suggestion is an existing name that is similar to one that was not found (mail §2.1).
 type Suggestion struct {
 	Name  string  `json:"name"`
-	Score float64 `json:"score"` // 1 − edit distance ÷ longer length, without regard to case
+	Score float64 `json:"score"` // 1 − edit distance ÷ longer length, ignoring case
 }
 
 const (
@@ -22,7 +22,7 @@ const (
 	maxCompared    = 256 // characters of a name
 )
 
-// BestSuggestions keeps the best suggestions, the best first.
+// BestSuggestions returns the best suggestions, best first, at most MaxSuggestions.
 func BestSuggestions(all []Suggestion) []Suggestion {
 	all = slices.DeleteFunc(all, func(s Suggestion) bool { return s.Score < minScore })
 	slices.SortFunc(all, func(a, b Suggestion) int {
@@ -31,7 +31,7 @@ func BestSuggestions(all []Suggestion) []Suggestion {
 	return all[:min(len(all), MaxSuggestions)]
 }
 
-// likeness is how much two names are alike, from 0 to 1.
+// likeness returns the similarity of two names, from 0 to 1.
 func likeness(a, b string) float64 {
 	x, y := []rune(strings.ToLower(Truncate(a, maxCompared))), []rune(strings.ToLower(Truncate(b, maxCompared)))
 	longer := max(len(x), len(y))
@@ -41,8 +41,8 @@ func likeness(a, b string) float64 {
 	return 1 - float64(editDistance(x, y))/float64(longer)
 }
 
-// editDistance counts the characters that must be put in, taken out or replaced to
-// make one text the other.
+// editDistance returns the number of insertions, deletions and replacements that turn one text
+// into the other.
 func editDistance(a, b []rune) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -62,8 +62,8 @@ func editDistance(a, b []rune) int {
 	return row[len(b)]
 }
 
-// SimilarAgents lists the names of the project's agents that look like one, without those
-// that are retired; never nil.
+// SimilarAgents returns the names of the project's agents that are similar to a name, without
+// retired agents; never nil.
 func (s *CallTx) SimilarAgents(ctx context.Context, name string) ([]Suggestion, error) {
 	near := []Suggestion{}
 	err := eachName(ctx, s.Tx, s.Project.ID, func(other string, retired bool) {
@@ -74,7 +74,7 @@ func (s *CallTx) SimilarAgents(ctx context.Context, name string) ([]Suggestion, 
 	return BestSuggestions(near), err
 }
 
-// AgentNotFound is the error for the name of an agent that is not there.
+// AgentNotFound returns the error for the name of an agent that does not exist.
 func (s *CallTx) AgentNotFound(ctx context.Context, name string) error {
 	near, err := s.SimilarAgents(ctx, name)
 	if err != nil {
@@ -93,7 +93,7 @@ func ListCall(projectKey string) Call {
 	return Call{Tool: "list_agents", Arguments: map[string]any{"project_key": projectKey}}
 }
 
-// RegisterCall is a call that registers an agent, name "" for a generated one.
+// RegisterCall returns a call that registers an agent; name "" for a generated name.
 func RegisterCall(projectKey, name, program, model string) Call {
 	Default(&program, "unknown")
 	Default(&model, "unknown")
@@ -106,7 +106,7 @@ func RegisterCall(projectKey, name, program, model string) Call {
 
 const selectNames = `SELECT name, retired_ts IS NOT NULL FROM mail_agents WHERE project_id = ? ORDER BY name`
 
-// eachName calls fn with every name that is taken in a project.
+// eachName calls fn with every agent name of a project, including retired agents.
 func eachName(ctx context.Context, tx *store.Tx, projectID int64, fn func(name string, retired bool)) error {
 	return tx.Each(ctx, func(rows *sql.Rows) error {
 		var name string

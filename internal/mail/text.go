@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean takes escape sequences and control characters other than line ends out of
-// a text, and what turns its direction or cannot be seen.
+// Clean removes escape sequences, invalid bytes, control characters except line feeds, and
+// format characters, which are invisible or change the text direction. Tabs and carriage
+// returns become spaces.
 func Clean(text string) string {
 	var b strings.Builder
 	rest := text
@@ -27,7 +28,7 @@ func Clean(text string) string {
 	return b.String()
 }
 
-// afterEscape is what follows an escape sequence, whose ESC is gone already.
+// afterEscape returns the text after an escape sequence; rest begins after its ESC.
 func afterEscape(rest string) string {
 	if rest == "" {
 		return ""

@@ -8,13 +8,13 @@ import (
 	"cairn/internal/store"
 )
 
-// Time is a moment in Unix nanoseconds, cut to microseconds; in JSON it is
-// ISO-8601 with six decimals and +00:00 (mail §2). The zero Time is JSON's null.
+// Time is a moment in Unix nanoseconds, truncated to microseconds. In JSON it is ISO-8601 with
+// six decimals and +00:00 (mail §2). The zero Time is null in JSON.
 type Time int64
 
 const timeLayout = "2006-01-02T15:04:05.000000-07:00"
 
-// String is the time as it stands in JSON, without quotes; "" for the zero Time.
+// String returns the time as in JSON, without quotes; "" for the zero Time.
 func (t Time) String() string {
 	if t == 0 {
 		return ""
@@ -22,7 +22,7 @@ func (t Time) String() string {
 	return t.UTC().Format(timeLayout)
 }
 
-// UTC is the time as Go has it.
+// UTC returns the time as a time.Time.
 func (t Time) UTC() time.Time { return time.Unix(0, int64(t)).UTC() }
 
 // MarshalJSON writes the time, or null.
@@ -33,7 +33,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(`"` + t.String() + `"`), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, and RFC 3339 in general.
+// UnmarshalJSON parses the output of MarshalJSON, and RFC 3339 in general.
 func (t *Time) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		*t = 0
@@ -51,11 +51,13 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 
 func TimeOf(at time.Time) Time { return Time(at.UnixMicro() * int64(time.Microsecond)) }
 
-// Now is the time of a transaction.
+// Now returns the time of a transaction.
 func Now(tx *store.Tx) Time { return TimeOf(tx.Now()) }
 
-// ParseTime reads a time that a caller gave: RFC 3339, without a zone as UTC, or a
-// date alone; field is the parameter's own name (mail §2, §2.1).
+// ParseTime parses a time that a caller gave: RFC 3339, a time without a zone, which is UTC,
+// or a date. field is the name of the parameter (mail §2, §2.1).
+//
+// Errors: INVALID_TIMESTAMP.
 func ParseTime(field, text string) (Time, error) {
 	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", time.DateOnly} {
 		if at, err := time.Parse(layout, strings.TrimSpace(text)); err == nil && at.Year() >= 1678 && at.Year() < 2262 {

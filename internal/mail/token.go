@@ -11,9 +11,9 @@ import (
 
 const tokenBytes = 32
 
-// Keyring holds the hashes of the tokens that were issued or shown in one stdio
-// process, where one client alone can call (mail §4). The zero Keyring is empty and
-// ready; it may be used by several goroutines.
+// Keyring holds the hashes of the tokens that were issued or presented in one stdio process,
+// which has a single client (mail §4). The zero Keyring is empty and ready to use. It is safe
+// for concurrent use.
 type Keyring struct {
 	mu    sync.Mutex
 	known map[string]bool // SHA-256 in hexadecimal digits
@@ -45,7 +45,7 @@ func tokenHash(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// IsProtected reports whether acting as an agent needs its token.
+// IsProtected reports whether acting as an agent requires its token.
 func (o *Kernel) IsProtected(a *Agent) bool {
 	switch o.Config.Tokens {
 	case TokensOff:
@@ -56,7 +56,7 @@ func (o *Kernel) IsProtected(a *Agent) bool {
 	return a.TokenSHA256 != nil
 }
 
-// CheckToken refuses whoever may not act as an agent.
+// CheckToken returns CAPABILITY_DENIED if the caller may not act as an agent.
 func (s *CallTx) CheckToken(a *Agent) error {
 	if s.Caller.Owner || !s.IsProtected(a) {
 		return nil
@@ -79,7 +79,7 @@ func (s *CallTx) CheckToken(a *Agent) error {
 	return denied.Hint("pass the registration_token that registering returned; `cairn agents token` makes a new one")
 }
 
-// NewToken gives an agent a token, of which only the hash is kept.
+// NewToken gives an agent a new token and returns it. Only its hash is stored.
 func (s *CallTx) NewToken(a *Agent) (token string) {
 	var b [tokenBytes]byte
 	rand.Read(b[:])

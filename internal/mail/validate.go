@@ -14,19 +14,19 @@ import (
 	"cairn/internal/strictjson"
 )
 
-// Bounds of what a document from elsewhere may hold. They are beyond those of the
-// calls, which settings may move.
+// Limits for documents from other stores. They are above the limits of the calls, which
+// settings can change.
 const (
 	maxForeignLine    = 16 << 10 // bytes of a name, subject, reason or path
 	maxForeignText    = 1 << 20  // of a task description
-	maxForeignNumber  = 1 << 50  // clients read numbers as floats, and more will be given
+	maxForeignNumber  = 1 << 50  // clients read numbers as floats, and higher numbers will follow
 	maxForeignOrdinal = 1 << 31
 	maxForeignNames   = 10_000 // recipients
 )
 
-// Validate reports what is wrong with a document taken by itself, for people and without
-// its texts; nil for nothing. It fits what calls of this room store, too: a row that
-// a salvage has made up is not sound.
+// Validate returns an error if a single document is invalid, else nil. The error is
+// human-readable and does not contain the document's texts. Every document that calls of this
+// package store is valid. A row that a salvage made up is not.
 func Validate(d Document) error {
 	for _, text := range linesOf(d) {
 		if len(text) > maxForeignLine || Flat(text) != text {
@@ -39,7 +39,7 @@ func Validate(d Document) error {
 	return d.Validate()
 }
 
-// linesOf are the texts of a document that are one line each.
+// linesOf returns the texts of a document that must be one line each.
 func linesOf(d Document) []string {
 	switch d := d.(type) {
 	case *Project:
@@ -67,13 +67,12 @@ func Deref(text *string) string {
 	return *text
 }
 
-// isLower reports whether a text is n digits and small letters.
+// isLower reports whether a text consists of n digits and lower-case letters.
 func isLower(text string, n int) bool {
 	return len(text) == n && IsPlain(text) && strings.ToLower(text) == text && !strings.ContainsAny(text, "._-")
 }
 
-// isForeignName reports whether a text can be an agent's name. Files are called
-// after it.
+// isForeignName reports whether a text can be an agent's name. Names of files contain it.
 func isForeignName(name string) bool {
 	return name != "" && len(name) <= 200 && IsPlain(name) && !strings.ContainsAny(name, "._") && !isDevice(name)
 }
@@ -147,7 +146,7 @@ func (m *Message) numbersFit() bool {
 	return isNumber(m.ID) && 0 < m.Ordinal && m.Ordinal <= maxForeignOrdinal && (m.ReplyTo == nil || isNumber(*m.ReplyTo))
 }
 
-// validatePurged judges the attachments, and that of a purged message nothing is left.
+// validatePurged checks the attachments, and that a purged message has no content left.
 func (m *Message) validatePurged() error {
 	attached, err := m.ParseAttachments()
 	if err != nil {
@@ -183,8 +182,7 @@ func (m *Message) validateNames() error {
 	return nil
 }
 
-// ParseAttachments reads the attachments of a message; what it does not know of one is an
-// error.
+// ParseAttachments parses the attachments of a message. An unknown field is an error.
 func (m *Message) ParseAttachments() (list []Attachment, err error) {
 	if len(m.Attachments) == 0 || string(m.Attachments) == "null" {
 		return nil, nil
@@ -258,8 +256,8 @@ func (b *Blob) Validate() error {
 	return nil
 }
 
-// StrictJSON reads one JSON value, all of it, with the fields of v only. Errors do
-// not repeat any of it; a field that v does not have is Unavailable, CodeFormat.
+// StrictJSON parses text, which must be one JSON value with only the fields of v. Errors do
+// not repeat any of its values. The error for an unknown field is Unavailable with CodeFormat.
 func StrictJSON(text []byte, v any) error {
 	err := strictjson.Decode(text, v)
 	if err == nil {
@@ -277,15 +275,14 @@ func StrictJSON(text []byte, v any) error {
 	return errors.New("it is not the JSON of its kind")
 }
 
-// CodeFormat is the code of the error (Unavailable) for an archive that a newer
-// cairn has written.
+// CodeFormat is the code of the error (Unavailable) for an archive that a newer cairn wrote.
 const CodeFormat = "archive_newer"
 
 const ArchiveFormat = 1
 
 const MaxSubject = 200 // characters
 
-// ThreadID is the id of a thread as a message holds it, nil for a blank one (mail §6).
+// ThreadID returns the id of a thread as a message contains it, nil for a blank one (mail §6).
 //
 // Errors: INVALID_THREAD_ID.
 func ThreadID(given string) (*string, error) {
@@ -314,8 +311,8 @@ func TopicOf(given string) (*string, error) {
 	return &topic, nil
 }
 
-// IsPlain reports whether a text has only letters and digits of ASCII, dots,
-// underscores and dashes.
+// IsPlain reports whether a text consists of ASCII letters and digits, dots, underscores and
+// dashes.
 func IsPlain(text string) bool {
 	for _, r := range text {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-') {

@@ -1,13 +1,13 @@
 package mail
 
-// The words of the agents' names: an adjective and a noun. The lists are in order
-// and in lower case; a word may be added, but none taken away, for names are kept.
+// The words of agent names: an adjective and a noun. The lists are sorted and in lower case.
+// Words may be added but not removed, because names are kept.
 
 // minWord is the length of the shortest word.
 const minWord = 3
 
-// adjectives come first in a name: colours, weather, and what is said of people
-// one likes to work with.
+// adjectives are the first words of names: colours, weather, and qualities of pleasant
+// colleagues.
 var adjectives = [...]string{
 	"amber", "azure", "black", "blue", "bold", "brave", "breezy", "bright", "brisk", "bronze", "brown", "calm",
 	"clear", "clever", "cloudy", "cobalt", "copper", "coral", "cosmic", "cozy", "crimson", "crisp", "crystal",
@@ -22,7 +22,7 @@ var adjectives = [...]string{
 	"velvet", "violet", "vivid", "warm", "white", "windy", "wise", "witty", "yellow", "zesty",
 }
 
-// nouns come last: land, water, plants, animals and buildings.
+// nouns are the second words: land, water, plants, animals and buildings.
 var nouns = [...]string{
 	"acorn", "anchor", "arch", "aspen", "badger", "bay", "beacon", "bear", "birch", "bison", "boulder", "bridge",
 	"brook", "cabin", "canyon", "cape", "castle", "cave", "cedar", "chapel", "cliff", "cloud", "coast", "comet",

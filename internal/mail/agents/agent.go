@@ -9,7 +9,7 @@ import (
 	"cairn/internal/project"
 )
 
-// AgentInfo is an agent as tools show it (mail §5, shapes).
+// AgentInfo is an agent in the results of tools (mail §5, shapes).
 type AgentInfo struct {
 	ID                int64     `json:"id"`
 	Name              string    `json:"name"`
@@ -28,16 +28,16 @@ func Info(a *mail.Agent) AgentInfo {
 	}
 }
 
-// Registered is what registering answers.
+// Registered is the result of registering.
 type Registered struct {
 	AgentInfo
-	Token string `json:"registration_token,omitempty"` // where one was issued, this once
+	Token string `json:"registration_token,omitempty"` // if this call issued one; it is not shown again
 }
 
 func registered(a *mail.Agent, token string) Registered { return Registered{Info(a), token} }
 
-// RegisterArgs are the arguments of register_agent and, with the name as
-// name_hint, of create_agent_identity.
+// RegisterArgs are the arguments of register_agent and of create_agent_identity, where the
+// name is name_hint.
 type RegisterArgs struct {
 	ProjectKey        string `arg:"project_key,required"`
 	Program           string `arg:"program,required"`
@@ -53,7 +53,7 @@ const (
 	maxTask = 64 << 10 // bytes of a task description
 )
 
-// profile is what registering says of an agent, checked and without secrets.
+// Registration holds the arguments of registering, checked and without secrets.
 type Registration struct {
 	name, program, model, task, policy string
 	wantToken                          bool
@@ -91,25 +91,24 @@ func NewRegistration(o *mail.Kernel, c mail.Caller, a RegisterArgs) (p Registrat
 	return p, mail.InvalidArgument("attachments_policy", p.policy, "attachments_policy is auto, inline, file or none, not %s", mail.Quoted(p.policy))
 }
 
-// RegisterAgent makes an agent, or brings the one of that name up to date: program,
-// model, task, policy, branch and worktree; number, name and inception stay, and a
-// retired agent is back (mail §4, §5). What becomes of a name that is none is the
-// Service's NameMode. Without a usable name a session that took an agent over registers as
-// that agent (amendments §B.7). The session of the caller is bound to the agent. Repeating
-// it leads to the same state.
+// RegisterAgent creates an agent, or updates the agent of that name (mail §4, §5). It updates
+// program, model, task, policy, branch and worktree. Number, name and inception stay, and a
+// retired agent becomes active again. Config.NameMode decides how an invalid name is handled.
+// Without a usable name, a session that took over an agent registers as that agent (amendments
+// §B.7). The caller's session is bound to the agent. RegisterAgent is idempotent.
 //
-// A token is issued where the caller wants one, or the Service enforces them, and
-// the agent has none yet.
+// A token is issued if the caller requests one or Config.Tokens enforces them, and the agent
+// has no token yet.
 //
-// Errors: EMPTY_PROGRAM, EMPTY_MODEL, INVALID_ARGUMENT; with Strict the code of the
-// mistake in the name; CAPABILITY_DENIED for a protected agent without its token and
-// for a mirror; INVALID_AGENT_NAME for HumanOverseer; DISK_FULL.
+// Errors: EMPTY_PROGRAM, EMPTY_MODEL, INVALID_ARGUMENT; with Strict the code of the mistake in
+// the name; CAPABILITY_DENIED for a protected agent without its token and for a mirror;
+// INVALID_AGENT_NAME for HumanOverseer; DISK_FULL.
 func (o *Agents) RegisterAgent(ctx context.Context, c mail.Caller, a RegisterArgs) (out Registered, err error) {
 	return registering(ctx, o.Kernel, c, a, false)
 }
 
-// CreateAgent makes an agent of its own: as RegisterAgent, but a name that is taken
-// is refused.
+// CreateAgent always creates an agent: it is like RegisterAgent, but refuses a name that is
+// taken.
 //
 // Errors: those of RegisterAgent; INVALID_ARGUMENT for a name that is taken.
 func (o *Agents) CreateAgent(ctx context.Context, c mail.Caller, a RegisterArgs) (Registered, error) {
@@ -128,8 +127,8 @@ func registering(ctx context.Context, o *mail.Kernel, c mail.Caller, a RegisterA
 	return out, err
 }
 
-// Register is RegisterAgent, or with onlyNew CreateAgent, inside a call. The agent
-// acts from then on.
+// Register is RegisterAgent inside a call, or CreateAgent with onlyNew. Afterwards the call
+// acts as the agent.
 func Register(ctx context.Context, s *mail.CallTx, p Registration, onlyNew bool) (out Registered, err error) {
 	if err := s.RequireDiskSpace(); err != nil {
 		return out, err
@@ -164,8 +163,8 @@ func Register(ctx context.Context, s *mail.CallTx, p Registration, onlyNew bool)
 	return registered(a, out.Token), s.BindTo(ctx, a)
 }
 
-// save stores an agent in its own name, unless nothing but its activity is new, and
-// returns its new state.
+// save stores an agent as its own author and returns its new state. If the document did not
+// change, it only records the agent's activity.
 func save(ctx context.Context, s *mail.CallTx, a, before *mail.Agent) (_ *mail.Agent, err error) {
 	s.SetActor(a)
 	switch {
@@ -185,15 +184,15 @@ func save(ctx context.Context, s *mail.CallTx, a, before *mail.Agent) (_ *mail.A
 	return s.Me, err
 }
 
-// NewAgent is an agent of this project that is not stored yet.
+// NewAgent returns an agent of this project that is not stored yet.
 func NewAgent(s *mail.CallTx, name string) *mail.Agent {
 	return &mail.Agent{
 		Name: name, Inception: s.Now, AttachmentsPolicy: "auto", ContactPolicy: "auto", ProjectUID: s.Project.UID,
 	}
 }
 
-// named is the agent that a given name stands for: the registered one, or a new one,
-// ID 0, with a valid name. Without a usable name it is the agent that the session took
+// named returns the agent that a given name refers to: the registered agent, or a new one with
+// ID 0 and a valid name. Without a usable name it returns the agent that the session took
 // over, unless onlyNew, or a new one.
 func named(ctx context.Context, s *mail.CallTx, field, given string, onlyNew bool) (*mail.Agent, error) {
 	mode := s.Config.NameMode
@@ -244,9 +243,9 @@ func duplicate(s *mail.CallTx, field string, a *mail.Agent) error {
 		Suggest(mail.RegisterCall(s.ProjectKey, a.Name, a.Program, a.Model)).Hint("register_agent takes the name up again; another name, or none, makes another agent")
 }
 
-// place notes on which branch and in which linked worktree an agent works, where
-// the call tells: by its project_key, or by the working directory in a checkout of the
-// project. Otherwise what was known stays.
+// place records the branch and the linked worktree in which an agent works, if the call
+// contains them. They come from a project_key that is a path, or from a working directory in a
+// checkout of the project. Otherwise the recorded values stay.
 func place(ctx context.Context, s *mail.CallTx, a *mail.Agent, here project.Git) error {
 	git := here
 	if here.Common != "" {
@@ -275,8 +274,8 @@ func sameDocument(a, b *mail.Agent) bool {
 	return equal && x == y
 }
 
-// Overseer is the agent of the person who oversees the others, made at first use
-// (mail §4). Only callers who have shown that they are this person may ask for it.
+// Overseer returns the agent of the human overseer and creates it at first use (mail §4). It
+// must only be called for a caller who has proved to be the overseer.
 func Overseer(ctx context.Context, s *mail.CallTx) (*mail.Agent, error) {
 	a, err := mail.AgentByName(ctx, s.Tx, s.Project.ID, mail.Overseer)
 	if err == nil && a == nil {
@@ -291,10 +290,10 @@ func Overseer(ctx context.Context, s *mail.CallTx) (*mail.Agent, error) {
 	return a, nil
 }
 
-// Profile is what whois answers.
+// Profile is the result of whois.
 type Profile struct {
 	AgentInfo
-	Commits []mail.Commit `json:"recent_commits"` // the newest first, never nil
+	Commits []mail.Commit `json:"recent_commits"` // newest first, never nil
 }
 
 // WhoisArgs are the arguments of whois.
@@ -305,8 +304,8 @@ type WhoisArgs struct {
 	CommitLimit *int   `arg:"commit_limit,default=5,min=1,max=1000" about:"How many commits."`
 }
 
-// Whois describes an agent, also a retired one, and which of the newest commits of
-// the archive hold something of its doing.
+// Whois describes an agent, including a retired one. It also returns the newest commits of the
+// archive that contain changes by the agent.
 //
 // Errors: NOT_FOUND with suggestions, INVALID_LIMIT.
 func (o *Agents) Whois(ctx context.Context, c mail.Caller, a WhoisArgs) (out Profile, err error) {
@@ -330,7 +329,7 @@ func (o *Agents) Whois(ctx context.Context, c mail.Caller, a WhoisArgs) (out Pro
 	return out, err
 }
 
-// ListedAgent is an agent as list_agents shows it.
+// ListedAgent is an agent in the result of list_agents.
 type ListedAgent struct {
 	AgentInfo
 	ContactPolicy string    `json:"contact_policy"`
@@ -346,7 +345,7 @@ type ListAgentsArgs struct {
 	ProjectKey       string `arg:"project_key,required"`
 	ActiveWithinDays *int   `arg:"active_within_days,min=1" about:"Only agents active within so many days."`
 	IncludeRetired   bool   `arg:"include_retired" about:"Also agents that have retired."`
-	Program          string `arg:"program" about:"Only agents of this program."` // case does not matter
+	Program          string `arg:"program" about:"Only agents of this program."` // case is ignored
 	Limit            *int   `arg:"limit,default=100,min=1,max=1000" about:"How many agents."`
 }
 
@@ -355,7 +354,7 @@ AND (?4 = '' OR a.program = ?4 COLLATE NOCASE) ORDER BY a.name LIMIT +?5`
 
 const selectHolding = `SELECT count(*) FROM mail_reservations WHERE project_id = ? AND agent_id = ? AND released_ts IS NULL AND expires_ts > ?`
 
-// ListAgents lists the agents of a project by name; none gives an empty list.
+// ListAgents returns the agents of a project, sorted by name; an empty list if there are none.
 //
 // Errors: NOT_FOUND for the project, INVALID_LIMIT, INVALID_ARGUMENT.
 func (o *Agents) ListAgents(ctx context.Context, c mail.Caller, a ListAgentsArgs) (out []ListedAgent, err error) {
@@ -399,25 +398,25 @@ func list(ctx context.Context, s *mail.CallTx, a ListAgentsArgs, n int) ([]Liste
 type RetireArgs struct {
 	ProjectKey string `arg:"project_key,required"`
 	AgentName  string `arg:"agent_name,required" about:"The agent to retire."`
-	// Reason must be a text. It is not kept: neither a row nor profile.json has a place
-	// for it, and what the log alone held would be gone with the next rebuild. Who is to
-	// know it is written a message.
+	// Reason must be valid text. It is not stored: neither a row nor profile.json has a field
+	// for it. A value that only the log contained would be lost in the next rebuild. To inform
+	// another agent, send it a message.
 	Reason string `arg:"reason,default=" about:"Why. cairn does not store it."`
 }
 
-// Retired is what retire_agent answers.
+// Retired is the result of retire_agent.
 type Retired struct {
 	Agent    string    `json:"agent"`
-	Retired  bool      `json:"retired"` // true
+	Retired  bool      `json:"retired"` // always true
 	At       mail.Time `json:"retired_at"`
-	Released int       `json:"released"` // reservations, by this call
+	Released int       `json:"released"` // number of reservations that this call released
 }
 
 const selectHeld = mail.ReservationColumns + `WHERE r.project_id = ? AND r.agent_id = ? AND r.released_ts IS NULL AND r.expires_ts > ? ORDER BY r.id`
 
-// RetireAgent takes an agent out of lists, broadcasts and delivery and releases its
-// reservations (mail §4). Its name and its mail stay; registering it again brings it
-// back. Retiring again answers the first time.
+// RetireAgent removes an agent from lists, broadcasts and delivery and releases its
+// reservations (mail §4). Its name and its mail stay, and registering it again reactivates it.
+// Retiring it again returns the time of the first call.
 //
 // Errors: those of acting as the agent; CAPABILITY_DENIED for HumanOverseer.
 func (o *Agents) RetireAgent(ctx context.Context, c mail.Caller, a RetireArgs) (out Retired, err error) {
@@ -446,7 +445,7 @@ func (o *Agents) RetireAgent(ctx context.Context, c mail.Caller, a RetireArgs) (
 	return out, err
 }
 
-// releaseAll ends every active reservation of an agent.
+// releaseAll releases all active reservations of an agent and returns their number.
 func releaseAll(ctx context.Context, s *mail.CallTx, a *mail.Agent, kind string) (released int, err error) {
 	var held []*mail.Reservation
 	err = s.Tx.Each(ctx, func(rows *sql.Rows) error {
@@ -466,9 +465,8 @@ func releaseAll(ctx context.Context, s *mail.CallTx, a *mail.Agent, kind string)
 	return len(held), nil
 }
 
-// RotateToken gives an agent another registration_token, which makes it protected
-// if it was not; the former one is worth nothing any more. The token is shown this
-// once.
+// RotateToken gives an agent a new registration_token and makes it protected. The former token
+// becomes invalid. The new one is shown only in this result.
 //
 // Errors: those of acting as the agent.
 func (o *Agents) RotateToken(ctx context.Context, c mail.Caller, projectKey, name string) (out Registered, err error) {

@@ -31,8 +31,9 @@ type ProjectInfo struct {
 	Discovery     *string   `json:"discovery"` // always null
 }
 
-// EnsureProject makes a directory, or the repository that it is in, a project, or
-// finds it (mail §4). Repeating it changes nothing. The directory need not exist.
+// EnsureProject finds the project of a directory, or of the repository that contains it, and
+// creates it if it does not exist (mail §4). It is idempotent. The directory does not have to
+// exist.
 //
 // Errors: INVALID_ARGUMENT for a path that is not absolute and for an unknown mode,
 // CONFIGURATION_ERROR for a placeholder.

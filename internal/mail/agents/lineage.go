@@ -10,16 +10,16 @@ import (
 	"cairn/internal/store"
 )
 
-// An agent belongs to a project and to a lineage: a harness in a checkout (amendments
-// §B.7). When a session of the lineage begins and none that acts as the agent is live, the
-// session takes over the agent: its name, its mail and its reservations. What nobody takes
-// over is released after Config.OrphanGrace.
+// An agent belongs to a project and to a lineage: a harness in a checkout (amendments §B.7). A
+// new session of the lineage takes over an agent if no live session acts as it. The session
+// gets the agent's name, mail and reservations. The reservations of an agent that no session
+// takes over are released after Config.OrphanGrace.
 
 const (
 	selectAnyBond = `SELECT EXISTS (SELECT 1 FROM mail_sessions)`
 
-	// The agents that may be handed on, of the bonds of some sessions, in their order. A
-	// protected agent is not: a payload can be made up, and its token cannot.
+	// The agents of some sessions that can be taken over, in the order of the sessions.
+	// Protected agents cannot: a payload can be forged, and a token cannot.
 	selectInheritable = `SELECT b.session_key, b.agent_id FROM json_each(?) j CROSS JOIN mail_sessions b ON b.session_key = j.value
 CROSS JOIN mail_agents a ON a.id = b.agent_id CROSS JOIN sessions s ON s.key = b.session_key
 WHERE a.retired_ts IS NULL AND (s.checkout IS NOT NULL OR a.worktree IS NULL) AND a.home IS NULL AND a.token_sha256 IS NULL AND a.name <> '` + mail.Overseer + `' ORDER BY j.key, b.bound_ts, b.agent_id`
@@ -28,8 +28,8 @@ WHERE a.retired_ts IS NULL AND (s.checkout IS NOT NULL OR a.worktree IS NULL) AN
 WHERE b.session_key = ? AND a.retired_ts IS NULL`
 )
 
-// predecessors are the agents that a session may take over: those of the newest session of
-// its lineage that has agents that no live session acts as.
+// predecessors returns the agents that a session may take over. They belong to the newest
+// session of its lineage that has agents without a live session.
 func predecessors(ctx context.Context, tx *store.Tx, s project.Session) (agents []int64, err error) {
 	former, err := project.LineageSessions(ctx, tx, s)
 	if err != nil || len(former) == 0 {
@@ -70,14 +70,15 @@ func predecessors(ctx context.Context, tx *store.Tx, s project.Session) (agents 
 	return agents, nil
 }
 
-// takeover is what a session that begins takes over.
+// takeover is a session that begins, with the agents that it takes over.
 type takeover struct {
 	session project.Session
 	agents  []int64
 }
 
-// findTakeover finds the agents of a session that begins: those it had, unless another live
-// session acts as them by now, else, unless it is named already, those of its predecessor.
+// findTakeover returns the agents of a session that begins. These are the agents that it had,
+// without those that another live session now acts as. If there are none and the session is
+// not named, it returns those of its predecessor.
 func findTakeover(ctx context.Context, o *mail.Kernel, tx *store.Tx, id string, named bool) (out takeover, err error) {
 	var bound, ok bool
 	if err := tx.Get(ctx, []any{&bound}, selectAnyBond); err != nil || !bound {
@@ -125,11 +126,13 @@ func findTakeover(ctx context.Context, o *mail.Kernel, tx *store.Tx, id string, 
 	return out, err
 }
 
-// BeginSession gives a session of a harness that starts, is resumed or was compacted the
-// agents that it had, or those of the session that it continues (amendments §B.7). named
-// says that CAIRN_AGENT names its agent: then it takes over none. Until it acts as one of
-// them, registering without a name returns that agent. For a session without agents and
-// without a predecessor it changes nothing, and so does repeating.
+// BeginSession gives agents to a session of a harness that starts, is resumed or was compacted
+// (amendments §B.7). They are the agents that it had, or those of the session that it
+// continues. If named is set, CAIRN_AGENT names the agent and the session takes over none.
+// Until the session acts as one of them, registering without a name returns that agent.
+//
+// BeginSession changes nothing for a session without agents and without a predecessor. It is
+// idempotent.
 //
 // Errors: those of reading and writing.
 func (o *Agents) BeginSession(ctx context.Context, session string, named bool) error {
@@ -159,8 +162,8 @@ WHERE b.session_key = ? AND b.ended_ts IS NULL AND b.source = '` + mail.SourceLi
 	selectActs = `SELECT EXISTS (SELECT 1 FROM mail_sessions WHERE session_key = ? AND ended_ts IS NULL)`
 )
 
-// inherited returns the agent that the caller's session took over and has not used yet, or
-// takes one over if the session does not act as any agent. It returns nil if there is no
+// inherited returns the agent that the caller's session took over and has not used yet. If the
+// session does not act as any agent, it first takes one over. It returns nil if there is no
 // agent to take over, and for the file's owner.
 func inherited(ctx context.Context, s *mail.CallTx) (*mail.Agent, error) {
 	if s.Session.Key == 0 || s.Caller.Owner || !s.Session.Lineage().IsKnown() {
@@ -184,7 +187,8 @@ func inherited(ctx context.Context, s *mail.CallTx) (*mail.Agent, error) {
 	return unused(ctx, s)
 }
 
-// unused is the first agent that the session took over and may act as.
+// unused returns the first agent that the session took over, has not used yet and may act as;
+// nil if there is none.
 func unused(ctx context.Context, s *mail.CallTx) (found *mail.Agent, err error) {
 	err = s.Tx.Each(ctx, func(rows *sql.Rows) error {
 		a := &mail.Agent{}

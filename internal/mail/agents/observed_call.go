@@ -10,24 +10,27 @@ import (
 	"cairn/internal/project"
 )
 
-// ObservedCall is a call of one of mail's tools that had succeeded, as a hook of the
-// harness tells it. None of it is taken at its word.
+// ObservedCall is a successful call of a mail tool, as reported by a hook of the harness. None
+// of it is trusted.
 type ObservedCall struct {
-	Session  string           // the id of the session that made it
-	Place    project.Location // of its working directory
+	Session  string           // the id of the session that made the call
+	Place    project.Location // of the session's working directory
 	Tool     string           // as in the list of tools, without a server's name
 	Argument func(name string) string
 	Result   string // JSON, as the tool returned it
 }
 
-// BindObservedCall binds a session to the agent that a call registered, or in whose name it
-// acted (mail §4): reading as an agent is not acting. q is the session's
-// project; the agent must live there, and the call must have meant that project. A
-// protected agent is bound only by a call that shows its token, in the arguments or
-// in the result that issued it: a payload can be made up, and a bond puts mail before
-// whoever has it. Whatever binds nothing is no error, makes neither project nor
-// agent, and changes nothing; nor does repeating. A subagent's call binds the session
-// that it belongs to, as it does when the server itself sees the session.
+// BindObservedCall binds a session to the agent that a call registered or acted as (mail §4).
+// Reading as an agent is not acting. q is the session's project. The agent must belong to it,
+// and the call must refer to it.
+//
+// A protected agent is bound only by a call that contains its token, in the arguments or in
+// the result that issued it. A payload can be forged, and a binding shows the agent's mail to
+// the session.
+//
+// A call that binds nothing is not an error, creates neither project nor agent, and changes
+// nothing. BindObservedCall is idempotent. A call of a subagent binds the session that the
+// subagent belongs to. The same applies when the server itself sees the session.
 //
 // Errors: those of the store.
 func (o *Agents) BindObservedCall(ctx context.Context, q project.Project, c ObservedCall) error {
@@ -54,8 +57,8 @@ func (o *Agents) BindObservedCall(ctx context.Context, q project.Project, c Obse
 	return err
 }
 
-// actor is the agent of a call and the token that the call shows; "" for a call that
-// has no agent, or that failed.
+// actor returns the name of a call's agent and the token that the call contains. The name is
+// "" for a failed call, and for a call without an agent.
 func (c *ObservedCall) actor() (name, token string) {
 	var result struct {
 		Error json.RawMessage `json:"error"`
@@ -81,8 +84,8 @@ func (c *ObservedCall) actor() (name, token string) {
 	return firstOf(c.Argument, actorParameters(c.Tool)...), token
 }
 
-// actorParameters are the names of the parameter that tells in whose name a tool
-// acts, none for a tool that only reads.
+// actorParameters returns the names of the parameters that contain the agent that a tool acts
+// as; none for a tool that only reads.
 func actorParameters(tool string) []string {
 	switch tool {
 	case "send_message", "reply_message":
@@ -100,7 +103,7 @@ func actorParameters(tool string) []string {
 	return nil
 }
 
-// firstOf is the first of some arguments that is given.
+// firstOf returns the first of some arguments that is not empty, "" if there is none.
 func firstOf(argument func(string) string, names ...string) string {
 	for _, name := range names {
 		if v := argument(name); v != "" {

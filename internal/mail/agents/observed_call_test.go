@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzSeenCall: whatever a hook is told, a failed call names nobody.
+// FuzzSeenCall checks that a failed call yields no agent, for any payload of a hook.
 func FuzzSeenCall(f *testing.F) {
 	f.Add("register_agent", `{"name":"RedFox"}`, "RedFox")
 	f.Add("macro_start_session", `{"agent":{"name":"RedFox"}}`, "")

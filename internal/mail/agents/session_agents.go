@@ -13,9 +13,9 @@ const selectSessionAgents = `SELECT s.id, a.name FROM json_each(?) j JOIN sessio
 JOIN mail_sessions m ON m.session_key = s.key JOIN mail_agents a ON a.id = m.agent_id
 ORDER BY s.id, m.bound_ts, a.name`
 
-// AgentsOfSessions are the names under which sessions act or acted, in the order in which
-// they took them, by the sessions' ids; sessions without a name are left out. nil while there
-// is no store.
+// AgentsOfSessions returns the names of the agents that sessions act or acted as, by session
+// id, in the order of their bindings. Sessions without an agent are omitted. The result is nil
+// if there is no store.
 //
 // Errors: those of reading.
 func (o *Agents) AgentsOfSessions(ctx context.Context, sessions []string) (names map[string][]string, err error) {
@@ -41,8 +41,8 @@ func (o *Agents) AgentsOfSessions(ctx context.Context, sessions []string) (names
 const selectSessionsOfAgent = `SELECT s.id FROM mail_agents a JOIN mail_sessions m ON m.agent_id = a.id
 JOIN sessions s ON s.key = m.session_key WHERE a.name = ? ORDER BY m.bound_ts DESC, s.id LIMIT 500`
 
-// SessionsOfAgent are the ids of the sessions in which agents of that name act or acted, in any
-// project, the newest 500; never nil, empty for a name that no agent has.
+// SessionsOfAgent returns the ids of the sessions that act or acted as an agent of that name,
+// in any project. It returns the newest 500, and an empty list for an unknown name; never nil.
 //
 // Errors: those of reading.
 func (o *Agents) SessionsOfAgent(ctx context.Context, name string) (ids []string, err error) {
@@ -61,8 +61,8 @@ func (o *Agents) SessionsOfAgent(ctx context.Context, name string) (ids []string
 	return ids, err
 }
 
-// selectSessionMail reads what was sent and got by the agents of a session while they acted
-// in it. Who got blind copies is not told.
+// selectSessionMail selects the messages that a session's agents sent and received while the
+// session acted as them. It omits messages that they received as blind copies.
 const selectSessionMail = `WITH acting (agent, since, until) AS MATERIALIZED (
     SELECT b.agent_id, b.bound_ts, ifnull(b.ended_ts, 9223372036854775807) FROM sessions s CROSS JOIN mail_sessions b ON b.session_key = s.key WHERE s.id = ?1),
 found (id, sent) AS (
@@ -74,11 +74,11 @@ SELECT m.id, max(f.sent), s.name, m.subject, m.ack_required, m.created_ts, p.slu
 FROM found f CROSS JOIN mail_messages m ON m.id = f.id CROSS JOIN mail_agents s ON s.id = m.sender_id CROSS JOIN mail_projects p ON p.id = m.project_id
 GROUP BY m.id ORDER BY m.created_ts DESC, m.id DESC LIMIT +?2`
 
-// SessionMessage is a message that an agent of a session sent or got.
+// SessionMessage is a message that an agent of a session sent or received.
 type SessionMessage struct {
 	ID           int64     `json:"id"`
 	Slug         string    `json:"project"` // of the mail's project
-	Sent         bool      `json:"sent"`    // by the session; else it got it
+	Sent         bool      `json:"sent"`    // by the session; else it received the message
 	From         string    `json:"from"`
 	Subject      string    `json:"subject"`
 	AckRequired  bool      `json:"ack_required"`
@@ -86,9 +86,9 @@ type SessionMessage struct {
 	Created      mail.Time `json:"created_ts"`
 }
 
-// MailOfSession lists the messages that the agents of a session sent and got while they acted
-// in it, newest first, at most n. It is empty for an unknown session and while there is no
-// store.
+// MailOfSession returns the messages that a session's agents sent and received while the
+// session acted as them. It returns at most n, newest first. The list is empty for an unknown
+// session and without a store.
 //
 // Errors: those of reading.
 func (o *Agents) MailOfSession(ctx context.Context, session string, n int) ([]SessionMessage, error) {

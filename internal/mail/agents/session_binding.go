@@ -9,8 +9,8 @@ import (
 	"cairn/internal/store"
 )
 
-// ActingAs names the agents of a project as which the caller's session acts, the one
-// that was bound first first; none without a session that is known.
+// ActingAs returns the names of the agents of a project that the caller's session acts as, in
+// the order of mail.BoundAgents. It returns none if the session is unknown.
 //
 // Errors: NOT_FOUND for the project; INVALID_ARGUMENT if the process above has several
 // sessions, so that the caller's is unknown.
@@ -36,19 +36,19 @@ func (o *Agents) ActingAs(ctx context.Context, c mail.Caller, projectKey string)
 	return names, err
 }
 
-// Binding says as which agent a session acts.
+// Binding is the agent that a session acts as.
 type Binding struct {
-	Session string // its id; it must be known
+	Session string // the session's id
 	Agent   string
-	Source  string // one of the sources
+	Source  string // one of the Source constants of mail
 }
 
-// Bind notes that a session acts as an agent of a project, as CAIRN_AGENT in a hook's environment
-// says; Witness is what a hook does with a call. A session may act as several.
-// Repeating changes nothing. An unknown session changes nothing either.
+// Bind records that a session acts as an agent of a project, for example because CAIRN_AGENT
+// is set in a hook's environment. For a call that a hook observed, use BindObservedCall. A
+// session may act as several agents. Bind is idempotent and ignores an unknown session.
 //
-// Errors: NOT_FOUND; CAPABILITY_DENIED for who cannot act, and for a protected agent
-// without its token.
+// Errors: NOT_FOUND; INVALID_ARGUMENT for an unknown source; CAPABILITY_DENIED for an agent
+// that cannot act, and for a protected agent without its token.
 func (o *Agents) Bind(ctx context.Context, c mail.Caller, q project.Project, b Binding) error {
 	switch b.Source {
 	case mail.SourceEnvironment, mail.SourceServer, mail.SourceArgument, mail.SourceCall, mail.SourceEdit:
@@ -58,7 +58,8 @@ func (o *Agents) Bind(ctx context.Context, c mail.Caller, q project.Project, b B
 	return o.WriteTo(ctx, c, mail.TargetOf(q), func(ctx context.Context, s *mail.CallTx) error { return BindSession(ctx, s, b) })
 }
 
-// BindSession binds a session to an agent of the project, whatever the caller's session.
+// BindSession binds the session b.Session to an agent of the project, independently of the
+// caller's session.
 func BindSession(ctx context.Context, s *mail.CallTx, b Binding) error {
 	a, err := s.ReadAs(ctx, b.Agent)
 	if err == nil {
@@ -77,8 +78,8 @@ func BindSession(ctx context.Context, s *mail.CallTx, b Binding) error {
 const selectKept = `SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM mail_sessions WHERE session_key = value)
 OR EXISTS (SELECT 1 FROM mail_notices WHERE session_key = value) OR value IN (SELECT session_key FROM mail_reservations WHERE session_key NOTNULL)`
 
-// Kept returns which of the sessions, named by their keys, have acted as an agent, were
-// shown a notice or hold a reservation.
+// Kept returns the given keys of sessions that have acted as an agent, were shown a notice or
+// hold a reservation.
 func Kept(ctx context.Context, tx *store.Tx, sessions []int64) ([]int64, error) {
 	list, err := json.Marshal(sessions)
 	if err != nil {

@@ -9,28 +9,28 @@ import (
 	"cairn/internal/mail/agents"
 )
 
-// The fields of a message in which recipients stand, in the order in which they
-// count where somebody is named twice.
+// The recipient fields of a message. For an agent that is named twice, the first field counts.
 const (
 	FieldTo  = "to"
 	fieldCC  = "cc"
 	fieldBCC = "bcc"
 )
 
-// maxRecipients bounds those that a call names; a broadcast has as many as there are.
+// maxRecipients is the maximum number of recipients that a call names. A broadcast has no
+// limit.
 const maxRecipients = 200
 
 // address is a recipient as a call names it.
 type address struct {
-	kind  string       // the field
-	given string       // without blanks around it
+	kind  string       // to, cc or bcc
+	given string       // trimmed
 	name  string       // of the agent
-	away  *mail.Target // of the project that it names; nil for the caller's
+	away  *mail.Target // of the other project, if the address names one; else nil
 }
 
-// splitAddress parts Name@project and project:slug#Name; key is "" for a name alone
-// (mail §2). Of several marks the first @ and the last # count, since paths may hold
-// more and names none.
+// splitAddress splits Name@project and project:slug#Name; key is "" for a name alone (mail
+// §2). The first @ or the last # separates them, since paths may contain more of them and
+// names contain none.
 func splitAddress(text string) (name, key string) {
 	if rest, ok := strings.CutPrefix(text, "project:"); ok {
 		if i := strings.LastIndexByte(rest, '#'); i > 0 && i < len(rest)-1 {
@@ -46,10 +46,9 @@ func splitAddress(text string) (name, key string) {
 	return text, ""
 }
 
-// addresses reads the recipients of one field.
+// addresses parses the recipients of one field.
 //
-// Errors: INVALID_ARGUMENT, CONFIGURATION_ERROR; BROADCAST_ATTEMPT for all and the
-// like.
+// Errors: INVALID_ARGUMENT, CONFIGURATION_ERROR; BROADCAST_ATTEMPT for all and its synonyms.
 func addresses(c *mail.Caller, kind string, list []string) ([]address, error) {
 	var out []address
 	for _, given := range list {
@@ -79,14 +78,14 @@ func addresses(c *mail.Caller, kind string, list []string) ([]address, error) {
 	return out, nil
 }
 
-// Recipient is an agent that a message goes to, in the project where it lives.
+// Recipient is an agent that receives a message, with the project that the agent belongs to.
 type Recipient struct {
 	*mail.Agent
 	Project *mail.Project
 	Field   string // to, cc or bcc
 }
 
-// shown is how a recipient is named from a project: so that it can be written to.
+// shown returns the name of a recipient in the form that a sender in a project must use.
 func (r Recipient) shown(from *mail.Project) string {
 	if r.Project.ID == from.ID {
 		return r.Name
@@ -94,22 +93,21 @@ func (r Recipient) shown(from *mail.Project) string {
 	return r.Name + "@" + r.Project.Slug
 }
 
-// resolver looks recipients up.
+// resolver looks up recipients.
 type resolver struct {
 	*mail.CallTx
 	projects map[string]*mail.Project
 	seen     map[int64]bool
 	out      []Recipient
 	unknown  []address
-	away     []string // likewise, of other projects
+	away     []string // unknown recipients of other projects
 }
 
-// recipients finds whom addresses name, each once, in the order given. The mirror of
-// an agent of another project stands for that agent.
+// recipients returns the agents that addresses refer to, each once, in the given order. A
+// mirror is replaced by the agent that it represents.
 //
-// Errors: RECIPIENT_NOT_FOUND with suggestions; NOT_FOUND for a project;
-// EMAIL_AS_AGENT for what looks like an address and names no project;
-// INVALID_ARGUMENT for too many.
+// Errors: RECIPIENT_NOT_FOUND with suggestions; NOT_FOUND for a project; EMAIL_AS_AGENT for an
+// e-mail address that does not name a project; INVALID_ARGUMENT for too many.
 func recipients(ctx context.Context, s *mail.CallTx, all []address) ([]Recipient, error) {
 	r := &resolver{CallTx: s, projects: map[string]*mail.Project{}, seen: map[int64]bool{}}
 	for _, a := range all {
@@ -172,8 +170,8 @@ func (r *resolver) projectOf(ctx context.Context, a address) (*mail.Project, err
 	return p, nil
 }
 
-// resolveMirror returns the agent that a mirror represents, nil if that no longer exists, or
-// the agent itself.
+// resolveMirror returns the agent that a mirror represents, nil if it no longer exists. It
+// returns any other agent unchanged.
 func resolveMirror(ctx context.Context, s *mail.CallTx, a *mail.Agent, p *mail.Project) (*mail.Agent, *mail.Project, error) {
 	if a.Home == nil {
 		return a, p, nil
@@ -187,7 +185,8 @@ func resolveMirror(ctx context.Context, s *mail.CallTx, a *mail.Agent, p *mail.P
 	return a, home, err
 }
 
-// autoRegister registers an unknown recipient, if it has a name that an agent can have.
+// autoRegister registers an unknown recipient. It returns nil if the name is not a valid agent
+// name.
 func autoRegister(ctx context.Context, s *mail.CallTx, name string) (*mail.Agent, error) {
 	name, ok := mail.WholeName(name)
 	if !ok {
@@ -202,7 +201,7 @@ func autoRegister(ctx context.Context, s *mail.CallTx, name string) (*mail.Agent
 	return added(ctx, s, a)
 }
 
-// added stores an agent that did not come by itself: a recipient or a mirror.
+// added stores an agent that did not register itself: a recipient or a mirror.
 func added(ctx context.Context, s *mail.CallTx, a *mail.Agent) (_ *mail.Agent, err error) {
 	if a.ID, err = mail.NextID(ctx, s.Tx, mail.AgentTable); err != nil {
 		return nil, err
@@ -213,7 +212,7 @@ func added(ctx context.Context, s *mail.CallTx, a *mail.Agent) (_ *mail.Agent, e
 	return mail.AgentByName(ctx, s.Tx, s.Project.ID, a.Name)
 }
 
-// missing is the error for recipients that are not there.
+// missing returns the error for recipients that do not exist.
 func (r *resolver) missing(ctx context.Context) error {
 	names, near, mistakes := []string{}, []mail.Suggestion{}, map[string]string{}
 	for _, a := range r.unknown {
@@ -248,7 +247,7 @@ func (r *resolver) missing(ctx context.Context) error {
 	return p.Suggest(calls...).Hint(advice)
 }
 
-// distinct keeps the best suggestion of each name.
+// distinct returns the best suggestion for each name.
 func distinct(all []mail.Suggestion) []mail.Suggestion {
 	at := map[string]int{}
 	out := []mail.Suggestion{}
@@ -266,8 +265,9 @@ func distinct(all []mail.Suggestion) []mail.Suggestion {
 
 const selectActive = mail.AgentColumns + `WHERE a.project_id = ? AND a.last_active_ts >= ? AND a.id <> ? AND a.retired_ts IS NULL AND a.home IS NULL ORDER BY a.name`
 
-// broadcastCandidates is whom a broadcast is for: all agents of the project that were active
-// recently and live in it, but not the sender (mail §6).
+// broadcastCandidates returns the possible recipients of a broadcast: the agents of the
+// project that were active in the last 30 days. It omits the sender, mirrors and retired
+// agents (mail §6).
 func broadcastCandidates(ctx context.Context, s *mail.CallTx, from *mail.Agent) ([]Recipient, error) {
 	since := s.Now - mail.Time(30*24*60*60*1e9)
 	var out []Recipient

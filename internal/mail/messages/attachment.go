@@ -21,17 +21,17 @@ import (
 	"cairn/internal/store"
 )
 
-// file is an attachment as it was read.
+// file is an attachment that was read.
 type file struct {
-	name  string // as the meta data have it
+	name  string // as in the metadata
 	media string
 	data  []byte
 }
 
-// attach makes the meta data of a draft's files and of the images in its body, as
-// the sender's policy has it.
+// attach returns the metadata of a draft's files and of the images in its body. The sender's
+// attachments_policy decides how files are stored.
 //
-// Errors: those of reading the files; INVALID_ARGUMENT for an unknown policy.
+// Errors: those of reading the files; INVALID_ARGUMENT if the policy permits no files.
 func attach(s *mail.CallTx, me *mail.Agent, d *draft) (out attachments, err error) {
 	all := []mail.Attachment{}
 	switch {
@@ -70,8 +70,8 @@ func isImage(media string) bool {
 
 const maxMediaType = 64
 
-// embedded are the media types of the images that a body holds as data: URLs in
-// Markdown, in their order.
+// embedded returns the media types of the images that a Markdown body contains as data: URLs,
+// in order.
 func embedded(body string) (types []string) {
 	for {
 		_, rest, found := strings.Cut(body, "](data:image/")
@@ -87,11 +87,11 @@ func embedded(body string) (types []string) {
 	}
 }
 
-// readFiles reads what a message attaches, before its transaction, so that nobody
+// readFiles reads the attachments of a message before its transaction, so that no other call
 // waits for a file.
 //
-// Errors: INVALID_PATH for what lies outside the project or may never be attached,
-// INVALID_ARGUMENT for what is no regular file, MESSAGE_TOO_LARGE.
+// Errors: INVALID_PATH for a file outside the project or one that may never be attached;
+// INVALID_ARGUMENT for a file that is missing, unreadable or not regular; MESSAGE_TOO_LARGE.
 func readFiles(ctx context.Context, o *mail.Kernel, t *mail.Target, paths []string) (out []file, err error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -120,11 +120,11 @@ func readFiles(ctx context.Context, o *mail.Kernel, t *mail.Target, paths []stri
 	return out, nil
 }
 
-// roots are the directories of a project below which files can be attached: the
-// worktree or checkout that the call names, if it names one, and the project's own.
+// roots returns the directories of a project whose files can be attached: the worktree or
+// checkout that the call names, if any, and the project's own directory.
 func roots(ctx context.Context, o *mail.Kernel, t *mail.Target) (out []string, err error) {
 	err = o.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		p, err := t.Find(ctx, tx) // which also decides whether the path is a directory of its own
+		p, err := t.Find(ctx, tx) // also decides whether the path is a separate directory
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,6 @@ func roots(ctx context.Context, o *mail.Kernel, t *mail.Target) (out []string, e
 
 const maxFiles = 200
 
-// readFile reads one file.
 func readFile(o *mail.Kernel, roots []string, path string) (f file, err error) {
 	if err := mail.CheckText("attachment_paths", path); err != nil {
 		return f, err
@@ -179,7 +178,7 @@ func readFile(o *mail.Kernel, roots []string, path string) (f file, err error) {
 	return file{name: filepath.ToSlash(name), media: http.DetectContentType(b.Bytes()), data: b.Bytes()}, nil
 }
 
-// below parts a path into the directory that it must stay in and the rest.
+// below splits a path into the root that it must stay in and the path below it.
 func below(o *mail.Kernel, roots []string, path string) (root, name string, err error) {
 	switch {
 	case path == "":
@@ -213,11 +212,11 @@ func outsidePath(path, why string) *mail.Error {
 		Hint("name a file of the project by its path relative to the project's root")
 }
 
-// errBarred is what opening a file that may never be attached, or a link out of the
-// directory, comes to.
+// errBarred is the error for a file that may never be attached, and for a link that leaves the
+// directory.
 var errBarred = errors.New("leads out of the project, or to what is never attached")
 
-// errNoFile is what opening something else than a regular file comes to.
+// errNoFile is the error for anything but a regular file.
 var errNoFile = errors.New("is no regular file")
 
 func badFile(path string, err error) error {
@@ -232,13 +231,13 @@ func badFile(path string, err error) error {
 	return mail.InvalidArgument("attachment_paths", path, "the attachment %s cannot be read", mail.Quoted(path))
 }
 
-// walk opens a file below a directory name by name. Links are read and followed by
-// hand; what was looked at is what is opened, or nothing is.
+// walk opens a file below a directory, one path element at a time. It resolves links itself.
+// It opens exactly the file that it checked, or none.
 type walk struct {
 	root    string
-	data    fs.FileInfo // the folder of our own data, nil for none
-	at      []*os.Root  // the directory itself and those on the way down
-	names   []string    // still to go
+	data    fs.FileInfo // cairn's data folder, nil if there is none
+	at      []*os.Root  // the directory itself and the directories below it on the path
+	names   []string    // the remaining path elements
 	links   int
 	pending []*os.Root // to be closed
 }
@@ -254,7 +253,7 @@ func openBelow(o *mail.Kernel, root, name string) (*os.File, error) {
 	defer w.close()
 	if o.Config.DataFolder != "" {
 		if w.data, err = os.Stat(o.Config.DataFolder); err != nil {
-			w.data = nil // there is none that could be read
+			w.data = nil // it is missing or unreadable
 		}
 	}
 	if itself, err := top.Stat("."); err != nil || w.isBarred(top, itself) {
@@ -271,11 +270,11 @@ func openBelow(o *mail.Kernel, root, name string) (*os.File, error) {
 
 func (w *walk) close() {
 	for _, r := range w.pending {
-		_ = r.Close() // only looked into
+		_ = r.Close() // it was only read
 	}
 }
 
-// parts are the names of a path; "." and empty ones are left out.
+// parts returns the elements of a path, without "." and empty ones.
 func parts(path string) (names []string) {
 	for name := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == filepath.Separator }) {
 		if name != "." {
@@ -285,11 +284,11 @@ func parts(path string) (names []string) {
 	return names
 }
 
-// step goes to the next name. It returns the file at the end of the way.
+// step resolves the next path element. It returns the file once the path ends, else nil.
 func (w *walk) step() (*os.File, error) {
 	name := w.names[0]
 	w.names = w.names[1:]
-	if name == ".." { // of a link
+	if name == ".." { // from a link
 		if len(w.at) == 1 {
 			return nil, errBarred
 		}
@@ -342,7 +341,7 @@ func (w *walk) enter(in *os.Root, name string, seen fs.FileInfo) error {
 	return nil
 }
 
-// follow puts what a link says before the names still to go.
+// follow replaces a link by its target in the remaining path elements.
 func (w *walk) follow(in *os.Root, name string) error {
 	to, err := in.Readlink(name)
 	if err != nil {
@@ -362,8 +361,8 @@ func (w *walk) follow(in *os.Root, name string) error {
 	return nil
 }
 
-// isBarred recognises the folder of our own data and Git's, under any name that the
-// file system has for them.
+// isBarred reports whether a file is cairn's data folder or Git's, under any name in the file
+// system.
 func (w *walk) isBarred(in *os.Root, seen fs.FileInfo) bool {
 	if w.data != nil && os.SameFile(seen, w.data) {
 		return true

@@ -9,33 +9,33 @@ import (
 	"cairn/internal/pathpattern"
 )
 
-// Whether an agent may write to another one (mail §6). All of it is asked inside the
-// transaction that delivers; an error there refuses everything.
+// Whether an agent may write to another one is decided inside the transaction that delivers
+// (mail §6). An error refuses the whole message.
 
-// leave is the answer.
+// contactDecision is the decision whether a sender may write to a recipient.
 type contactDecision int
 
 const (
-	contactRequired contactDecision = iota // the recipient has to agree first
-	contactAllowed                         //
-	contactBlocked                         // never
+	contactRequired contactDecision = iota // the recipient must approve first
+	contactAllowed
+	contactBlocked // the recipient does not accept the message
 )
 
 const (
 	selectLinks = `SELECT a_agent_id, status, ifnull(expires_ts, 0) FROM mail_contacts WHERE a_agent_id = ?1 AND b_agent_id = ?2
 UNION ALL SELECT a_agent_id, status, ifnull(expires_ts, 0) FROM mail_contacts WHERE a_agent_id = ?2 AND b_agent_id = ?1`
 
-	// A message of ?2 to ?1 since ?3.
+	// Whether ?1 received a message from ?2 since ?3.
 	selectHeard = `SELECT EXISTS (SELECT 1 FROM mail_recipients r CROSS JOIN mail_messages m ON m.id = r.message_id
 WHERE r.agent_id = ?1 AND r.created_ts >= ?3 AND m.sender_id = ?2)`
 
-	// The same in the thread ?4 of the project ?5, to which the message numbered ?6
-	// belongs that began it.
+	// The same in the thread ?4 of the project ?5. ?6 is the number of the message that
+	// started the thread.
 	selectHeardIn = `SELECT EXISTS (SELECT 1 FROM mail_recipients r CROSS JOIN mail_messages m ON m.id = r.message_id
 WHERE r.agent_id = ?1 AND r.created_ts >= ?3 AND m.sender_id = ?2 AND m.project_id = ?5
 AND (m.thread_id = ?4 OR m.id = ?6 AND m.thread_id IS NULL))`
 
-	// Whether ?1 wrote one of the last 500 messages of a thread or openly got it.
+	// Whether ?1 sent one of the last 500 messages of a thread, or received one openly.
 	selectTakesPart = `SELECT EXISTS (SELECT 1 FROM (
     SELECT id, sender_id FROM mail_messages WHERE project_id = ?2 AND thread_id = ?3 ORDER BY created_ts DESC LIMIT 500) m
 WHERE m.sender_id = ?1 OR EXISTS (SELECT 1 FROM mail_recipients r WHERE r.message_id = m.id AND r.agent_id = ?1 AND r.kind <> 'bcc'))
@@ -45,8 +45,8 @@ OR EXISTS (SELECT 1 FROM mail_messages m WHERE m.id = ?4 AND m.project_id = ?2 A
 	selectPatterns = `SELECT path_pattern FROM mail_reservations WHERE project_id = ? AND agent_id = ? AND released_ts IS NULL AND expires_ts > ?`
 )
 
-// decide says whether a draft of an agent of this project may go to a recipient.
-// The rules that grant are asked in the order of what they cost.
+// decide returns whether a draft of an agent of this project may be sent to a recipient. It
+// checks cheap rules first.
 func decide(ctx context.Context, s *mail.CallTx, from *mail.Agent, to Recipient, d *draft) (contactDecision, error) {
 	switch {
 	case to.ID == from.ID:
@@ -83,8 +83,8 @@ func decide(ctx context.Context, s *mail.CallTx, from *mail.Agent, to Recipient,
 	return contactRequired, nil
 }
 
-// linked reports whether two agents have agreed to write to each other, either way,
-// and whether the second one has blocked the first.
+// linked reports whether two agents have an approved link in either direction, and whether the
+// second agent has blocked the first.
 func linked(ctx context.Context, s *mail.CallTx, from, to int64) (approved, blocked bool, err error) {
 	err = s.Tx.Each(ctx, func(rows *sql.Rows) error {
 		var asked int64
@@ -98,7 +98,9 @@ func linked(ctx context.Context, s *mail.CallTx, from, to int64) (approved, bloc
 	return approved, blocked, err
 }
 
-// acquainted asks what two agents of this project have had to do with each other.
+// acquainted reports whether two agents of this project have been in contact recently. A
+// message from the recipient in the draft's thread always counts. With policy auto, other
+// messages, a common thread and overlapping reservations count, too.
 func acquainted(ctx context.Context, s *mail.CallTx, from, to *mail.Agent, d *draft) (known bool, err error) {
 	since := s.Now - mail.Time(s.Config.ContactWindow)
 	ask := func(query string, args ...any) {
@@ -133,7 +135,7 @@ func shareFiles(ctx context.Context, s *mail.CallTx, a, b *mail.Agent) (bool, er
 	if err != nil {
 		return false, err
 	}
-	// Those that may overlap: the prefix of one is that of the other or above it.
+	// Two patterns can overlap only if one prefix equals the other or is above it.
 	at, below := map[string][]pathpattern.Pattern{}, map[string][]pathpattern.Pattern{}
 	for _, p := range theirs {
 		at[p.LiteralPrefix()] = append(at[p.LiteralPrefix()], p)
@@ -168,14 +170,15 @@ func heldBy(ctx context.Context, s *mail.CallTx, a *mail.Agent) (all []pathpatte
 	return all, err
 }
 
-// blockedContact is the error if a recipient accepts no mail. It must not reveal who or
-// why.
+// blockedContact returns the error for a recipient that accepts no mail from the sender. It
+// must not reveal the recipient or the reason.
 func blockedContact() error {
 	return mail.Errorf(mail.CodeContactBlocked, "Recipient is not accepting messages.").Hint("write to somebody else, or ask the person who oversees the agents")
 }
 
-// contactNeeded is the error if recipients have to agree first. On request each
-// of them is asked, which stays although the message is refused.
+// contactNeeded returns the error for recipients that must approve contact first. With
+// autoContact, it also sends each of them a contact request. The requests are committed
+// although the message is refused.
 func contactNeeded(ctx context.Context, s *mail.CallTx, me *mail.Agent, d *draft, asked []Recipient) error {
 	attempted := []string{}
 	if d.autoContact {

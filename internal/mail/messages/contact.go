@@ -24,7 +24,8 @@ const (
 	MaxLinkTTL        = 10 * 365 * 24 * time.Hour
 )
 
-// lifetime is a time to live of a link in seconds as it is used.
+// lifetime returns the time to live of a link, given in seconds, within the limits; usual for
+// nil.
 func lifetime(seconds *int64, usual time.Duration) time.Duration {
 	if seconds == nil {
 		return usual
@@ -32,7 +33,7 @@ func lifetime(seconds *int64, usual time.Duration) time.Duration {
 	return time.Duration(max(int64(minLinkTTL/time.Second), min(*seconds, int64(MaxLinkTTL/time.Second)))) * time.Second
 }
 
-// Link is a contact as the tools answer it (mail §5, shapes).
+// Link is a contact in the results of tools (mail §5, shapes).
 type Link struct {
 	From        string    `json:"from"`
 	FromProject string    `json:"from_project"` // human_key
@@ -60,11 +61,11 @@ type RequestArgs struct {
 	TaskDescription string `arg:"task_description" about:"What the registered agent works on."`
 }
 
-// RequestContact asks an agent for leave to write to it. A new request comes to the
-// other one as a message, unless it takes none at all; what was approved or blocked
+// RequestContact asks an agent for permission to write to it. A new request is delivered to
+// the other agent as a message, unless that agent accepts none. An approved or blocked link
 // stays as it is (mail §6).
 //
-// Errors: those of acting as the requester; NOT_FOUND for the other one; DISK_FULL.
+// Errors: those of acting as the requester; NOT_FOUND for the other agent; DISK_FULL.
 func (o *Messages) RequestContact(ctx context.Context, c mail.Caller, a RequestArgs) (out Link, err error) {
 	reason, err := o.Line("reason", a.Reason, mail.MaxReason)
 	if err != nil {
@@ -89,7 +90,7 @@ func (o *Messages) RequestContact(ctx context.Context, c mail.Caller, a RequestA
 	return out, err
 }
 
-// awayFrom reads the key of another project before the transaction; nil for none.
+// awayFrom parses the key of another project before the transaction; nil for a blank key.
 func awayFrom(c *mail.Caller, key string) (*mail.Target, error) {
 	if strings.TrimSpace(key) == "" {
 		return nil, nil
@@ -97,7 +98,7 @@ func awayFrom(c *mail.Caller, key string) (*mail.Target, error) {
 	return c.Target(key)
 }
 
-// pair finds the two agents of a request.
+// pair returns the two agents of a request.
 func pair(ctx context.Context, s *mail.CallTx, a RequestArgs, away *mail.Target) (me *mail.Agent, to Recipient, err error) {
 	if to, err = peer(ctx, s, "to_agent", a.ToAgent, away); err != nil {
 		return nil, to, err
@@ -111,8 +112,8 @@ func pair(ctx context.Context, s *mail.CallTx, a RequestArgs, away *mail.Target)
 	return me, to, err
 }
 
-// requester finds who asks or, where it is missing and the call says what it is,
-// registers it.
+// requester returns the agent that requests contact. It registers an unknown agent if the call
+// contains its program and model, unless NoRegister is set.
 func requester(ctx context.Context, s *mail.CallTx, a RequestArgs) (*mail.Agent, error) {
 	name := strings.TrimSpace(a.FromAgent)
 	if known, err := mail.AgentByName(ctx, s.Tx, s.Project.ID, name); known == nil && err == nil && name != "" && !a.NoRegister && a.Program != "" && a.Model != "" {
@@ -125,8 +126,8 @@ func requester(ctx context.Context, s *mail.CallTx, a RequestArgs) (*mail.Agent,
 	return s.ActAs(ctx, name)
 }
 
-// peer finds the other agent of a link, at home where it is a mirror; away is its
-// project, nil for this one.
+// peer returns the other agent of a link; for a mirror, the agent that it represents. away is
+// its project, nil for this one.
 //
 // Errors: NOT_FOUND.
 func peer(ctx context.Context, s *mail.CallTx, field, name string, away *mail.Target) (Recipient, error) {
@@ -157,8 +158,8 @@ func peer(ctx context.Context, s *mail.CallTx, field, name string, away *mail.Ta
 	return Recipient{Agent: home, Project: p}, err
 }
 
-// request is RequestContact inside a call, for an agent of this project. Without
-// tell the other one gets no message.
+// request is RequestContact inside a call, for an agent of this project. Without tell, the
+// other agent gets no message.
 func request(ctx context.Context, s *mail.CallTx, me *mail.Agent, to Recipient, reason string, ttl time.Duration, tell bool) (*mail.Contact, error) {
 	if err := s.RequireDiskSpace(); err != nil {
 		return nil, err
@@ -189,8 +190,8 @@ func request(ctx context.Context, s *mail.CallTx, me *mail.Agent, to Recipient, 
 	return k, sendContactRequest(ctx, s, me, to, reason)
 }
 
-// sendContactRequest notifies an agent of a contact request. It ignores the contact policy,
-// but for one.
+// sendContactRequest notifies an agent of a contact request by a message. It ignores the
+// contact policy, except block_all, and skips retired agents.
 func sendContactRequest(ctx context.Context, s *mail.CallTx, me *mail.Agent, to Recipient, reason string) error {
 	if to.Retired != 0 || to.ContactPolicy == "block_all" {
 		return nil
@@ -208,7 +209,7 @@ func sendContactRequest(ctx context.Context, s *mail.CallTx, me *mail.Agent, to 
 
 const SelectContactCount = `SELECT count(*) FROM mail_agents a CROSS JOIN mail_contacts c ON c.a_agent_id = a.id WHERE a.project_id = ?`
 
-// newContact is a link that is not stored yet.
+// newContact returns a link that is not stored yet.
 func newContact(ctx context.Context, s *mail.CallTx, from, to Recipient) (*mail.Contact, error) {
 	var n int64
 	if err := s.Tx.Get(ctx, []any{&n}, SelectContactCount, from.Project.ID); err != nil {
@@ -230,19 +231,19 @@ type RespondArgs struct {
 	FromProject string `arg:"from_project" about:"The project of the agent that asked, as in project_key. Omitted: the same project."`
 }
 
-// Response is what respond_contact answers.
+// Response is the result of respond_contact.
 type Response struct {
 	From     string    `json:"from"`
 	To       string    `json:"to"`
 	Approved bool      `json:"approved"`
 	Expires  mail.Time `json:"expires_ts"` // null after a denial
-	Updated  int       `json:"updated"`    // 1
+	Updated  int       `json:"updated"`    // always 1
 }
 
-// RespondContact lets another agent write to this one, or blocks it for ever; it may
-// do so before it is asked. Repeating it leads to the same state, its end aside.
+// RespondContact permits another agent to write to this one, or blocks it permanently. It does
+// not require a request. It is idempotent, except for the time of expiry.
 //
-// Errors: those of acting as the one that answers; NOT_FOUND for the other one.
+// Errors: those of acting as the responding agent; NOT_FOUND for the other agent.
 func (o *Messages) RespondContact(ctx context.Context, c mail.Caller, a RespondArgs) (out Response, err error) {
 	away, err := awayFrom(&c, a.FromProject)
 	if err != nil {
@@ -267,8 +268,8 @@ func (o *Messages) RespondContact(ctx context.Context, c mail.Caller, a RespondA
 	return out, err
 }
 
-// respond approves or blocks the link from one agent to another; reason nil leaves
-// that as it is.
+// respond approves or blocks the link from one agent to another; a nil reason keeps the stored
+// reason.
 func respond(ctx context.Context, s *mail.CallTx, from, to Recipient, accept bool, reason *string, ttl time.Duration) (*mail.Contact, error) {
 	if from.ID == to.ID {
 		return nil, mail.InvalidArgument("from_agent", from.Name, "an agent needs no leave to write to itself")
@@ -304,10 +305,9 @@ type CreateContactArgs struct {
 	Reason         string `arg:"reason,default=" about:"Why, for your list of contacts."` // 1,000 characters are kept
 }
 
-// CreateContact lets another agent write to this one without being asked. It ends a
-// block.
+// CreateContact permits another agent to write to this one without a request. It ends a block.
 //
-// Errors: those of acting as the agent; NOT_FOUND for the other one.
+// Errors: those of acting as the agent; NOT_FOUND for the other agent.
 func (o *Messages) CreateContact(ctx context.Context, c mail.Caller, a CreateContactArgs) (out Link, err error) {
 	reason, err := o.Line("reason", a.Reason, mail.MaxReason)
 	if err != nil {
@@ -337,8 +337,8 @@ func (o *Messages) CreateContact(ctx context.Context, c mail.Caller, a CreateCon
 	return out, err
 }
 
-// ListedContact is a contact as list_contacts shows it: one of To and From is set,
-// with @ and the project's slug behind an agent of another project.
+// ListedContact is a contact in the result of list_contacts. Either To or From is set. The
+// name of an agent of another project is followed by @ and the project's slug.
 type ListedContact struct {
 	To      string    `json:"to,omitempty"`
 	From    string    `json:"from,omitempty"`
@@ -355,9 +355,10 @@ FROM mail_contacts c JOIN mail_agents b ON b.id = `
 	selectContactsIn  = listedContact + `c.a_agent_id JOIN mail_projects p ON p.id = b.project_id WHERE c.b_agent_id = ?1 ORDER BY name LIMIT 1000`
 )
 
-// ListContacts lists the links of an agent by name, at most 1,000 each way: out, to
-// whom it may or would write, in, who may or would write to it, or both, in that
-// order. None gives an empty list.
+// ListContacts returns the links of an agent, sorted by name, at most 1,000 per direction.
+// Direction out lists the agents that it may or requested to write to. Direction in lists the
+// agents that may or requested to write to it. both lists out, then in. The list is empty if
+// there are no links.
 //
 // Errors: NOT_FOUND, INVALID_ARGUMENT for another direction.
 func (o *Messages) ListContacts(ctx context.Context, c mail.Caller, projectKey, agentName, direction string) (out []ListedContact, err error) {
@@ -392,16 +393,16 @@ func contacts(ctx context.Context, s *mail.CallTx, a *mail.Agent, query string, 
 	}, query, a.ID, s.Project.ID)
 }
 
-// Policy is what set_contact_policy answers.
+// Policy is the result of set_contact_policy.
 type Policy struct {
 	Agent  string `json:"agent"`
 	Policy string `json:"policy"`
 }
 
-// SetContactPolicy says who may write to an agent: open, auto, contacts_only or
-// block_all. Repeating it changes nothing.
+// SetContactPolicy sets which agents may write to an agent: open, auto, contacts_only or
+// block_all. It is idempotent.
 //
-// Errors: INVALID_ARGUMENT for another word; those of acting as the agent.
+// Errors: INVALID_ARGUMENT for another policy; those of acting as the agent.
 func (o *Messages) SetContactPolicy(ctx context.Context, c mail.Caller, projectKey, agentName, policy string) (out Policy, err error) {
 	switch policy {
 	case "open", "auto", "contacts_only", "block_all":

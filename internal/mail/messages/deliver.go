@@ -14,9 +14,9 @@ const (
 	selectLastTime = `SELECT ifnull(max(created_ts), 0) FROM mail_messages`
 )
 
-// FindMessage finds a message of this project with its recipients.
+// FindMessage returns a message of this project with its recipients.
 //
-// Errors: NOT_FOUND, for those of other projects too.
+// Errors: NOT_FOUND, also for messages of other projects.
 func FindMessage(ctx context.Context, s *mail.CallTx, id int64) (*mail.Message, error) {
 	m, err := mail.QueryMessage(ctx, s.Tx, mail.SelectMessageByID, id)
 	if err == nil && (m == nil || m.ProjectID != s.Project.ID) {
@@ -30,9 +30,9 @@ func noMessage(s *mail.CallTx, id int64) error {
 		Hint("fetch_inbox and search_messages show the messages of the project")
 }
 
-// Deliver stores a message once in each project that it goes to, the sender's own
-// first, the others in the order of their recipients, of whom there is at least one.
-// In another project it comes from the sender's mirror there (mail §6).
+// Deliver stores a message once in each project of its recipients. The sender's own project is
+// first, the others follow in the order of their recipients. There must be at least one
+// recipient. In another project the message comes from the sender's mirror there (mail §6).
 //
 // Errors: those of attaching its files.
 func Deliver(ctx context.Context, s *mail.CallTx, me *mail.Agent, d *draft, all []Recipient) (out []Delivered, err error) {
@@ -67,15 +67,14 @@ func Deliver(ctx context.Context, s *mail.CallTx, me *mail.Agent, d *draft, all 
 	return out, nil
 }
 
-// attachments are files as the documents hold them.
+// attachments holds the files of a message as documents contain them.
 type attachments struct {
 	text  json.RawMessage // a JSON array
 	blobs []*mail.Blob
 }
 
-// post stores a message of an agent of this project for agents of this project,
-// whoever they are; it checks nothing. Its time is later than that of every message
-// of the store.
+// post stores a message from an agent of this project to agents of this project. It does not
+// check the recipients. The message's time is later than that of every message in the store.
 func post(ctx context.Context, s *mail.CallTx, from *mail.Agent, d *draft, attached attachments, to []Recipient) (*mail.Message, error) {
 	m := &mail.Message{
 		UID: store.NewID(), ProjectUID: s.Project.UID, From: from.Name, To: []string{}, CC: []string{}, BCC: []string{},
@@ -109,7 +108,7 @@ func post(ctx context.Context, s *mail.CallTx, from *mail.Agent, d *draft, attac
 	return m, s.Put(ctx, m)
 }
 
-// assignNumbers gives a message its number, its time and its place in the archive.
+// assignNumbers sets a message's number, time, ordinal and path in the archive.
 func assignNumbers(ctx context.Context, s *mail.CallTx, m *mail.Message) (err error) {
 	if m.ID, err = mail.NextID(ctx, s.Tx, mail.MessageTable); err != nil {
 		return err
@@ -126,10 +125,10 @@ func assignNumbers(ctx context.Context, s *mail.CallTx, m *mail.Message) (err er
 	return nil
 }
 
-// mirror is the agent of this project that stands for one of another project, made
-// if need be: under its name or, where that is somebody else's, with some digits
-// behind it (mail §6). An agent of the same name, program and model is taken for the
-// same one, unless it is protected or retired.
+// mirror returns the agent of this project that represents an agent of another project, and
+// creates it if needed (mail §6). The mirror has the same name, with digits appended if
+// another agent has that name. An agent of the same name, program and model counts as the same
+// agent, unless it is protected or retired.
 func mirror(ctx context.Context, s *mail.CallTx, of *mail.Agent) (*mail.Agent, error) {
 	if of.Name == mail.Overseer {
 		return agents.Overseer(ctx, s.InProject(s.Project))

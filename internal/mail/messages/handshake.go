@@ -16,7 +16,7 @@ type HandshakeArgs struct {
 	Reason          string  `arg:"reason,default=" about:"Why, for the message that asks."`
 	TTLSeconds      *int64  `arg:"ttl_seconds,default=604800,min=60" about:"Seconds for which the approval holds, or the request waits."`
 	AutoAccept      bool    `arg:"auto_accept" about:"Accept for the target too, where its policy is open or auto."`
-	WelcomeSubject  *string `arg:"welcome_subject" about:"Subject of the first message."` // a message is sent if this or the body is there
+	WelcomeSubject  *string `arg:"welcome_subject" about:"Subject of the first message."` // a message is sent if this or the body is set
 	WelcomeBody     *string `arg:"welcome_body" about:"The first message, in Markdown. Without it and a subject none is sent."`
 	ThreadID        string  `arg:"thread_id" about:"The thread of the first message."`
 	NoRegister      bool    `arg:"register_if_missing,not" about:"Register the agent that asks if it does not exist and program and model are given."`
@@ -25,19 +25,19 @@ type HandshakeArgs struct {
 	TaskDescription string  `arg:"task_description" about:"What the registered agent works on."`
 }
 
-// Handshake is what macro_contact_handshake answers.
+// Handshake is the result of macro_contact_handshake.
 type Handshake struct {
 	Request  Link     `json:"request"`
-	Response *Link    `json:"response"`        // nil where the target has yet to answer
-	Welcome  *Payload `json:"welcome_message"` // nil where none was wanted, or it may not be sent yet
+	Response *Link    `json:"response"`        // nil if the target has not responded yet
+	Welcome  *Payload `json:"welcome_message"` // nil if none was requested, or it may not be sent yet
 }
 
-// MacroContactHandshake asks for contact and, where the caller may speak for the target
-// too, grants it (mail §6); then it sends a first message, if the target takes it.
-// Contact that is granted at once is not asked for by a message.
+// MacroContactHandshake requests contact and approves it, if the caller may approve it for the
+// target (mail §6). Then it sends a first message, if the target accepts it. A request that is
+// approved immediately is not sent as a message.
 //
-// Errors: those of RequestContact and, for the message, of SendMessage but for
-// those about contact.
+// Errors: those of RequestContact and, for the message, those of SendMessage except those
+// about contact.
 func (o *Messages) MacroContactHandshake(ctx context.Context, c mail.Caller, a HandshakeArgs) (out Handshake, err error) {
 	reason, err := o.Line("reason", a.Reason, mail.MaxReason)
 	if err != nil {
@@ -68,7 +68,7 @@ func (o *Messages) MacroContactHandshake(ctx context.Context, c mail.Caller, a H
 	return out, err
 }
 
-// welcome is the first message of a handshake, nil for none.
+// welcome returns the first message of a handshake, nil if there is none.
 func welcome(o *mail.Kernel, a HandshakeArgs) (d *draft, err error) {
 	if a.WelcomeSubject == nil && a.WelcomeBody == nil {
 		return nil, nil
@@ -87,7 +87,7 @@ func welcome(o *mail.Kernel, a HandshakeArgs) (d *draft, err error) {
 	return d, err
 }
 
-// shake asks for contact and grants it where the caller may.
+// shake requests contact and approves it if the caller may.
 func shake(ctx context.Context, s *mail.CallTx, me *mail.Agent, to Recipient, reason string, ttl time.Duration, accept bool, out *Handshake) error {
 	speaks := accept && speaksFor(s, to)
 	open := to.Project.ID == s.Project.ID && to.Retired == 0 && (to.ContactPolicy == "open" || to.ContactPolicy == "auto")
@@ -99,7 +99,7 @@ func shake(ctx context.Context, s *mail.CallTx, me *mail.Agent, to Recipient, re
 	from := Recipient{Agent: me, Project: s.Project}
 	out.Request = linkOf(k, from, to)
 	switch {
-	case accept && k.Status == approvedLink: // it is approved already
+	case accept && k.Status == approvedLink: // it was approved before
 		response := out.Request
 		out.Response = &response
 		return nil
@@ -114,8 +114,8 @@ func shake(ctx context.Context, s *mail.CallTx, me *mail.Agent, to Recipient, re
 	return nil
 }
 
-// speaksFor reports whether the caller has shown that it may act as an agent: by its
-// token, or as the file's owner.
+// speaksFor reports whether the caller may act as an agent: by the agent's token, or as the
+// file's owner.
 func speaksFor(s *mail.CallTx, to Recipient) bool {
 	if s.Caller.Owner {
 		return true

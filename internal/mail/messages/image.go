@@ -9,8 +9,8 @@ import (
 	"image/png"
 )
 
-// dimensions are the width and height of an image in pixels as its header has them;
-// 0 and 0 where there is none that makes sense.
+// dimensions returns the width and height in pixels from the header of an image; 0 and 0 if
+// the header is missing or invalid.
 func dimensions(media string, data []byte) (width, height int) {
 	var c image.Config
 	var err error
@@ -41,12 +41,12 @@ func webpSize(data []byte) (width, height int) {
 		if chunk[3] == 0x9d && chunk[4] == 0x01 && chunk[5] == 0x2a {
 			return int(binary.LittleEndian.Uint16(chunk[6:]) & 0x3fff), int(binary.LittleEndian.Uint16(chunk[8:]) & 0x3fff)
 		}
-	case "VP8L": // a signature, then 14 bits each, less one
+	case "VP8L": // a signature, then 14 bits each, minus one
 		if chunk[0] == 0x2f {
 			bits := binary.LittleEndian.Uint32(chunk[1:])
 			return int(bits&0x3fff) + 1, int(bits>>14&0x3fff) + 1
 		}
-	case "VP8X": // flags, then 24 bits each, less one
+	case "VP8X": // flags, then 24 bits each, minus one
 		size := func(b []byte) int { return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 }
 		return size(chunk[4:]) + 1, size(chunk[7:]) + 1
 	}

@@ -11,8 +11,8 @@ import (
 // Item is a message as its recipient sees it (mail §5, shapes).
 type Item struct {
 	Header
-	Kind string  `json:"kind"`              // to, cc or bcc: how this recipient got it
-	Body *string `json:"body_md,omitempty"` // nil where bodies were not asked for
+	Kind string  `json:"kind"`              // to, cc or bcc, for this recipient
+	Body *string `json:"body_md,omitempty"` // nil if bodies were not requested
 }
 
 // InboxArgs are the arguments of fetch_inbox.
@@ -23,9 +23,9 @@ type InboxArgs struct {
 	UnreadOnly    bool   `arg:"unread_only" about:"Only messages that you have not marked as read." lean:""`
 	UrgentOnly    bool   `arg:"urgent_only" about:"Only messages of high and urgent importance."`
 	IncludeBodies bool   `arg:"include_bodies" about:"With body_md; else only the headers." lean:""`
-	Since         string `arg:"since_ts,or=since" about:"Only messages newer than this time (ISO 8601)."` // strictly
+	Since         string `arg:"since_ts,or=since" about:"Only messages newer than this time (ISO 8601)."` // exclusive
 	Topic         string `arg:"topic" about:"Only messages with this topic."`
-	At            string `arg:"at"` // a moment of the past, see words.ParseMoment; "" for now
+	At            string `arg:"at"` // a moment in the past, see words.ParseMoment; "" for now
 }
 
 const (
@@ -35,7 +35,7 @@ r.kind, CASE WHEN ?3 THEN m.body_md END, m.seq `
 WHERE r.agent_id = ?1 AND r.created_ts > ?2 `
 	newestItems = `ORDER BY r.created_ts DESC, r.message_id DESC LIMIT +?4`
 
-	// Each has an index of its own.
+	// Each condition has its own index.
 	onlyUnread = `AND r.read_ts IS NULL `
 	onlyUrgent = `AND r.importance IN ('high', 'urgent') `
 	onlyDue    = `AND r.ack_required = 1 AND r.ack_ts IS NULL `
@@ -53,11 +53,11 @@ WHERE m.project_id = ?5 AND m.topic = ?6 AND m.created_ts > ?2 AND (NOT ?7 OR r.
 ORDER BY m.created_ts DESC, m.id DESC LIMIT +?4`
 )
 
-// FetchInbox lists what an agent has got, the newest first; nothing gives an empty
-// list. It writes nothing: fetching is not reading.
+// FetchInbox returns the messages that an agent received, newest first; an empty list if there
+// are none. It writes nothing and marks no message as read.
 //
-// Errors: NOT_FOUND, CAPABILITY_DENIED for a protected agent without its token,
-// INVALID_LIMIT, INVALID_TIMESTAMP also for At, INVALID_TOPIC.
+// Errors: NOT_FOUND; CAPABILITY_DENIED for a protected agent without its token; INVALID_LIMIT;
+// INVALID_TIMESTAMP, also for At; INVALID_TOPIC.
 func (o *Messages) FetchInbox(ctx context.Context, c mail.Caller, a InboxArgs) (out []Item, err error) {
 	err = o.ReadIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *mail.CallTx) error {
 		me, err := s.ReadAs(ctx, a.AgentName)
@@ -80,15 +80,15 @@ func ReadInbox(ctx context.Context, s *mail.CallTx, me *mail.Agent, a InboxArgs)
 	return out, err
 }
 
-// item is an Item and the place of its message in the change log.
+// item is an Item with the number of its message in the change log.
 type item struct {
 	Item
 	Seq    int64
 	purged bool
 }
 
-// Window reads the arguments that bound what a box shows; since is 0 and topic nil
-// where they are not given.
+// Window parses the arguments that bound the content of a box; since is 0 and topic nil if
+// they are not given.
 //
 // Errors: INVALID_LIMIT, INVALID_TIMESTAMP, INVALID_TOPIC.
 func (a *InboxArgs) Window() (n int, since mail.Time, topic *string, err error) {
@@ -147,18 +147,18 @@ func AttachmentsOf(text sql.NullString) json.RawMessage {
 	return json.RawMessage("[]")
 }
 
-// Read is what mark_message_read answers.
+// Read is the result of mark_message_read.
 type Read struct {
 	MessageID int64     `json:"message_id"`
-	Read      bool      `json:"read"` // true
+	Read      bool      `json:"read"` // always true
 	At        mail.Time `json:"read_at"`
 }
 
-// MarkMessageRead notes that a recipient has read a message. The first time counts,
-// and is answered every time.
+// MarkMessageRead records that a recipient has read a message. It keeps and returns the time
+// of the first call.
 //
-// Errors: those of acting as the agent; NOT_FOUND for a message that is not there,
-// is another project's, or was not sent to the agent.
+// Errors: those of acting as the agent; NOT_FOUND for a message that does not exist, belongs
+// to another project, or was not sent to the agent.
 func (o *Messages) MarkMessageRead(ctx context.Context, c mail.Caller, projectKey, agentName string, messageID int64) (out Read, err error) {
 	d, err := stamp(ctx, o.Kernel, c, projectKey, agentName, messageID, false)
 	if err != nil {
@@ -167,16 +167,16 @@ func (o *Messages) MarkMessageRead(ctx context.Context, c mail.Caller, projectKe
 	return Read{messageID, true, d.Read}, nil
 }
 
-// Acknowledged is what acknowledge_message answers.
+// Acknowledged is the result of acknowledge_message.
 type Acknowledged struct {
 	MessageID    int64     `json:"message_id"`
-	Acknowledged bool      `json:"acknowledged"` // true
+	Acknowledged bool      `json:"acknowledged"` // always true
 	At           mail.Time `json:"acknowledged_at"`
 	Read         mail.Time `json:"read_at"`
 }
 
-// AcknowledgeMessage notes that a recipient has taken note of a message, and has
-// read it. The first times count, and are answered every time.
+// AcknowledgeMessage records that a recipient has acknowledged and read a message. It keeps
+// and returns the times of the first calls.
 //
 // Errors: those of MarkMessageRead.
 func (o *Messages) AcknowledgeMessage(ctx context.Context, c mail.Caller, projectKey, agentName string, messageID int64) (out Acknowledged, err error) {
@@ -193,7 +193,8 @@ FROM mail_recipients r CROSS JOIN mail_messages m ON m.id = r.message_id CROSS J
 CROSS JOIN mail_agents a ON a.id = r.agent_id
 WHERE r.message_id = ? AND r.agent_id = ?`
 
-// received finds the delivery of a message to an agent of this project; nil for none.
+// received returns the delivery of a message to an agent of this project, nil if there is
+// none.
 func received(ctx context.Context, s *mail.CallTx, me *mail.Agent, messageID int64) (*mail.Delivery, error) {
 	d := &mail.Delivery{}
 	var created mail.Time
@@ -206,7 +207,7 @@ func received(ctx context.Context, s *mail.CallTx, me *mail.Agent, messageID int
 	return d, nil
 }
 
-// stamp reads or acknowledges a message.
+// stamp marks a message as read or, with ack, as read and acknowledged.
 func stamp(ctx context.Context, o *mail.Kernel, c mail.Caller, projectKey, agentName string, messageID int64, ack bool) (d *mail.Delivery, err error) {
 	err = o.WriteIn(ctx, c, projectKey, func(ctx context.Context, s *mail.CallTx) error {
 		me, err := s.ActAs(ctx, agentName)

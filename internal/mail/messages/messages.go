@@ -2,7 +2,8 @@ package messages
 
 import "cairn/internal/mail"
 
-// Messages holds the calls that send, list, search and summarize messages, and those about contacts.
+// Messages holds the calls that send, list, search and summarize messages, and the calls about
+// contacts.
 type Messages struct{ *mail.Kernel }
 
 // New returns the calls of this package over a kernel.

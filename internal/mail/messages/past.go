@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// A page of the messages that an agent had got, behind one of them.
+	// One page of the messages that an agent had received, after a given message.
 	selectGot = `SELECT r.message_id, m.uid, r.read_ts IS NOT NULL, r.created_ts FROM mail_recipients r CROSS JOIN mail_messages m ON m.id = r.message_id
 WHERE r.agent_id = ?1 AND r.created_ts > ?2 AND r.created_ts <= ?3 AND (r.created_ts, r.message_id) < (?4, ?5) AND m.seq <= ?6
   AND (NOT ?7 OR r.importance IN ('high', 'urgent')) AND (?8 IS NULL OR m.topic = ?8) AND (NOT ?9 OR r.read_ts IS NULL OR r.read_ts >= ?10)
@@ -19,7 +19,7 @@ ORDER BY r.created_ts DESC, r.message_id DESC LIMIT +?11`
 	selectSome = receivedBy + `AND r.message_id IN (SELECT value FROM json_each(?5)) ` + newestItems
 )
 
-// InboxAt is FetchInbox as of a.At. Messages that were purged since have no text.
+// InboxAt is FetchInbox as of a.At. Messages that were purged since then have no text.
 //
 // Errors: those of FetchInbox.
 func (o *Messages) InboxAt(ctx context.Context, c mail.Caller, a InboxArgs) (out mail.Past[[]Item], err error) {
@@ -35,8 +35,9 @@ func (o *Messages) InboxAt(ctx context.Context, c mail.Caller, a InboxArgs) (out
 	return out, err
 }
 
-// itemsAt lists what an agent had got by a moment. A message does not change after it
-// was sent, so its row is its document. The log contains whether it was read.
+// itemsAt returns the messages that an agent had received by a moment. A message does not
+// change after it was sent, so its row equals its document. The log contains whether it was
+// read.
 func itemsAt(ctx context.Context, s *mail.CallTx, me *mail.Agent, a InboxArgs) ([]item, error) {
 	n, since, topic, err := a.Window()
 	if err != nil {
@@ -88,7 +89,7 @@ func itemsAt(ctx context.Context, s *mail.CallTx, me *mail.Agent, a InboxArgs) (
 	return items, err
 }
 
-// got is a message that an agent has got.
+// receivedMessage is a message that an agent has received.
 type receivedMessage struct {
 	id      int64
 	uid     string
@@ -105,8 +106,8 @@ func receivedMessages(ctx context.Context, s *mail.CallTx, args ...any) (out []*
 	return out, err
 }
 
-// markRead sets which of some messages an agent had read by the moment of the call: of those
-// that it has read by now, those of which the log says so.
+// markRead sets read for the messages that an agent had read by the moment of the call. Only
+// messages that are read by now come into question; the log decides.
 func markRead(ctx context.Context, s *mail.CallTx, me *mail.Agent, all []*receivedMessage) error {
 	read := map[string]*receivedMessage{}
 	var keys []string

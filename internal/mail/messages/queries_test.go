@@ -62,7 +62,7 @@ func TestEachWayToLookIntoAnInboxHasItsIndexAndNeedsNoSorting(t *testing.T) {
 	}
 }
 
-// However many messages come into question, their order is that of all matches.
+// The number of candidates does not change the order of the matches.
 func TestASearchRanksAmongFewAsAmongAll(t *testing.T) {
 	t.Parallel()
 	k, p := crowd(t, rankedMatches+500)

@@ -7,18 +7,18 @@ import (
 	"cairn/internal/mail"
 )
 
-// Receipt is what get_delivery_receipt answers.
+// Receipt is the result of get_delivery_receipt.
 type Receipt struct {
 	MessageID  int64           `json:"message_id"`
-	Recipients []ReceiptOf     `json:"recipients"` // as the sender named them
+	Recipients []ReceiptOf     `json:"recipients"` // in the sender's order
 	Counts     ReceiptsByState `json:"counts"`
 }
 
-// ReceiptOf is what has become of a message at one recipient.
+// ReceiptOf is the state of a message at one recipient.
 type ReceiptOf struct {
 	Agent    string    `json:"agent"`
 	Kind     string    `json:"kind"`   // to, cc or bcc
-	Status   string    `json:"status"` // queued, shown, read or acknowledged: the last that it reached
+	Status   string    `json:"status"` // the last state reached: queued, shown, read or acknowledged
 	Queued   mail.Time `json:"queued_ts"`
 	Shown    mail.Time `json:"shown_ts"`
 	ShownVia *string   `json:"shown_via"` // the hook's event
@@ -37,12 +37,11 @@ type ReceiptsByState struct {
 const selectReceipts = `SELECT a.name, r.kind, r.created_ts, ifnull(r.shown_ts, 0), r.shown_via, ifnull(r.read_ts, 0), ifnull(r.ack_ts, 0)
 FROM mail_recipients r CROSS JOIN mail_agents a ON a.id = r.agent_id WHERE r.message_id = ? ORDER BY r.position`
 
-// GetDeliveryReceipt shows only the sender of a message what has become
-// of it at each recipient. Of a message that it sent into another project it asks in
-// its own.
+// GetDeliveryReceipt returns the state of a message at each recipient, only to its sender. For
+// a message to another project, the sender calls it in its own project.
 //
-// Errors: those of reading the agent's mail, NOT_FOUND for the message, CAPABILITY_DENIED
-// for one that somebody else sent.
+// Errors: those of reading the agent's mail, NOT_FOUND for the message, CAPABILITY_DENIED for
+// a message of another agent.
 func (o *Messages) GetDeliveryReceipt(ctx context.Context, c mail.Caller, projectKey, agentName string, messageID int64) (out Receipt, err error) {
 	err = o.ReadIn(ctx, c, projectKey, func(ctx context.Context, s *mail.CallTx) error {
 		me, err := s.ReadAs(ctx, agentName)
@@ -64,7 +63,7 @@ func (o *Messages) GetDeliveryReceipt(ctx context.Context, c mail.Caller, projec
 	return out, err
 }
 
-// isSender refuses those who have not sent a message.
+// isSender returns an error if an agent did not send a message.
 func isSender(ctx context.Context, s *mail.CallTx, me *mail.Agent, messageID int64) error {
 	m, err := mail.QueryMessage(ctx, s.Tx, mail.SelectMessageByID, messageID)
 	switch {
@@ -85,7 +84,7 @@ func isSender(ctx context.Context, s *mail.CallTx, me *mail.Agent, messageID int
 	return err
 }
 
-// add counts a recipient and names its status.
+// add counts a recipient and returns its status.
 func (c *ReceiptsByState) add(r ReceiptOf) string {
 	switch {
 	case r.Ack != 0:

@@ -26,8 +26,8 @@ type SearchArgs struct {
 	ThreadID   string `arg:"thread_id" about:"Only this thread."`
 	DateStart  string `arg:"date_start,or=after|since" about:"Only mail from this time on (ISO 8601, or a date)."` // inclusive
 	DateEnd    string `arg:"date_end,or=before|until" about:"Only mail up to this time; a date means its end."`    // inclusive
-	AsIs       bool   // unknown words are not corrected
-	Everywhere bool   // a plain query in all projects; ProjectKey names any. Without Sender and ThreadID
+	AsIs       bool   // do not correct unknown words
+	Everywhere bool   // a plain query in all projects, without Sender and ThreadID; ProjectKey may name any project
 }
 
 // Hit is a message that a search found.
@@ -40,36 +40,36 @@ type Hit struct {
 	ThreadID    *string   `json:"thread_id"`
 	From        string    `json:"from"`
 	SessionID   string    `json:"session_id,omitempty"` // of the session that sent the message, if known
-	Matched     string    `json:"matched,omitempty"`    // MatchedSome, or "" for a message that holds all words of a plain query
-	Excerpt     string    `json:"excerpt,omitempty"`    // at most 160 characters of the text around the words of the query, one line
+	Matched     string    `json:"matched,omitempty"`    // MatchedSome, or "" if the message contains all words of a plain query
+	Excerpt     string    `json:"excerpt,omitempty"`    // at most 160 characters around the words of the query, one line
 
 	Body    string `json:"-"`
 	Project string `json:"-"` // the id that all parts of cairn share
 	Slug    string `json:"-"` // of the mail's project
 }
 
-// MatchedSome marks a hit that holds some words of a query, not all (amendments §A.1).
+// MatchedSome marks a hit that contains some words of a query, but not all (amendments §A.1).
 const MatchedSome = "some"
 
-// Hits is what search_messages answers; never nil.
+// Hits is the result of search_messages; Result is never nil.
 type Hits struct {
 	Result []Hit `json:"result"`
 
-	Corrected map[string]string `json:"corrected,omitempty"` // words that no message holds, and the words that replaced them
-	Hint      string            `json:"hint,omitempty"`      // of an empty first page: what was tried, and what to try
+	Corrected map[string]string `json:"corrected,omitempty"` // words that no message contains, with their replacements
+	Hint      string            `json:"hint,omitempty"`      // for an empty first page: what was tried, and what to try
 }
 
 const (
 	maxQuery   = 1000 // characters
 	maxExcerpt = 160  // characters
 
-	// bm25 is below 0, the lower the better; a subject counts three times a body.
+	// bm25 is negative, and lower is better. A subject counts three times as much as a body.
 	searchRank   = `bm25(mail_fts, 3.0, 1.0)`
 	searchFilter = `(?2 = 0 OR m.project_id = ?2) AND (?3 = 0 OR m.sender_id = ?3) AND (?4 = '' OR instr(?4, ',' || m.importance || ',') > 0)
 AND (?5 IS NULL OR m.thread_id = ?5) AND m.created_ts >= ?6 AND m.created_ts <= ?7 `
 	hitColumns = `SELECT m.id, m.subject, m.importance, m.ack_required, m.created_ts, m.thread_id, a.name `
 
-	// All matches, of which those that are asked for get a score.
+	// All matches. Only those that pass the filter get a score.
 	allMatches      = `SELECT m.id FROM mail_fts f CROSS JOIN mail_messages m ON m.id = f.rowid WHERE mail_fts MATCH ?1 AND ` + searchFilter
 	mostRelevant    = `ORDER BY ` + searchRank + `, m.id LIMIT +?9`
 	mostRecent      = `ORDER BY m.created_ts DESC, m.id DESC LIMIT +?9`
@@ -77,8 +77,8 @@ AND (?5 IS NULL OR m.thread_id = ?5) AND m.created_ts >= ?6 AND m.created_ts <= 
 	selectRecent    = allMatches + mostRecent
 	countAllMatches = `SELECT count(*) FROM (SELECT rowid FROM mail_fts WHERE mail_fts MATCH ? ORDER BY rowid DESC LIMIT +?)`
 
-	// The same among few messages, of a thread, a sender or a project; the sign keeps
-	// SQLite from asking the full text for each of them.
+	// The same among the few messages of a thread, a sender or a project. The + prevents
+	// SQLite from querying the full text for each message.
 	ofThread  = `SELECT id FROM mail_messages WHERE project_id = ?2 AND thread_id = ?5`
 	ofSender  = `SELECT id FROM mail_messages WHERE sender_id = ?3`
 	ofProject = `SELECT id FROM mail_messages WHERE project_id = ?2`
@@ -96,13 +96,13 @@ AND (?5 IS NULL OR m.thread_id = ?5) AND m.created_ts >= ?6 AND m.created_ts <= 
 	projectRelevant = among + ofProject + `) ` + mostRelevant
 	projectRecent   = among + ofProject + `) ` + mostRecent
 
-	// The newest matches of the store, ?8 of them, read one after the other and not put
-	// aside first. Most of the time is for their scores.
+	// The newest ?8 matches of the store, read one after the other without a temporary copy.
+	// Most of the time is spent on their scores.
 	newestMatches        = `FROM mail_fts WHERE mail_fts MATCH ?1 ORDER BY rowid DESC LIMIT +?8) f CROSS JOIN mail_messages m ON m.id = f.id WHERE ` + searchFilter
 	selectNewestRelevant = `SELECT m.id FROM (SELECT rowid AS id, ` + searchRank + ` AS score ` + newestMatches + `ORDER BY f.score, m.id LIMIT +?9`
 	selectNewestRecent   = `SELECT m.id FROM (SELECT rowid AS id ` + newestMatches + mostRecent
 
-	// Among the newest of the project, ?8 of them: looking into a text is slow.
+	// Only among the newest ?8 messages of the project, since scanning texts is slow.
 	selectContaining = `SELECT m.id FROM (SELECT * FROM mail_messages WHERE project_id = ?2 ORDER BY created_ts DESC LIMIT +?8) m
 WHERE (instr(lower(m.subject), ?1) > 0 OR instr(lower(m.body_md), ?1) > 0) AND ` + searchFilter + `ORDER BY `
 
@@ -118,27 +118,32 @@ JOIN mail_projects p ON p.id = m.project_id WHERE m.id = ?`
 )
 
 const (
-	rankedMatches   = 10_000 // of more, among as many messages, the newest are ranked, as long as they fill a page
-	correctedFrom   = 2_000  // messages of which the words are known for corrections
-	lookedIntoTexts = 10_000 // messages that are searched for a part of a word
+	rankedMatches   = 10_000 // of more matches, among at least as many messages, only the newest are ranked, if they fill the page
+	correctedFrom   = 2_000  // newest messages whose words are used for corrections
+	lookedIntoTexts = 10_000 // newest messages that are searched for a part of a word
 )
 
-// SearchMessages finds messages of a project by their words, the most relevant
-// first, equals by their numbers (mail §5). A query of words alone finds in two tiers
-// (amendments §A.1): first the messages that hold all of its words, stop words left
-// out; then, if these do not fill the page, the messages that hold some of them, whose
-// Matched says so. Words that no message holds are replaced by the nearest ones that the
-// newest 2,000 messages of the project hold, and Corrected says so. A query with operators, quotes, * or a column is one of SQLite's full
-// text search; a query that SQLite refuses is searched for literally, and if no word
-// matches, as a part of the texts of the newest 10,000 messages. A blank query finds
-// nothing; so does an unknown sender. Where 10,000 messages and more match, and as many
-// are of the thread, the sender or else the project, the newest 10,000 matches are ranked
-// among each other if they fill the page.
+// SearchMessages finds messages of a project by their words, most relevant first, and by
+// number if equally relevant (mail §5).
 //
-// With Everywhere it finds messages of all projects, whose words it also corrects by.
+// A query of words alone is searched in two tiers (amendments §A.1). The first tier is the
+// messages that contain all of the words, without stop words. If they do not fill the page,
+// messages that contain some of the words follow, with Matched set. A word that no message
+// contains is replaced by the nearest word in the newest 2,000 messages of the project.
+// Corrected contains the replacements.
 //
-// Errors: NOT_FOUND for the project, INVALID_LIMIT, INVALID_ARGUMENT,
-// INVALID_THREAD_ID, INVALID_TIMESTAMP.
+// A query with operators, quotes, * or a column uses SQLite's full text syntax. If SQLite
+// refuses it, it is searched for literally. If no word matches either, it is searched for as a
+// part of the texts of the newest 10,000 messages. A blank query finds nothing, and neither
+// does an unknown sender.
+//
+// At least 10,000 messages may match, while the thread, the sender or else the project has as
+// many. Then only the newest 10,000 matches are ranked, if they fill the page.
+//
+// With Everywhere it finds messages of all projects and corrects by their words, too.
+//
+// Errors: NOT_FOUND for the project, INVALID_LIMIT, INVALID_ARGUMENT, INVALID_THREAD_ID,
+// INVALID_TIMESTAMP.
 func (o *Messages) SearchMessages(ctx context.Context, c mail.Caller, a SearchArgs) (out Hits, err error) {
 	q, err := a.query()
 	if err != nil {
@@ -179,18 +184,18 @@ func (o *Messages) SearchMessages(ctx context.Context, c mail.Caller, a SearchAr
 
 const emptyHint = "No message of the project holds any of these words or a similar one. Try other words, or recall, which searches what agents did, records and memories, too."
 
-// query is a search as it was checked.
+// query is a search with checked arguments.
 type query struct {
 	text       string
 	recent     bool
-	sender     int64   // 0 for anybody
-	importance string  // with commas around each, "" for any
+	sender     int64   // 0 for any sender
+	importance string  // each between commas, "" for any
 	thread     *string // nil for any
 	from, to   mail.Time
 	skip, n    int
 	asIs       bool
 	everywhere bool
-	corrected  map[string]string // what SearchMessages corrected
+	corrected  map[string]string // the replacements of SearchMessages
 }
 
 func (a *SearchArgs) query() (q *query, err error) {
@@ -237,7 +242,7 @@ func (a *SearchArgs) query() (q *query, err error) {
 	return q, nil
 }
 
-// hit reads a message that was found.
+// hit returns the hit for a message that was found.
 func hit(ctx context.Context, s *mail.CallTx, f foundMessage, finder *words.Finder) (h Hit, err error) {
 	var uid string
 	var seq int64
@@ -256,14 +261,14 @@ func hit(ctx context.Context, s *mail.CallTx, f foundMessage, finder *words.Find
 	return h, err
 }
 
-// foundMessage is the number of a message that was found; some says that it holds some
-// words of a plain query, not all.
+// foundMessage is the number of a message that was found. some is set if it contains some
+// words of a plain query, but not all.
 type foundMessage struct {
 	id   int64
 	some bool
 }
 
-// search finds the messages of one page.
+// search returns the messages of one page.
 func search(ctx context.Context, s *mail.CallTx, q *query) (found []foundMessage, err error) {
 	plain := words.IsPlain(q.text)
 	if plain && !strings.ContainsFunc(q.text, isSyntax) {
@@ -276,7 +281,7 @@ func search(ctx context.Context, s *mail.CallTx, q *query) (found []foundMessage
 		found = listed(ids)
 	case plain:
 		found, err = tiers(ctx, s, q)
-	default: // if the error has another reason, the next query returns it
+	default: // if the error has another cause, the next query returns it
 		ids, err = matching(ctx, s, q, literally(strings.Fields(q.text)))
 		found = listed(ids)
 	}
@@ -287,8 +292,8 @@ func search(ctx context.Context, s *mail.CallTx, q *query) (found []foundMessage
 	return found[min(q.skip, len(found)):], err
 }
 
-// isSyntax reports whether a character may mean something to SQLite's full text search
-// in a query without quotes and operators.
+// isSyntax reports whether a character may have a meaning in SQLite's full text syntax, in a
+// query without quotes and operators.
 func isSyntax(r rune) bool {
 	return r < utf8.RuneSelf && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsSpace(r)
 }
@@ -300,8 +305,8 @@ func listed(ids []int64) (all []foundMessage) {
 	return all
 }
 
-// tiers finds the messages that hold all words of a plain query, then, if they do not
-// fill the page, the messages that hold some of them.
+// tiers returns the messages that contain all words of a plain query. If they do not fill the
+// page, messages that contain some of the words follow.
 func tiers(ctx context.Context, s *mail.CallTx, q *query) ([]foundMessage, error) {
 	all := words.PlainWords(q.text)
 	if len(all) == 0 {
@@ -318,8 +323,8 @@ func tiers(ctx context.Context, s *mail.CallTx, q *query) ([]foundMessage, error
 	return found, err
 }
 
-// correct replaces the words that no message holds by the nearest ones that the newest
-// messages of the project hold.
+// correct replaces words that no message contains by the nearest words in the newest messages
+// of the project.
 func correct(ctx context.Context, s *mail.CallTx, q *query, all []string) ([]string, error) {
 	var unknown []string
 	for _, word := range all {
@@ -349,7 +354,7 @@ func correct(ctx context.Context, s *mail.CallTx, q *query, all []string) ([]str
 	return words.Corrected(all, q.corrected), err
 }
 
-// tiersOf finds what tiers finds for given words.
+// tiersOf is tiers for given words, without corrections.
 func tiersOf(ctx context.Context, s *mail.CallTx, q *query, all []string) ([]foundMessage, error) {
 	ids, err := matching(ctx, s, q, literally(all))
 	if err != nil {
@@ -368,11 +373,10 @@ func tiersOf(ctx context.Context, s *mail.CallTx, q *query, all []string) ([]fou
 	return found, err
 }
 
-// literally is a query of full text for every one of some words, none of which is an
-// operator.
+// literally returns a full text query for all of some words, none of which is an operator.
 func literally(all []string) string { return strings.Join(quotedWords(all), " ") }
 
-// quotedWords returns words as phrases of full text.
+// quotedWords returns words as full text phrases.
 func quotedWords(all []string) (quoted []string) {
 	for _, word := range all {
 		quoted = append(quoted, `"`+strings.ReplaceAll(word, `"`, `""`)+`"`)
@@ -388,9 +392,9 @@ func (q *query) filter(s *mail.CallTx, text string, more ...any) []any {
 	return append([]any{text, projectID, q.sender, q.importance, q.thread, q.from, q.to}, more...)
 }
 
-// matching finds what a query of full text matches, the page and all before it. Where
-// fewer messages come into question than match, no others are looked up. Else, of a word
-// that is in very many messages only the newest are ranked.
+// matching returns the matches of a full text query, up to the end of the page. If there are
+// fewer candidates than matches, it scans only the candidates. Otherwise, of very many matches
+// only the newest are ranked, if they fill the page.
 func matching(ctx context.Context, s *mail.CallTx, q *query, match string) ([]int64, error) {
 	args := q.filter(s, match, rankedMatches, q.skip+q.n)
 	var matches, few int
@@ -414,7 +418,7 @@ func matching(ctx context.Context, s *mail.CallTx, q *query, match string) ([]in
 	if err != nil || len(ids) == q.skip+q.n {
 		return ids, err
 	}
-	return s.Tx.Keys(ctx, q.ordered(selectRelevant, selectRecent), args...) // perhaps there are more than were looked at
+	return s.Tx.Keys(ctx, q.ordered(selectRelevant, selectRecent), args...) // there may be more matches than the newest
 }
 
 func (q *query) ordered(relevant, recent string) string {
@@ -424,8 +428,8 @@ func (q *query) ordered(relevant, recent string) string {
 	return relevant
 }
 
-// narrowed are the queries for the messages that come into question: how many they
-// are, and which of them match.
+// narrowed returns the queries for the candidates: how many there are, and which of them
+// match.
 func (q *query) narrowed() (count, matching string) {
 	switch {
 	case q.thread != nil:

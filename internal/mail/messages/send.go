@@ -10,7 +10,7 @@ import (
 	"cairn/internal/mail/agents"
 )
 
-// Header is a message as lists show it (mail §5, shapes).
+// Header is a message in lists (mail §5, shapes).
 type Header struct {
 	ID          int64           `json:"id"`
 	ProjectID   int64           `json:"project_id"`
@@ -24,10 +24,10 @@ type Header struct {
 	From        string          `json:"from"`
 }
 
-// Payload is a message as its sender sees it, with those who got blind copies.
+// Payload is a message as its sender sees it, with the recipients of blind copies.
 type Payload struct {
 	Header
-	Body *string  `json:"body_md,omitempty"` // nil where bodies were not asked for
+	Body *string  `json:"body_md,omitempty"` // nil if bodies were not requested
 	To   []string `json:"to"`
 	CC   []string `json:"cc"`
 	BCC  []string `json:"bcc"`
@@ -63,18 +63,18 @@ type SendArgs struct {
 	IdempotencyKey  string   `arg:"idempotency_key"`
 }
 
-// Delivered is a message as it was stored in one project.
+// Delivered is a message as stored in one project.
 type Delivered struct {
 	Project string  `json:"project"` // human_key
 	Payload Payload `json:"payload"`
 }
 
-// Sent is what send_message answers.
+// Sent is the result of send_message.
 type Sent struct {
-	Deliveries  []Delivered     `json:"deliveries"` // one for each project, the sender's first
+	Deliveries  []Delivered     `json:"deliveries"` // one per project, the sender's first
 	Count       int             `json:"count"`      // of deliveries
 	Attachments json.RawMessage `json:"attachments"`
-	Skipped     []string        `json:"skipped,omitempty"` // of a broadcast: who takes no mail from the sender
+	Skipped     []string        `json:"skipped,omitempty"` // recipients of a broadcast that accept no mail from the sender
 }
 
 const (
@@ -89,11 +89,11 @@ type draft struct {
 	thread, topic *string
 	replyTo       *mail.Message
 	files         []file
-	noFiles       error // why files could not be read
+	noFiles       error // the error of reading the files
 	autoContact   bool
 }
 
-// Draft checks what a message says and takes secrets out.
+// Draft checks the text of a message and removes secrets.
 //
 // Errors: INVALID_ARGUMENT, MESSAGE_TOO_LARGE, INVALID_THREAD_ID, INVALID_TOPIC.
 func Draft(o *mail.Kernel, subject, body, importance string) (d *draft, err error) {
@@ -127,15 +127,15 @@ func badImportance(given string) error {
 	return mail.InvalidArgument("importance", given, "importance is low, normal, high or urgent, not %s", mail.Quoted(given))
 }
 
-// SendMessage writes to agents, of this project or of others (mail §6). Everybody
-// named gets it or, on any error, nobody. Each call makes a new message, unless
-// the idempotency key gives back an earlier one.
+// SendMessage sends a message to agents of this project or of others (mail §6). Either all
+// recipients get it or, on any error, none. Each call creates a new message, unless the
+// idempotency key returns an earlier one.
 //
 // Errors: those of acting as the sender; INVALID_ARGUMENT, MESSAGE_TOO_LARGE,
-// INVALID_THREAD_ID, INVALID_TOPIC, INVALID_PATH; RECIPIENT_NOT_FOUND,
-// BROADCAST_ATTEMPT, EMAIL_AS_AGENT, NOT_FOUND for recipients; CONTACT_BLOCKED and
-// CONTACT_REQUIRED, where with AutoContact the requests that details name stay;
-// IDEMPOTENCY_CONFLICT; DISK_FULL.
+// INVALID_THREAD_ID, INVALID_TOPIC, INVALID_PATH; RECIPIENT_NOT_FOUND, BROADCAST_ATTEMPT,
+// EMAIL_AS_AGENT, NOT_FOUND for recipients; CONTACT_BLOCKED and CONTACT_REQUIRED;
+// IDEMPOTENCY_CONFLICT; DISK_FULL. After CONTACT_REQUIRED with AutoContact, the contact
+// requests that the details name are stored.
 func (o *Messages) SendMessage(ctx context.Context, c mail.Caller, a SendArgs) (out Sent, err error) {
 	d, to, err := prepared(o.Kernel, &c, a)
 	if err != nil {
@@ -166,10 +166,11 @@ func (o *Messages) SendMessage(ctx context.Context, c mail.Caller, a SendArgs) (
 	return out, err
 }
 
-// filed is a refusal after which what was written stays: requests for contact.
+// errorAfterCommit is an error after which the transaction is committed, since contact
+// requests are stored.
 type errorAfterCommit struct{ error }
 
-// filedOr parts an error that ends the transaction from one that does not.
+// filedOr separates an error that keeps the transaction from one that rolls it back.
 func filedOr(err error) (stays, ends error) {
 	if f, ok := err.(errorAfterCommit); ok {
 		return mail.Fault(f.error), nil
@@ -177,7 +178,7 @@ func filedOr(err error) (stays, ends error) {
 	return nil, err
 }
 
-// prepared checks the arguments of send_message that need no store.
+// prepared checks the arguments of send_message that do not need the store.
 func prepared(o *mail.Kernel, c *mail.Caller, a SendArgs) (d *draft, to []address, err error) {
 	if d, err = Draft(o, a.Subject, a.Body, a.Importance); err != nil {
 		return nil, nil, err
@@ -205,7 +206,7 @@ func noRecipient() error {
 	return mail.InvalidArgument(FieldTo, []string{}, "At least one recipient is needed in to, cc or bcc")
 }
 
-// maxNamed bounds the names in all fields together, those that come twice included.
+// maxNamed is the maximum number of names in all fields together, including duplicates.
 const maxNamed = 5 * maxRecipients
 
 func allAddresses(c *mail.Caller, to, cc, bcc []string) (out []address, err error) {
@@ -246,8 +247,8 @@ func send(ctx context.Context, s *mail.CallTx, me *mail.Agent, d *draft, to []ad
 	return out, nil
 }
 
-// broadcastRecipients is whom a broadcast reaches, and the names of those who take no mail from
-// the sender.
+// broadcastRecipients returns the recipients of a broadcast, and the names of those that
+// accept no mail from the sender.
 func broadcastRecipients(ctx context.Context, s *mail.CallTx, me *mail.Agent, d *draft) (all []Recipient, skipped []string, err error) {
 	everybody, err := broadcastCandidates(ctx, s, me)
 	if err != nil {
@@ -269,7 +270,8 @@ func broadcastRecipients(ctx context.Context, s *mail.CallTx, me *mail.Agent, d 
 	return all, skipped, nil
 }
 
-// allowedRecipients finds the recipients of addresses, all of whom take mail from the sender.
+// allowedRecipients returns the recipients of addresses, or an error if one of them accepts no
+// mail from the sender.
 func allowedRecipients(ctx context.Context, s *mail.CallTx, me *mail.Agent, d *draft, to []address) ([]Recipient, error) {
 	all, err := recipients(ctx, s, to)
 	if err != nil {
@@ -298,7 +300,7 @@ type ReplyArgs struct {
 	MessageID       int64    `arg:"message_id,required" about:"The message to answer. Its id, a number."`
 	SenderName      string   `arg:"sender_name,required" about:"Your own name as an agent of the project."`
 	Body            string   `arg:"body_md,required" about:"The answer in Markdown."`
-	To              []string `arg:"to,names" about:"Names of other recipients than the sender."` // nil: the sender of the message, or its recipients if that is oneself
+	To              []string `arg:"to,names" about:"Names of other recipients than the sender."` // nil: the sender of the message, or its recipients if the caller sent it
 	CC              []string `arg:"cc,names"`
 	BCC             []string `arg:"bcc,names"`
 	SubjectPrefix   *string  `arg:"subject_prefix,default=Re:" about:"Put before the subject, unless it stands there already."`
@@ -306,7 +308,7 @@ type ReplyArgs struct {
 	IdempotencyKey  string   `arg:"idempotency_key"`
 }
 
-// Reply is what reply_message answers: the first delivery, and all of them.
+// Reply is the result of reply_message: the first delivery, and all of them.
 type Reply struct {
 	Payload
 	ReplyTo    int64       `json:"reply_to"`
@@ -314,8 +316,8 @@ type Reply struct {
 	Count      int         `json:"count"`
 }
 
-// ReplyMessage answers a message, in its thread or in a new one named by its number,
-// with its importance and ack_required (mail §6).
+// ReplyMessage replies to a message, in its thread or in a new one named by its number. The
+// reply has the message's importance and ack_required (mail §6).
 //
 // Errors: those of SendMessage; NOT_FOUND for the message.
 func (o *Messages) ReplyMessage(ctx context.Context, c mail.Caller, a ReplyArgs) (out Reply, err error) {
@@ -361,7 +363,7 @@ func (o *Messages) ReplyMessage(ctx context.Context, c mail.Caller, a ReplyArgs)
 	return out, err
 }
 
-// answers is a draft as the answer to a message.
+// answers returns a draft as the reply to a message.
 func (d draft) answers(m *mail.Message, prefix string) *draft {
 	d.replyTo, d.importance, d.ackRequired = m, m.Importance, m.AckRequired
 	d.thread = m.ThreadID
@@ -375,7 +377,7 @@ func (d draft) answers(m *mail.Message, prefix string) *draft {
 	return &d
 }
 
-// answerTo is whom an answer goes to if it does not say.
+// answerTo returns the default recipients of a reply.
 func answerTo(m *mail.Message, me *mail.Agent) []address {
 	names := []string{m.From}
 	if m.SenderID == me.ID {
@@ -399,7 +401,7 @@ func reply(ctx context.Context, s *mail.CallTx, me *mail.Agent, d *draft, to []a
 	return Reply{sent.Deliveries[0].Payload, d.replyTo.ID, sent.Deliveries, sent.Count}, nil
 }
 
-// OverseerArgs are what the person who oversees the agents writes.
+// OverseerArgs are the arguments of Overseer.
 type OverseerArgs struct {
 	ProjectKey     string
 	To             []string // at most 100
@@ -415,9 +417,8 @@ const (
 	maxOverseerBody = 50_000
 )
 
-// Overseer sends mail of high importance from the person who oversees the agents.
-// No contact is asked for it. The caller must have shown that it is this person and
-// says so by c.Owner (mail §4).
+// Overseer sends mail of high importance from the human overseer. It does not require contact.
+// The caller must have proved to be the overseer and states so by c.Owner (mail §4).
 //
 // Errors: CAPABILITY_DENIED without c.Owner, else those of SendMessage.
 func (o *Messages) Overseer(ctx context.Context, c mail.Caller, a OverseerArgs) (out Sent, err error) {

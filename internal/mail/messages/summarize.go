@@ -13,7 +13,7 @@ import (
 	"cairn/internal/mail"
 )
 
-// Summary is what the texts of a thread say, found without a model (mail §5).
+// Summary is a summary of the texts of a thread, created without a model (mail §5).
 type Summary struct {
 	Participants   []string  `json:"participants"` // the senders, sorted
 	KeyPoints      []string  `json:"key_points"`
@@ -25,7 +25,7 @@ type Summary struct {
 	CodeReferences []string  `json:"code_references,omitempty"`
 }
 
-// Mention is how often @Name occurs in the texts.
+// Mention is the number of times that @Name occurs in the texts.
 type Mention struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
@@ -39,30 +39,30 @@ type Example struct {
 	Created mail.Time `json:"created_ts"`
 }
 
-// ThreadSummary is a thread in brief. Examples is left out, as nil, where there are
-// several threads.
+// ThreadSummary is the summary of a thread. Examples is nil, and omitted, if there are several
+// threads.
 type ThreadSummary struct {
 	ThreadID string     `json:"thread_id"`
 	Summary  Summary    `json:"summary"`
 	Examples *[]Example `json:"examples,omitempty"`
 }
 
-// Aggregate is what several threads say together.
+// Aggregate is the common summary of several threads.
 type Aggregate struct {
 	TopMentions []Mention `json:"top_mentions"`
 	ActionItems []string  `json:"action_items"`
 	KeyPoints   []string  `json:"key_points"`
 }
 
-// Summarized is what summarize_thread answers: of one thread itself, of several, or
-// none, all and what they say together. In JSON it is one or the other.
+// Summarized is the result of summarize_thread. For one thread, One is set. For several
+// threads or none, Threads and Aggregate are set. JSON contains only one of the two forms.
 type Summarized struct {
 	One       *ThreadSummary
 	Threads   []ThreadSummary
 	Aggregate Aggregate
 }
 
-// MarshalJSON writes the one thread, or the several.
+// MarshalJSON writes One if it is set, else Threads and Aggregate.
 func (s Summarized) MarshalJSON() ([]byte, error) {
 	if s.One != nil {
 		return json.Marshal(s.One)
@@ -88,10 +88,10 @@ const (
 	maxExamples   = 3
 )
 
-// SummarizeThread says in brief what threads are about.
+// SummarizeThread summarizes threads.
 //
-// Errors: NOT_FOUND for the project and for a thread without messages,
-// INVALID_THREAD_ID, INVALID_LIMIT.
+// Errors: NOT_FOUND for the project and for a thread without messages, INVALID_THREAD_ID,
+// INVALID_LIMIT.
 func (o *Messages) SummarizeThread(ctx context.Context, c mail.Caller, a SummarizeArgs) (out Summarized, err error) {
 	n, err := mail.CheckLimit(a.PerThreadLimit, PerSummary)
 	if err != nil {
@@ -145,10 +145,11 @@ func ThreadNotFound(s *mail.CallTx, id string) error {
 	return mail.NotFound("thread", id).With("thread_id", id).Hint("search_messages and fetch_inbox show the thread_id of messages")
 }
 
-// A thread with a decimal id holds the message of that number too if it began it.
+// A thread with a decimal id also contains the message of that number, if that message started
+// it.
 const (
-	// The numbers of the messages of the thread ?2 of the project ?1, ?4 of them from
-	// one end, and with ?3 of the message that began it.
+	// The numbers of ?4 messages from one end of the thread ?2 of the project ?1,
+	// and the message ?3 that started it.
 	threadEnd = `SELECT id FROM (SELECT id FROM mail_messages WHERE project_id = ?1 AND thread_id = ?2 ORDER BY created_ts `
 	threadBeg = `LIMIT +?4) UNION ALL SELECT id FROM mail_messages WHERE id = ?3 AND project_id = ?1 AND thread_id IS NULL`
 	NewestIn  = `(SELECT * FROM mail_messages WHERE id IN (` + threadEnd + `DESC, id DESC ` + threadBeg + `) ORDER BY created_ts DESC, id DESC LIMIT +?4) m
@@ -162,13 +163,13 @@ JOIN mail_agents a ON a.id = m.sender_id ORDER BY m.created_ts, m.id`
 	selectFirstOnes = `SELECT m.id, m.subject, a.name, m.created_ts FROM ` + oldestIn
 )
 
-// digested is a thread in brief and what it was made from.
+// threadDigest is the summary of a thread and the content that it was built from.
 type threadDigest struct {
 	ThreadSummary
 	gist summaryBuilder
 }
 
-// ReadThread reads a thread; one without messages has none in its summary.
+// ReadThread summarizes a thread; TotalMessages is 0 for a thread without messages.
 func ReadThread(ctx context.Context, s *mail.CallTx, id string, n int, examples bool) (out threadDigest, err error) {
 	begun := mail.Beginning(&id)
 	err = s.Tx.Each(ctx, func(rows *sql.Rows) error {
@@ -196,7 +197,7 @@ func ReadThread(ctx context.Context, s *mail.CallTx, id string, n int, examples 
 	}, selectFirstOnes, s.Project.ID, id, begun, maxExamples)
 }
 
-// gist collects what texts say.
+// summaryBuilder collects the content of texts.
 type summaryBuilder struct {
 	senders, points, actions, code []string
 	open, done                     int
@@ -209,7 +210,8 @@ func (g *summaryBuilder) from(sender string) {
 	}
 }
 
-// add keeps a text once, as long as there are not too many.
+// add appends a text that the list does not contain yet, unless the list is full. Texts are
+// truncated to one short line.
 func add(all []string, text string) []string {
 	text = mail.Truncate(oneLineOf(text), maxPointChars)
 	if text == "" || len(all) >= maxPoints || slices.Contains(all, text) {
@@ -218,7 +220,7 @@ func add(all []string, text string) []string {
 	return append(all, text)
 }
 
-// oneLineOf is a text without control characters and the blanks around it.
+// oneLineOf returns a text as one trimmed line.
 func oneLineOf(text string) string { return strings.TrimSpace(mail.Flat(text)) }
 
 func (g *summaryBuilder) join(other *summaryBuilder) {
@@ -254,7 +256,7 @@ func (g *summaryBuilder) summary() Summary {
 	return s
 }
 
-// read takes in one text. Lines inside code fences and quoted lines are passed over.
+// read collects the content of one text. It skips code fences and quoted lines.
 func (g *summaryBuilder) read(body string) {
 	fence := ""
 	for line := range strings.Lines(body) {
@@ -274,7 +276,8 @@ func (g *summaryBuilder) read(body string) {
 	}
 }
 
-// fenceOf is the run of marks that a line which opens or closes a fence begins with.
+// fenceOf returns the marks at the beginning of a line that opens or closes a code fence, ""
+// for other lines.
 func fenceOf(line string) string {
 	for _, mark := range []string{"`", "~"} {
 		run := line[:len(line)-len(strings.TrimLeft(line, mark))]
@@ -318,8 +321,8 @@ func listItem(line string) (text string, listed bool) {
 	return line, false
 }
 
-// checkBox is what stands behind a check box, and what is in it: ' ' for an open
-// one, 'x' for one that is done, 0 for none.
+// checkBox returns the text after a check box and its state: ' ' if open, 'x' if done, 0
+// without a check box.
 func checkBox(text string) (rest string, box byte) {
 	if len(text) < 3 || text[0] != '[' || text[2] != ']' {
 		return text, 0
@@ -333,8 +336,8 @@ func checkBox(text string) (rest string, box byte) {
 	return text, 0
 }
 
-// isAction reports whether one of the words that mark actions stands in a text by
-// itself, in capitals.
+// isAction reports whether a text contains one of the words that mark actions, as a separate
+// word in capitals.
 func isAction(text string) bool {
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }) {
 		switch word {
@@ -345,7 +348,7 @@ func isAction(text string) bool {
 	return false
 }
 
-// mentionsIn counts every @Name that does not go on with a word.
+// mentionsIn counts each @Name in a line that does not continue a word.
 func (g *summaryBuilder) mentionsIn(line string) {
 	for at, r := range line {
 		if r != '@' {
@@ -368,7 +371,7 @@ func isNameRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_'
 }
 
-// codeIn keeps texts between back-quotes that look like a path or a call.
+// codeIn collects texts between backquotes that look like a path or a call.
 func (g *summaryBuilder) codeIn(line string) {
 	for {
 		_, rest, found := strings.Cut(line, "`")
