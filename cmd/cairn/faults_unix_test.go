@@ -92,7 +92,7 @@ func TestReadOnlyStoreCanBeReadAndIsNotWritten(t *testing.T) {
 					t.Errorf("a reader finds %q", out)
 				}
 				if state == "closed" {
-					h.fails("pin", h.run(h.command("pin", "1"), nil), 2, "cannot write", "check the rights")
+					h.fails("pin", h.run(h.command("pin", "1"), nil), 2, "cannot write", "check the permissions")
 					d, code := h.diagnosed()
 					wants(t, d, "rights", doctor.Problem, "this user cannot write", "nothing is recorded")
 					if code != 1 {

@@ -97,7 +97,8 @@ func TestSearchFindsRecordsAndMailOfAllProjects(t *testing.T) {
 	sameWithEachDriver(t)
 	h := newHome(t)
 	other := h.repository(filepath.Join(h.dir, "billing"))
-	for dir, word := range map[string]string{h.repo: "shipping", other: "invoices"} {
+	for _, in := range [][2]string{{h.repo, "shipping"}, {other, "invoices"}} {
+		dir, word := in[0], in[1]
 		for _, args := range [][]string{
 			{"records", "create", "--type", "note", "--title", "The zeppelin of " + word, "--summary", "s", "--body", "b"},
 			{"agents", "register", "BlueLake", "--program", "codex", "--model", "m"},

@@ -28,7 +28,7 @@ func TestADamagedSchemaNumberIsSalvagedAndANewerStoreIsNot(t *testing.T) {
 		broken := bytes.Clone(file)
 		binary.BigEndian.PutUint32(broken[atSchemaNumber:], n)
 		h.putStore(broken)
-		says := fmt.Sprintf("its header says schema %d, its tables are those of schema %d", int32(n), number)
+		says := fmt.Sprintf("its header has schema %d, its tables are those of schema %d", int32(n), number)
 		h.fails("the hook", h.record(h.shell("t3", "make it")), 2, says, "cairn doctor --salvage")
 		for _, args := range [][]string{{"doctor"}, {"doctor", "--deep"}} {
 			e := h.run(h.command(args...), nil)
