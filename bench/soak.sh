@@ -79,7 +79,7 @@ if [ "$kills" != 0 ]; then
   unset CAIRN_SOAK_KILLS
 fi
 
-step "rooms over encrypted stores" tests -run OverEncryptedStores ./internal/store ./internal/observation ./internal/record
+step "rooms over encrypted stores" tests -run OverEncryptedStores ./internal/store ./internal/observation/... ./internal/record
 
 export CAIRN_SOAK=1
 step "eight processes write to one store for 10 s" tests -run EightProcesses ./internal/store
