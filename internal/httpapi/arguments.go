@@ -17,9 +17,9 @@ import (
 	"cairn/internal/memory/rules"
 )
 
-// arguments are the members of a JSON body, or the parameters of a query. A handler takes
-// each by its name; remaining ones are rejected (memories §5.3). After the first error all
-// others read as if they were omitted.
+// arguments are the members of a JSON body, or the parameters of a query. A handler takes each
+// argument by its name. Remaining arguments are rejected (memories §5.3). After the first error,
+// all further arguments read as omitted.
 type arguments struct {
 	values map[string]json.RawMessage
 	err    error
@@ -126,7 +126,7 @@ func (a *arguments) take(name string) json.RawMessage {
 	return value
 }
 
-// text takes a text; there is false if it is omitted.
+// text takes a text. there is false if the text is omitted.
 func (a *arguments) text(name string) (text string, there bool) {
 	value := a.take(name)
 	if value == nil {
@@ -214,7 +214,7 @@ func integerOf(value json.RawMessage) (int64, bool) {
 	if digits == "" || strings.Trim(digits, "0123456789") != "" {
 		return wholeOf(value)
 	}
-	n, err := strconv.ParseInt(text, 10, 64) // the nearest one, when out of range
+	n, err := strconv.ParseInt(text, 10, 64) // the nearest number if out of range
 	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
@@ -223,7 +223,7 @@ func wholeOf(value json.RawMessage) (int64, bool) {
 	if value[0] != '-' && (value[0] < '0' || value[0] > '9') {
 		return 0, false
 	}
-	f, err := strconv.ParseFloat(string(value), 64) // ±Inf when out of range
+	f, err := strconv.ParseFloat(string(value), 64) // ±Inf if out of range
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange), f != math.Trunc(f):
 		return 0, false

@@ -85,14 +85,14 @@ const maxSlips = 3
 // nearness is the difference of two names.
 type nearness struct {
 	letters int // to change, insert or delete
-	tables  int // to remove before either name
+	tables  int // number of leading tables to remove from both names
 }
 
 func (n nearness) less(m nearness) bool {
 	return n.letters < m.letters || n.letters == m.letters && n.tables < m.tables
 }
 
-// between compares two dotted names, also without their first tables. letters is more than
+// between compares two dotted names, with and without their leading tables. letters is more than
 // maxSlips if they are not similar.
 func between(a, b string) nearness {
 	best := nearness{letters: maxSlips + 1}

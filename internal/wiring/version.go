@@ -155,8 +155,8 @@ func isOurPlugin(name string) bool {
 	return name == serverName
 }
 
-// readJSON reads a file with or without comments. It returns false and stores nothing if the
-// file cannot be read.
+// readJSON reads a file with or without comments. It returns false if the file cannot be read or
+// parsed.
 func readJSON(path string, into any) bool {
 	data, err := regular.Read(path, regular.MaxForeign)
 	if err != nil {
