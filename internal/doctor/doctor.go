@@ -310,7 +310,7 @@ func (d *doctorRun) schema(opened error) {
 	switch {
 	case err != nil:
 		d.unknown("schema", err)
-	case fault.HasCode(opened, store.CodeCorrupt): // the version may be damaged: see content
+	case fault.HasCode(opened, store.CodeCorrupt): // the version may be damaged; content reports that
 	case found > known:
 		d.add("schema", Problem, fmt.Sprintf("the store has schema %d, this cairn supports %d", found, known),
 			"it can be neither read nor written", "upgrade cairn")

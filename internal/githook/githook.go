@@ -20,8 +20,8 @@ const (
 // Error codes of this package.
 const (
 	CodeFolder  = "hooks_folder"  // the hooks folder cannot be used
-	CodeChanged = "hook_changed"  // somebody edited one of cairn's files
-	CodeInUse   = "hook_occupied" // all names for the original hook are taken
+	CodeChanged = "hook_changed"  // one of cairn's files was edited
+	CodeInUse   = "hook_occupied" // all names for the original hook are in use
 )
 
 // guardName is the file of the guard in hooks.d/HOOK.
@@ -247,7 +247,7 @@ const (
 	None     State = "none"     // no hook
 	Foreign  State = "foreign"  // a hook without the guard
 	Guarded  State = "guarded"  // the hook runs the guard
-	Changed  State = "changed"  // somebody edited the chain; it may or may not run the guard
+	Changed  State = "changed"  // the chain was edited; it may or may not run the guard
 	Replaced State = "replaced" // the guard exists, but the hook was replaced and does not run it
 	Broken   State = "broken"   // the chain exists, but the guard is missing
 )

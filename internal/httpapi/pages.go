@@ -173,7 +173,7 @@ func (s *Server) page(w *response, r *http.Request, v web.Visitor, session strin
 func (s *Server) signIn(w *response, r *http.Request) {
 	next, problem, status := r.FormValue("next"), "", http.StatusOK
 	if !strings.HasPrefix(next, "/") || !web.Covers(pathOf(next)) {
-		next = "/" // never to another site
+		next = "/" // never redirect to another site
 	}
 	if link := r.URL.Query().Get("once"); link != "" && r.Method == http.MethodGet {
 		now := time.Now()

@@ -59,9 +59,9 @@ func keysOf(t reflect.Type, table string) (names []string) {
 	return names
 }
 
-// nearest returns the known name that is most similar to a misspelt name, "" if none is
-// similar or two are equally similar. Missing or additional tables before it count less
-// than letters.
+// nearest returns the known name that is most similar to a misspelt name. It returns "" if none
+// is similar or two are equally similar. Missing or additional leading tables count less than
+// letters.
 func nearest(name string, known []string) string {
 	like, best, several := "", nearness{letters: maxSlips + 1}, false
 	for _, k := range known {

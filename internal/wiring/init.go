@@ -18,13 +18,13 @@ type Action string
 
 // The actions. With DryRun they are the actions that Init would take.
 const (
-	Unchanged Action = "unchanged" // it was as it should be
+	Unchanged Action = "unchanged" // it was already correct
 	Created   Action = "created"
 	Changed   Action = "changed"
 	Restored  Action = "restored" // byte for byte as before init
-	Deleted   Action = "deleted"  // init had made it
-	Cleaned   Action = "cleaned"  // changed by others since; only our entries were taken out
-	Failed    Action = "failed"   // left alone; see Error
+	Deleted   Action = "deleted"  // init had created it
+	Cleaned   Action = "cleaned"  // changed by others since; only cairn's entries were removed
+	Failed    Action = "failed"   // not changed; see Error
 )
 
 // Change is the result for one file.

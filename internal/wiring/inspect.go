@@ -14,7 +14,7 @@ type State string
 const (
 	Present  State = "present"
 	Missing  State = "missing"
-	Outdated State = "outdated" // there, but not as init would write it now
+	Outdated State = "outdated" // exists, but differs from the text that init would write now
 )
 
 // Report is the result of Inspect for one harness.
@@ -122,7 +122,7 @@ func (p Paths) inspect(name string) (r Report, hooked bool) {
 		r.Binaries[i].Hook = r.Binaries[i].Hook && records
 	}
 	if !slices.ContainsFunc(calls, func(c call) bool { return c.program == p.Hook }) {
-		p.Hook = "" // hooks that call cairn itself do as well
+		p.Hook = "" // hooks that call cairn itself are valid too
 	}
 	for _, s := range p.settingsOf(name, parts{assist: r.Assist || len(calls) == 0, status: true}) {
 		r.Entries = append(r.Entries, s.read().report()...)

@@ -95,7 +95,7 @@ func splitLine(line string, windows bool) []string {
 // escapes reports whether r, inside quote, makes next a literal character.
 func escapes(r, next, quote rune, windows bool) bool {
 	switch {
-	case r == '\'': // PowerShell's way
+	case r == '\'': // PowerShell's escape
 		return quote == '\'' && next == '\'' && windows
 	case r != '\\' || quote == '\'':
 		return false

@@ -107,7 +107,7 @@ func (m *manifest) undo(s settings, now []byte) (Action, []byte, error) {
 	original, err := m.original(r)
 	switch {
 	case s.format == harness.Script && !isOurs(now):
-		return Unchanged, now, nil // another program owns the file now
+		return Unchanged, now, nil // the file is no longer cairn's
 	case s.format == harness.Script && (r == nil || r.Made || err != nil):
 		return Deleted, nil, nil
 	}

@@ -76,7 +76,7 @@ func versionAt(program, name string) (version, bool) {
 	}
 	for dir := target; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
 		switch filepath.Base(filepath.Dir(dir)) {
-		case "versions", path.Base(name): // the native installer's folder, Homebrew's
+		case "versions", path.Base(name): // the native installer's folder, or Homebrew's
 			if v, ok := parseVersion(filepath.Base(dir)); ok {
 				return v, true
 			}
