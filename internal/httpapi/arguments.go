@@ -158,7 +158,7 @@ func (a *arguments) id(name string) string {
 	return text
 }
 
-// required returns a text argument that must be given.
+// required returns a text argument that must be given and not empty.
 func (a *arguments) required(name string) string {
 	text, there := a.text(name)
 	if !there || text == "" {

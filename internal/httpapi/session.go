@@ -130,7 +130,7 @@ func formToken(token, session string) string { return signed(token, "form", sess
 func setSession(w http.ResponseWriter, r *http.Request, value string) {
 	c := &http.Cookie{
 		Name: sessionCookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLife.Seconds()),
-		Secure: r.TLS != nil || strings.HasPrefix(strings.ToLower(r.Header.Get("Origin")), "https://"), // behind a proxy
+		Secure: r.TLS != nil || strings.HasPrefix(strings.ToLower(r.Header.Get("Origin")), "https://"), // also behind a proxy with TLS
 	}
 	if value == "" {
 		c.MaxAge = -1
