@@ -1,5 +1,5 @@
-// Package doctor checks a store and the settings of the harnesses. For each problem it
-// reports what is wrong, why it matters and what to do. It repairs only file permissions.
+// Package doctor checks a store and the settings of the harnesses. For each problem it reports
+// what is wrong, why it matters and how to fix it. It repairs only file permissions.
 package doctor
 
 import (
@@ -29,8 +29,8 @@ import (
 // State is the result of a check.
 type State string
 
-// The states. A warning is harmless, but probably a mistake. Unknown, a check that could
-// not be made, is not a problem.
+// The states. A warning is harmless, but probably a mistake. Unknown means that the check was
+// not possible. It is not a problem.
 const (
 	OK      State = "ok"
 	Warning State = "warning"
@@ -43,17 +43,17 @@ type Check struct {
 	Area  string `json:"area"` // store or host
 	Name  string `json:"name"` // stable, for programs
 	State State  `json:"state"`
-	What  string `json:"what"`            // what was found
+	What  string `json:"what"`            // the finding
 	Why   string `json:"why,omitempty"`   // why it matters
-	Do    string `json:"do,omitempty"`    // what to do about it
+	Do    string `json:"do,omitempty"`    // the recommended action
 	Fixed bool   `json:"fixed,omitempty"` // the problem in What has been repaired
 }
 
 // Args are the options of a diagnosis.
 type Args struct {
-	Fix     bool         // repair what is safe to repair: rights of files
+	Fix     bool         // repair file permissions
 	Deep    bool         // compare every index, hash and document, not only pages
-	Place   wiring.Paths // where the harnesses are
+	Place   wiring.Paths // locations of the harnesses
 	Program string       // the running program, checked if no harness names one
 
 	Progress func(what string) // if set, called with the current check
@@ -69,7 +69,7 @@ type Diagnosis struct {
 // Key is the state of a store's key.
 type Key struct {
 	Bytes []byte // nil if the store is not encrypted or no key matches
-	Why   string // why an encrypted store cannot be read; "" if it can
+	Why   string // the reason why an encrypted store cannot be read; "" if it can
 	Place string // where the key was found
 	Wide  bool   // other users can read the key's file
 }
@@ -77,9 +77,9 @@ type Key struct {
 // Hub is the state of a user's hub.
 type Hub struct{ State, Why, Hint string }
 
-// Subject is what doctor checks, as far as the settings are readable. Its store must not be
-// open. The functions are called one at a time. Those with a store get the one that doctor
-// has opened.
+// Subject is the store and the settings to check, as far as the settings are readable. Its store
+// must not be open. The functions are called one at a time. Functions with a store get the store
+// that doctor has opened.
 type Subject struct {
 	DB, Dir string // the database file, the data directory
 	Wait    time.Duration
@@ -103,7 +103,7 @@ type doctorRun struct {
 	area            string
 	journal         *observation.Service // without a store if it is missing or unreadable
 	key             []byte               // of an encrypted store, if a key matches
-	keyAt           string               // the key's file if its rights were checked
+	keyAt           string               // the key's file if its permissions were checked
 	older           bool                 // the store has an older schema
 	storeUnreadable bool                 // the store exists and cannot be read
 }
@@ -163,7 +163,7 @@ func (d *doctorRun) add(name string, state State, what, why, do string) {
 	d.Checks = append(d.Checks, Check{Area: d.area, Name: name, State: state, What: what, Why: why, Do: do})
 }
 
-// unknown notes that a check could not be made.
+// unknown records that a check was not possible.
 func (d *doctorRun) unknown(name string, err error) {
 	d.add(name, Unknown, messageOf(err), "this could not be checked", hintOf(err))
 }
@@ -172,7 +172,7 @@ func messageOf(err error) string { return fault.As(err).Message }
 
 func hintOf(err error) string { return fault.As(err).Hint }
 
-// tooOpen is a file or folder with too many rights.
+// tooOpen is a file or folder with too many permissions.
 type tooOpen struct {
 	path string
 	mode fs.FileMode
@@ -222,7 +222,7 @@ func (d *doctorRun) fixRights(wide []tooOpen) {
 	last.Fixed, last.Why, last.Do = true, "", ""
 }
 
-// tooOpen lists the files and folders with other rights than observations §1 requires.
+// tooOpen lists the files and folders whose permissions differ from those of observations §1.
 func (d *doctorRun) tooOpen() (wide []tooOpen, err error) {
 	look := func(path string, want fs.FileMode) error {
 		if path == d.keyAt {
@@ -310,7 +310,7 @@ func (d *doctorRun) schema(opened error) {
 	switch {
 	case err != nil:
 		d.unknown("schema", err)
-	case fault.HasCode(opened, store.CodeCorrupt): // the version may be damaged: see content
+	case fault.HasCode(opened, store.CodeCorrupt): // the version may be damaged; content reports that
 	case found > known:
 		d.add("schema", Problem, fmt.Sprintf("the store has schema %d, this cairn supports %d", found, known),
 			"it can be neither read nor written", "upgrade cairn")
@@ -363,7 +363,7 @@ func (d *doctorRun) check(ctx context.Context, s *store.Store) ([]string, error)
 	return repair.CheckContent(ctx, s)
 }
 
-// longLog is the size from which a write-ahead log is a sign of missing checkpoints.
+// longLog is the minimum size of a write-ahead log that suggests missing checkpoints.
 const longLog = 128 << 20
 
 func (d *doctorRun) log() {

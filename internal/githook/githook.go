@@ -20,8 +20,8 @@ const (
 // Error codes of this package.
 const (
 	CodeFolder  = "hooks_folder"  // the hooks folder cannot be used
-	CodeChanged = "hook_changed"  // somebody edited one of cairn's files
-	CodeInUse   = "hook_occupied" // all names for the original hook are taken
+	CodeChanged = "hook_changed"  // one of cairn's files was edited
+	CodeInUse   = "hook_occupied" // all names for the original hook are in use
 )
 
 // guardName is the file of the guard in hooks.d/HOOK.
@@ -42,13 +42,12 @@ func (g Guard) Path() string { return filepath.Join(g.Dir, g.Hook) }
 func (g Guard) programs() string { return filepath.Join(g.Dir, "hooks.d", g.Hook) }
 func (g Guard) guard() string    { return filepath.Join(g.programs(), guardName) }
 
-// Install installs the guard. The original hook is kept and runs last. Install is
-// idempotent; a different program or project updates the guard. A complete hook exists at
-// any time, so it is safe to retry after a kill.
+// Install installs the guard. The original hook is kept and runs last. Install is idempotent; a
+// different program or project updates the guard. A complete hook exists at any time, so Install
+// is safe to retry after a kill.
 //
-// Errors: CodeFolder (Unavailable) if the folder cannot be written; CodeChanged
-// (Conflict) if somebody edited the guard's script; CodeInUse (Conflict) if no name is
-// left for the original hook.
+// Errors: CodeFolder (Unavailable) if the folder cannot be written; CodeChanged (Conflict) if
+// the guard's script was edited; CodeInUse (Conflict) if no name is left for the original hook.
 func (g Guard) Install() error {
 	if err := g.checkGuard(); err != nil {
 		return err
@@ -95,7 +94,7 @@ func (g Guard) putChain(orig string) error {
 	return nil
 }
 
-// checkGuard returns an error if somebody edited the guard.
+// checkGuard returns an error if the guard was edited.
 func (g Guard) checkGuard() error {
 	f, err := read(g.guard())
 	if err != nil {
@@ -138,9 +137,9 @@ func (g Guard) keep(was file) (string, error) {
 		WithHint("move those files away, then run the command again")
 }
 
-// Uninstall removes the guard and restores the original hook unchanged. A chain that was
-// edited, or that runs other programs too, stays, without the guard. removed is false if
-// there was no guard. kept lists what stays and why, one line each.
+// Uninstall removes the guard and restores the original hook unchanged. A chain that was edited,
+// or that also runs other programs, stays without the guard. removed is false if there was no
+// guard. kept lists the files that stay and the reasons, one line each.
 //
 // It returns the errors of Install.
 func (g Guard) Uninstall() (removed bool, kept []string, err error) {
@@ -179,8 +178,8 @@ func (g Guard) Uninstall() (removed bool, kept []string, err error) {
 	return removed, kept, nil
 }
 
-// dropCopy removes a stale copy of the original hook. It is left by an interrupted
-// installation, or when somebody put the original back over the chain.
+// dropCopy removes a stale copy of the original hook. It is left by an interrupted installation,
+// or when the original was put back over the chain.
 func (g Guard) dropCopy(was file) error {
 	if guard, err := read(g.guard()); err != nil || !guard.there {
 		return err
@@ -203,7 +202,7 @@ func (g Guard) restore(orig string) error {
 		return os.Remove(g.Path())
 	}
 	err := os.Rename(filepath.Join(g.Dir, orig), g.Path())
-	if errors.Is(err, fs.ErrNotExist) { // somebody removed it
+	if errors.Is(err, fs.ErrNotExist) { // it was removed
 		return os.Remove(g.Path())
 	}
 	return err
@@ -248,7 +247,7 @@ const (
 	None     State = "none"     // no hook
 	Foreign  State = "foreign"  // a hook without the guard
 	Guarded  State = "guarded"  // the hook runs the guard
-	Changed  State = "changed"  // somebody edited the chain; it may or may not run the guard
+	Changed  State = "changed"  // the chain was edited; it may or may not run the guard
 	Replaced State = "replaced" // the guard exists, but the hook was replaced and does not run it
 	Broken   State = "broken"   // the chain exists, but the guard is missing
 )
@@ -262,7 +261,7 @@ type HookStatus struct {
 	Others []string `json:"others,omitempty"` // other programs that the chain runs
 
 	Program string `json:"program,omitempty"` // the program that the guard calls; "" if there is no guard or it was edited
-	Edited  bool   `json:"edited,omitempty"`  // somebody edited the guard
+	Edited  bool   `json:"edited,omitempty"`  // the guard was edited
 }
 
 // Inspect returns the state of the hook. It changes nothing. The error is CodeFolder

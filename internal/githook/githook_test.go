@@ -25,8 +25,8 @@ func newGuard(t *testing.T, hook string) Guard {
 	return Guard{Dir: filepath.Join(t.TempDir(), "hooks"), Hook: hook, Program: "/nowhere/cairn", Staged: staged()}
 }
 
-// install installs a guard. It starts no process meanwhile, like write: a forked process
-// would briefly hold the new files open for writing, and they could not be run.
+// install installs a guard. It starts no process meanwhile, and neither does write. A forked
+// process would briefly hold the new files open for writing, and they could not be run.
 func install(t *testing.T, g Guard) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -149,7 +149,7 @@ func TestLinksAreRestoredAsLinks(t *testing.T) {
 		must(t, os.Symlink(target, g.Path()))
 		cycle(t, g)
 	}
-	g := newGuard(t, PreCommit) // the folder itself is a link
+	g := newGuard(t, PreCommit) // the folder is a link
 	real := filepath.Join(filepath.Dir(g.Dir), "real")
 	write(t, filepath.Join(real, PreCommit), "#!/bin/sh\n", 0o755)
 	must(t, os.Symlink("real", g.Dir))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The program is parsed for every path that can be written into a guard.
+// The program is read correctly for every path that can be written into a guard.
 func FuzzTheProgramOfAGuardIsRead(f *testing.F) {
 	for _, path := range []string{"/usr/bin/cairn", "/it's a \"shop\"/cairn", "''", "a\ncairn='b'\n", `\''`, "C:/Program Files/cairn.exe"} {
 		f.Add(path)

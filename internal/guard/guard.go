@@ -1,5 +1,5 @@
-// Package guard blocks commits and pushes of files that other agents have reserved: it
-// installs Git hooks and decides when they call (mail §8).
+// Package guard blocks commits and pushes of files that other agents have reserved. It installs
+// Git hooks and performs the checks that they request (mail §8).
 package guard
 
 import (
@@ -144,7 +144,7 @@ func (s *Service) repository(ctx context.Context, path string) (g repository, er
 		return g, invalidArgument("code_repo_path", path, "there is no Git repository at "+path)
 	}
 	root := g.place.Root
-	if root == "" { // bare
+	if root == "" { // a bare repository
 		root = g.place.Identity
 	}
 	if g.git, err = gitread.Open(root); err != nil {
@@ -208,7 +208,7 @@ func (s *Service) otherProject(ctx context.Context, key string, place project.Lo
 
 // CheckArgs describes what a guard checks.
 type CheckArgs struct {
-	Agent   string // the agent; "" for the session that this process belongs to, or a person
+	Agent   string // the agent; "" for this process's session, or a person
 	Project string // a project_key; "" for the projects of the files
 
 	Names  []byte // file names, each ended by NUL: output of git diff --name-status -z, or names only
@@ -323,7 +323,7 @@ func (s *Service) findChanges(ctx context.Context, a CheckArgs, asked *reservati
 	if err != nil {
 		return err
 	}
-	if real, err := filepath.EvalSymlinks(common); err == nil && real != s.Place.Identity { // another one, given by GIT_DIR
+	if real, err := filepath.EvalSymlinks(common); err == nil && real != s.Place.Identity { // a different repository, set by GIT_DIR
 		if asked.Place, err = project.Locate(common, s.Home); err != nil {
 			return err
 		}
@@ -352,7 +352,7 @@ type Status struct {
 	Project    *string              `json:"project"`    // human_key of its project; null if it is not managed
 	Guards     []githook.HookStatus `json:"guards"`     // at commit, at push
 	Staged     []string             `json:"staged"`     // files that a commit would check now
-	Problem    string               `json:"problem"`    // why the project is unknown; "" if it is known
+	Problem    string               `json:"problem"`    // the reason why the project is unknown; "" if it is known
 }
 
 // Status returns the hooks of a repository, their owners and the files that would be

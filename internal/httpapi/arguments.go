@@ -17,9 +17,9 @@ import (
 	"cairn/internal/memory/rules"
 )
 
-// arguments are the members of a JSON body, or the parameters of a query. A handler takes
-// each by its name; remaining ones are rejected (memories §5.3). After the first error all
-// others read as if they were omitted.
+// arguments are the members of a JSON body, or the parameters of a query. A handler takes each
+// argument by its name: the method returns and removes it. Remaining arguments are rejected
+// (memories §5.3). After the first error, all further arguments read as omitted.
 type arguments struct {
 	values map[string]json.RawMessage
 	err    error
@@ -116,7 +116,7 @@ func (a *arguments) fail(err error) {
 	}
 }
 
-// take removes a value and returns it; nil if it is omitted or null.
+// take removes a value and returns it. It returns nil if the value is omitted or null.
 func (a *arguments) take(name string) json.RawMessage {
 	value := a.values[name]
 	delete(a.values, name)
@@ -126,7 +126,7 @@ func (a *arguments) take(name string) json.RawMessage {
 	return value
 }
 
-// text takes a text; there is false if it is omitted.
+// text returns a text argument. there is false if it is omitted.
 func (a *arguments) text(name string) (text string, there bool) {
 	value := a.take(name)
 	if value == nil {
@@ -143,13 +143,13 @@ func (a *arguments) text(name string) (text string, there bool) {
 	return text, true
 }
 
-// string takes a text; "" if it is omitted.
+// string returns a text argument, "" if it is omitted.
 func (a *arguments) string(name string) string {
 	text, _ := a.text(name)
 	return text
 }
 
-// id takes a text that must not be empty if it is given.
+// id returns a text argument, "" if it is omitted. A given text must not be empty.
 func (a *arguments) id(name string) string {
 	text, there := a.text(name)
 	if there && text == "" {
@@ -158,7 +158,7 @@ func (a *arguments) id(name string) string {
 	return text
 }
 
-// required takes a text that must be given.
+// required returns a text argument that must be given and not empty.
 func (a *arguments) required(name string) string {
 	text, there := a.text(name)
 	if !there || text == "" {
@@ -167,8 +167,8 @@ func (a *arguments) required(name string) string {
 	return text
 }
 
-// integer takes a whole number. A number beyond 64 bits becomes the nearest one. It returns
-// nil if the number is omitted.
+// integer returns a whole number, nil if it is omitted. A number beyond 64 bits becomes the
+// nearest 64-bit number.
 func (a *arguments) integer(name string) *int64 {
 	value := a.take(name)
 	if value == nil {
@@ -182,7 +182,7 @@ func (a *arguments) integer(name string) *int64 {
 	return &n
 }
 
-// count takes an integer; 0 if it is omitted.
+// count returns an integer, 0 if it is omitted.
 func (a *arguments) count(name string) int64 {
 	if n := a.integer(name); n != nil {
 		return *n
@@ -190,7 +190,7 @@ func (a *arguments) count(name string) int64 {
 	return 0
 }
 
-// number takes an integer from a query, where numbers have no quotes.
+// number returns an integer from a query, where numbers have no quotes.
 func (a *arguments) number(name string) *int64 {
 	var text string
 	if value := a.values[name]; json.Unmarshal(value, &text) == nil && text != "" && strings.Trim(text, "-.0123456789") == "" && json.Valid([]byte(text)) {
@@ -214,7 +214,7 @@ func integerOf(value json.RawMessage) (int64, bool) {
 	if digits == "" || strings.Trim(digits, "0123456789") != "" {
 		return wholeOf(value)
 	}
-	n, err := strconv.ParseInt(text, 10, 64) // the nearest one, when out of range
+	n, err := strconv.ParseInt(text, 10, 64) // the nearest number if out of range
 	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
@@ -223,7 +223,7 @@ func wholeOf(value json.RawMessage) (int64, bool) {
 	if value[0] != '-' && (value[0] < '0' || value[0] > '9') {
 		return 0, false
 	}
-	f, err := strconv.ParseFloat(string(value), 64) // ±Inf when out of range
+	f, err := strconv.ParseFloat(string(value), 64) // ±Inf if out of range
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange), f != math.Trunc(f):
 		return 0, false
@@ -235,7 +235,7 @@ func wholeOf(value json.RawMessage) (int64, bool) {
 	return int64(f), true
 }
 
-// boolean takes true or false; false if it is omitted.
+// boolean returns true or false, false if it is omitted.
 func (a *arguments) boolean(name string) (b bool) {
 	if value := a.take(name); value != nil && json.Unmarshal(value, &b) != nil {
 		a.fail(invalid(name, name+" must be true or false"))
@@ -243,7 +243,7 @@ func (a *arguments) boolean(name string) (b bool) {
 	return b
 }
 
-// texts takes a list of texts; nil if it is omitted.
+// texts returns a list of texts, nil if it is omitted.
 func (a *arguments) texts(name string) (list []string) {
 	value := a.take(name)
 	if value == nil {
@@ -266,7 +266,7 @@ func (a *arguments) texts(name string) (list []string) {
 	return list
 }
 
-// object takes a JSON object unchanged; nil if it is omitted. Null is an error.
+// object returns a JSON object unchanged, nil if it is omitted. Null is an error.
 func (a *arguments) object(name string) json.RawMessage {
 	value, there := a.values[name]
 	if !there {
@@ -284,7 +284,7 @@ func (a *arguments) object(name string) json.RawMessage {
 	return value
 }
 
-// tags takes an object of texts; nil if it is omitted.
+// tags returns an object of texts, nil if it is omitted.
 func (a *arguments) tags() map[string]string {
 	value := a.object("tags")
 	if value == nil {

@@ -11,8 +11,8 @@ import (
 	"cairn/internal/mcp"
 )
 
-// FuzzRoute wants every project's name to be found again in the path that is made
-// of it, and nothing to be found elsewhere.
+// FuzzRoute checks that find returns every project name from the path built for it. It also
+// checks that find accepts no other paths.
 func FuzzRoute(f *testing.F) {
 	for _, path := range []string{
 		"/v1/projects/shop/set/kinds", "/v1/projects/a%2Fb/set/kinds", "/v1/projects//set/kinds", "/v1/projects/%/set/kinds",
@@ -37,8 +37,8 @@ func FuzzRoute(f *testing.F) {
 	})
 }
 
-// FuzzArguments wants whatever comes in a query or a body to be refused or to be an
-// object that names the project of the path.
+// FuzzArguments checks that any query or body is either rejected or becomes an object with the
+// project of the path.
 func FuzzArguments(f *testing.F) {
 	f.Add("s=a&i=1&is=1&is=2&ss=x&o={}&n=null&b=t", `{"s":"a"}`, "shop")
 	f.Add("s=%FF&i=-&x=%00", `{"project":"shop"}`, "shop")
@@ -81,8 +81,8 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// FuzzMemoryArguments wants whatever comes in a query or a body to be refused on a
-// field, or to be texts that come back as they are.
+// FuzzMemoryArguments checks that any query or body is either rejected with the name of a field,
+// or parsed into valid texts.
 func FuzzMemoryArguments(f *testing.F) {
 	f.Add("limit=3&tag=a:b&tag=c", `{"rawEntry":"a","tags":{"k":"v"},"topK":"3","metadata":{"a":[1]}}`)
 	f.Add("limit=3.0&limit=3", `{"rawEntry":null,"tags":null}`)
@@ -127,7 +127,7 @@ func FuzzMemoryArguments(f *testing.F) {
 	})
 }
 
-// FuzzMemoryRoute wants no path to be found that is not written as its route is.
+// FuzzMemoryRoute checks that find accepts only paths that match the route's pattern.
 func FuzzMemoryRoute(f *testing.F) {
 	for _, path := range []string{"/v1/vaults", "/v1/memories/a%2Fb:await_commit", "/memories/x/context", "/v1/memories/x/entries/y:delete", "/v1/x", "//", "/v1/", ""} {
 		f.Add(path)

@@ -12,9 +12,10 @@ import (
 	"cairn/internal/crashpoint"
 )
 
-// passAfterAck returns the handler of a listener. It passes the crash point after_ack when
-// the client has the complete response to a write of a memory. Responses of tools do not
-// show whether they wrote; a tool call counts as a write if anything was written meanwhile.
+// passAfterAck returns the handler of a listener. It passes the crash point after_ack when the
+// client has the complete response to a write of a memory. Responses of tools do not show
+// whether they wrote. A tool call therefore counts as a write if anything was written during the
+// call.
 func passAfterAck(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || !slices.ContainsFunc(crashpoint.Armed(), func(p crashpoint.Point) bool { return p.At == crashpoint.AfterAck }) {

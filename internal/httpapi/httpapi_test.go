@@ -32,14 +32,14 @@ type everyKind struct {
 	Project mcp.Scope       `arg:"project"`
 }
 
-// kinds is a tool with an argument of every kind.
+// kinds returns a tool with an argument of every kind.
 func kinds(call func(context.Context, mcp.Call, everyKind) (any, error)) mcp.Tool {
 	return mcp.NewTool(mcp.Tool{Name: "kinds", ReadOnly: true, Errors: mcp.ErrorEnvelope}, call)
 }
 
-// told are the arguments of a call, as far as they were given.
+// told returns the given arguments of a call.
 func told(_ context.Context, c mcp.Call, a everyKind) (any, error) {
-	if a.Project == (mcp.Scope{}) { // of a tool that does not have it
+	if a.Project == (mcp.Scope{}) { // the tool has no project argument
 		a.Project = c.Scope
 	}
 	return map[string]any{
@@ -47,7 +47,7 @@ func told(_ context.Context, c mcp.Call, a everyKind) (any, error) {
 	}, nil
 }
 
-// served is a server of tools at one toolset, with what it logs.
+// served returns a server with the tools in one toolset, and its log.
 func served(t *testing.T, tools ...mcp.Tool) (*Server, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer

@@ -40,8 +40,8 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, stream bool, next ht
 	g.admit(w, r, places, most, func() { next(w, r) })
 }
 
-// admit calls next if there is a free place and memory for a body of at most most bytes. A
-// body of unknown length counts as one of the maximum length, a stream's as none.
+// admit calls next if there is a free place and memory for a body of at most most bytes. A body
+// of unknown length counts as one of the maximum length. The body of a stream counts as empty.
 func (g *gate) admit(w http.ResponseWriter, r *http.Request, places chan struct{}, most int64, next func()) {
 	size := r.ContentLength
 	if size > most {

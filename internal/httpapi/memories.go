@@ -39,7 +39,7 @@ type memoryRequest struct {
 // unless it is a plain or lines.
 type memoryResponse struct {
 	status  int
-	body    any // nil for none
+	body    any // nil for an empty body
 	receipt memory.WriteInfo
 	header  map[string]string
 }
@@ -338,7 +338,7 @@ func (a *memoryRequest) failed(err error) {
 	writeJSON(a.w, status, envelope)
 }
 
-// reading answers what a method of memory.Service says.
+// reading calls a reading method of memory.Service. Its result is the body of the response.
 func reading[T any](a *memoryRequest, ask func(context.Context, *memory.Service, memory.Caller) (T, error)) (memoryResponse, error) {
 	out := memoryResponse{status: http.StatusOK}
 	err := a.config.Cairn.Memories().Read(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
@@ -349,7 +349,8 @@ func reading[T any](a *memoryRequest, ask func(context.Context, *memory.Service,
 	return out, err
 }
 
-// writing answers what a method of memory.Service that stores something says.
+// writing calls a writing method of memory.Service. Its result is the body of the response, with
+// the given status.
 func writing[T any](a *memoryRequest, status int, do func(context.Context, *memory.Service, memory.Caller) (T, memory.WriteInfo, error)) (memoryResponse, error) {
 	out := memoryResponse{status: status}
 	err := a.config.Cairn.Memories().Write(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
@@ -360,7 +361,7 @@ func writing[T any](a *memoryRequest, status int, do func(context.Context, *memo
 	return out, err
 }
 
-// deleting answers a delete.
+// deleting calls a deleting method of memory.Service. The response is 204 without a body.
 func deleting(a *memoryRequest, do func(context.Context, *memory.Service, memory.Caller) (memory.WriteInfo, error)) (memoryResponse, error) {
 	if err := a.requireNoBody(); err != nil {
 		return memoryResponse{}, err
@@ -404,8 +405,8 @@ func echo(h http.Header, r memory.WriteInfo) {
 	}
 }
 
-// correlate sends a request's Request-Id and traceparent back. Missing or invalid ones are
-// replaced by new ones (memories §9).
+// correlate returns a request's Request-Id and traceparent to the client. Missing or invalid
+// ones are replaced by new ones (memories §9).
 func correlate(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Request-Id")
 	if !isPrintable(id, maxCorrelation) {

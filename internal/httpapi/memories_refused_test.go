@@ -14,7 +14,7 @@ import (
 	"cairn/internal/memory/rules"
 )
 
-// TestWhatIsNoArgumentIsRefusedOnItsField goes through memories §5.1 and §5.3.
+// TestWhatIsNoArgumentIsRefusedOnItsField covers memories §5.1 and §5.3.
 func TestWhatIsNoArgumentIsRefusedOnItsField(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
@@ -77,7 +77,7 @@ func TestWhatIsNoArgumentIsRefusedOnItsField(t *testing.T) {
 		{"POST", entries, `{"rawEntry":"x","sessionId":"s"}`, "sessionId"},
 		{"POST", entries, `{"rawEntry":"x","sessionId":7}`, "sessionId"},
 		{"POST", entries, `{"rawEntry":"x","sessionId":"S-0000"}`, "sessionId"},
-		// Who and what.
+		// Users and ids.
 		{"GET", "/v1/memories/x", ``, "memory_id"},
 		{"GET", "/v1/memories/Default", ``, "memory_id"},
 		{"GET", "/v1/memories//entries", ``, "memory_id"},

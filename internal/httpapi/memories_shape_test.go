@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file")
 
-// TestAnswersHaveTheirShape holds what the routes answer against a golden file, with
-// ids, times and the prompts' texts taken out; -update writes it.
+// TestAnswersHaveTheirShape compares the responses of the routes with a golden file. Ids, times
+// and the prompts' texts are replaced before. -update writes the file.
 func TestAnswersHaveTheirShape(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)

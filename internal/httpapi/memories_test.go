@@ -19,7 +19,7 @@ import (
 	"cairn/internal/store"
 )
 
-// desk is a server over a store of the test's own, with a vault and a memory in it.
+// desk is a server with a temporary store that contains a vault and a memory.
 type desk struct {
 	testing.TB
 	*Server
@@ -29,7 +29,7 @@ type desk struct {
 	vault, memory string
 }
 
-// newDesk makes a desk; setting gives settings by their keys.
+// newDesk creates a desk. setting contains settings by their keys.
 func newDesk(t testing.TB, setting map[string]string) *desk {
 	t.Helper()
 	d := &desk{TB: t, dir: filepath.Join(t.TempDir(), "data"), log: new(bytes.Buffer)}
@@ -66,8 +66,8 @@ func newDesk(t testing.TB, setting map[string]string) *desk {
 	return d
 }
 
-// send makes a request with the owner's token. Headers are names and values in turn; a
-// header that is named again gets one more value.
+// send sends a request with the owner's token. headers are alternating names and values. A
+// repeated name adds another value.
 func (d *desk) send(method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, strings.NewReplacer("{v}", d.vault, "{m}", d.memory).Replace(path), strings.NewReader(body))
 	r.Host = "localhost"
@@ -85,7 +85,7 @@ func (d *desk) send(method, path, body string, headers ...string) *httptest.Resp
 	return w
 }
 
-// wants expects a status of a request and, of an error, its code.
+// wants sends a request and checks the status of the response and, for an error, the code.
 func (d *desk) wants(status int, code, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	d.Helper()
 	w := d.send(method, path, body, headers...)
@@ -99,7 +99,7 @@ func (d *desk) wants(status int, code, method, path, body string, headers ...str
 	return w
 }
 
-// codeOf is the code of an error in the envelope, whose details are an object.
+// codeOf returns the code of an error in the envelope. The envelope's details must be an object.
 func codeOf(w *httptest.ResponseRecorder) string {
 	var e struct {
 		Error struct {
@@ -114,7 +114,7 @@ func codeOf(w *httptest.ResponseRecorder) string {
 	return e.Error.Code
 }
 
-// detail is a detail of an error, "" if it is not text or not there.
+// detail returns a detail of an error, "" if it is missing or not a text.
 func detail(w *httptest.ResponseRecorder, name string) string {
 	var e struct {
 		Error struct{ Details map[string]any }
@@ -124,7 +124,7 @@ func detail(w *httptest.ResponseRecorder, name string) string {
 	return text
 }
 
-// made is a field of what a request has made.
+// made sends a request and returns one field of the created object.
 func (d *desk) made(method, path, body, field string, headers ...string) string {
 	d.Helper()
 	w := d.send(method, path, body, headers...)
@@ -136,7 +136,7 @@ func (d *desk) made(method, path, body, field string, headers ...string) string 
 	return text
 }
 
-// joined connects the device's own user to a hub that is not there.
+// joined connects the device's own user to a hub that does not exist.
 func (d *desk) joined() *desk {
 	d.Helper()
 	err := d.cairn.Memories().Write(d.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {

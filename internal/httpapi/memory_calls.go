@@ -421,7 +421,7 @@ func replicationStatus(a *memoryRequest) (memoryResponse, error) {
 	return memoryResponse{status: http.StatusOK, body: status}, err
 }
 
-// commanding returns an error if the caller must not control the replication.
+// commanding returns an error if the caller is not allowed to control the replication.
 func (a *memoryRequest) commanding() error {
 	if a.caller.Level == memory.Admin {
 		return nil
@@ -451,8 +451,8 @@ func discardFailed(a *memoryRequest) (memoryResponse, error) {
 	return a.failures(true, (*memory.Service).Discard)
 }
 
-// failures sends refused changes again or discards them: those of local_ids, or all. If data
-// is lost, all must be set explicitly.
+// failures retries or discards refused changes: those in local_ids, or all. If loses is set, the
+// request must contain local_ids or all.
 func (a *memoryRequest) failures(loses bool, do func(*memory.Service, context.Context, memory.Caller, []string) (int, error)) (memoryResponse, error) {
 	body, err := a.body()
 	if err != nil {

@@ -102,7 +102,7 @@ func (n *MetricsWriter) replication(ctx context.Context, c *cairn.Cairn) error {
 	for _, one := range c.Replication().Running() {
 		m := one.Meter()
 		sent, refused, retried = sent+m.Sent.Load(), refused+m.Refused.Load(), retried+m.Retried.Load()
-		failed, batches, losses = failed+m.Failed.Load(), batches+m.Batches.Load(), one.LeaseLosses() // lanes are the process's
+		failed, batches, losses = failed+m.Failed.Load(), batches+m.Batches.Load(), one.LeaseLosses() // lease losses are counted per process
 		pulled += m.Pulled.Load()
 		if at := time.Unix(0, m.CurrentAt.Load()); m.CurrentAt.Load() != 0 && (current.IsZero() || at.Before(current)) {
 			current = at
@@ -127,7 +127,7 @@ func (n *MetricsWriter) replication(ctx context.Context, c *cairn.Cairn) error {
 	}
 	n.Counter("cairn_replication_lease_losses_total", float64(losses))
 	n.Counter("cairn_pull_items_total", float64(pulled))
-	if !current.IsZero() { // a poll that waits for news lasts up to 25 s
+	if !current.IsZero() { // a long poll lasts up to 25 s
 		n.Gauge("cairn_pull_lag_seconds", max(0, time.Since(current).Seconds()))
 	}
 	return nil

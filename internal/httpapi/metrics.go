@@ -167,14 +167,14 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	n.Gauge("cairn_metrics_failed", failed)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(text.Bytes()) // a client that is gone is nobody's error
+	_, _ = w.Write(text.Bytes()) // a disconnected client is not an error
 }
 
-// Health is the state of the store for /health.
+// Health is the health of the store for /health.
 type Health struct {
 	Version string // of the program
-	Schema  int    // of the store, 0 while there is none
-	Err     error  // why the store cannot be read
+	Schema  int    // of the store, 0 without a store
+	Err     error  // the reason why the store cannot be read
 
 	Hub         string // the hub's URL, "" without one
 	Replication cairn.ReplicationHealth

@@ -14,7 +14,8 @@ import (
 	"cairn/internal/web"
 )
 
-// maxForm is the maximum size of a form, in bytes: each of 50,000 characters can need twelve.
+// maxForm is the maximum size of a form, in bytes. It allows 50,000 characters of twelve bytes
+// each.
 const maxForm = 1 << 20
 
 // policy is the Content-Security-Policy of pages: only their own style, script and images
@@ -80,8 +81,9 @@ func (s *Server) visitor(r *http.Request) (session string, known bool) {
 	return "", false
 }
 
-// rejectVisitor redirects a person to the sign-in page. A program with a wrong token gets
-// the usual error, and the sender of a form is informed that it was not processed.
+// rejectVisitor redirects a GET request without a login session to the sign-in page. A program
+// with a wrong token gets the usual error. The sender of a form gets an error that says that
+// nothing was done.
 func (s *Server) rejectVisitor(w *response, r *http.Request) {
 	switch {
 	case r.Header.Get("Authorization") != "":
@@ -171,7 +173,7 @@ func (s *Server) page(w *response, r *http.Request, v web.Visitor, session strin
 func (s *Server) signIn(w *response, r *http.Request) {
 	next, problem, status := r.FormValue("next"), "", http.StatusOK
 	if !strings.HasPrefix(next, "/") || !web.Covers(pathOf(next)) {
-		next = "/" // never to another site
+		next = "/" // never redirect to another site
 	}
 	if link := r.URL.Query().Get("once"); link != "" && r.Method == http.MethodGet {
 		now := time.Now()
@@ -239,7 +241,7 @@ func (s *Server) show(w *response, r *http.Request, a web.Response, err error) {
 	_, _ = w.Write(a.Body) // a disconnected client is not an error
 }
 
-// fileName returns a safe name for a download whose name comes from others.
+// fileName returns a safe file name for a download. The name comes from other agents.
 func fileName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x206f || strings.ContainsRune(`/\:*?"<>|`, r) {

@@ -25,9 +25,9 @@ const (
 	triesAMinute  = 10 // attempts to sign in per address
 )
 
-// sessions are the login sessions of people who have shown the token. The cookie holds
-// the session: its end, random text, and their HMAC under the token. A new token ends
-// all sessions, and a restarted server accepts the sessions of the one before it.
+// sessions are the login sessions of users who signed in with the token. The cookie contains the
+// session: its end, random text, and their HMAC under the token. A new token ends all sessions.
+// A restarted server accepts the sessions of the previous one.
 type sessions struct {
 	tries *rate
 	dir   string // stores the logouts for other and later servers; "" keeps them in memory
@@ -89,10 +89,9 @@ func endOf(value string) (time.Time, bool) {
 	return time.Unix(seconds, 0), err == nil
 }
 
-// end ends a valid session. It also records the logout in the data directory, so that
-// it holds for other servers and after a restart, and removes records of expired
-// sessions. An error is that of the record: this server refuses the session anyway.
-// It is safe to retry.
+// end ends a valid session. It also records the logout in the data directory, so that it applies
+// to other servers and after a restart. It removes the records of expired sessions. The error is
+// that of the record; this server refuses the session anyway. It is safe to retry.
 func (s *sessions) end(value string, now time.Time) error {
 	s.mu.Lock()
 	for v, end := range s.ended {
@@ -131,7 +130,7 @@ func formToken(token, session string) string { return signed(token, "form", sess
 func setSession(w http.ResponseWriter, r *http.Request, value string) {
 	c := &http.Cookie{
 		Name: sessionCookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLife.Seconds()),
-		Secure: r.TLS != nil || strings.HasPrefix(strings.ToLower(r.Header.Get("Origin")), "https://"), // behind a proxy
+		Secure: r.TLS != nil || strings.HasPrefix(strings.ToLower(r.Header.Get("Origin")), "https://"), // also behind a proxy with TLS
 	}
 	if value == "" {
 		c.MaxAge = -1

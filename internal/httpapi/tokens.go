@@ -189,7 +189,7 @@ func RevokeToken(dir, id string, now time.Time) (t Token, err error) {
 }
 
 // FindToken returns the bearer of a token of a data directory. ok is false if the token is
-// unknown, expired or revoked, or cannot be read; then err is set.
+// unknown, expired or revoked. ok is also false if the token cannot be read; then err is set.
 func FindToken(dir, secret string, now time.Time) (who mcp.Bearer, ok bool, err error) {
 	t, err := readToken(dir, hashOf(secret))
 	if errors.Is(err, fs.ErrNotExist) {

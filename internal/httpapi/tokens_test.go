@@ -87,7 +87,7 @@ func TestTokensAreKeptAsHashesAndEndAtOnce(t *testing.T) {
 	}
 }
 
-// as makes a token of a level and returns the header that carries it.
+// as creates a token of a level and returns the header value for it.
 func (d *desk) as(level string) (bearer string) {
 	d.Helper()
 	_, secret, err := CreateToken(d.dir, TokenArgs{Level: level}, time.Now())
@@ -130,7 +130,7 @@ func TestLevelsDecideWhatATokenMayDo(t *testing.T) {
 		{"admin", "POST", "/v1/replication:resume", ``},
 		{"admin", "POST", "/v1/replication:retry", ``},
 		{"admin", "POST", "/v1/replication:discard", `{"all":true}`},
-		{"admin", "POST", "/v1/projects/*/set/kinds", `{}`}, // the owner's level, and the owner's user
+		{"admin", "POST", "/v1/projects/*/set/kinds", `{}`}, // with the owner's level and the owner's user
 	} {
 		for i, level := range levels {
 			ids := strings.NewReplacer("{e}", e, "{m}", d.memory, "{level}", level)
@@ -141,7 +141,7 @@ func TestLevelsDecideWhatATokenMayDo(t *testing.T) {
 			}
 		}
 	}
-	// Existence first, then the level, then the content.
+	// The checks are in this order: existence, level, content.
 	d.wants(http.StatusNotFound, "not_found", "DELETE", "/v1/memories/"+absent, ``, "Authorization", tokens["read"])
 	d.wants(http.StatusForbidden, "forbidden", "DELETE", "/v1/memories/{m}", ``, "Authorization", tokens["write"])
 	d.wants(http.StatusForbidden, "forbidden", "POST", "/v1/memories/{m}/entries", `{"rawEntry":" "}`, "Authorization", tokens["read"])
@@ -184,7 +184,7 @@ func TestLevelsCountOverMCPToo(t *testing.T) {
 	d := newDesk(t, nil)
 	read, write := d.as("read"), d.as("write")
 	const hello = `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`
-	// A client cannot say itself who it is.
+	// A client cannot set its own identity.
 	forged := []string{"Cairn-Bearer", "0 "}
 	if got := d.rpc(read, "initialize", hello, forged...); !strings.Contains(got, `"serverInfo"`) {
 		t.Fatal(got)
@@ -212,7 +212,7 @@ func TestLevelsCountOverMCPToo(t *testing.T) {
 			t.Errorf("%s: %s; want %s", c.params, got, c.want)
 		}
 	}
-	// A session that the owner has begun gives a lower token nothing.
+	// A session that the owner started gives a lower token no additional rights.
 	id := session("Bearer open")
 	if got := d.rpc(read, "tools/call", add, "Mcp-Session-Id", id); !strings.Contains(got, `forbidden`) {
 		t.Error(got)
@@ -254,7 +254,7 @@ func TestCallsCarryTheirKeysAndNamesBack(t *testing.T) {
 	if _, ok := rules.ParseID(own); !ok {
 		t.Errorf("the key made here is %q", own)
 	}
-	for range 2 { // refusals are kept, too
+	for range 2 { // rejections are stored too
 		d.send("POST", "/v1/vaults", `{"title":"v"}`, "Idempotency-Key", "taken")
 	}
 	if w := d.wants(http.StatusConflict, "already_exists", "POST", "/v1/vaults", `{"title":"v"}`, "Idempotency-Key", "taken"); w.Header().Get("Idempotency-Replayed") != "true" {
@@ -288,7 +288,7 @@ func TestCallsCarryTheirKeysAndNamesBack(t *testing.T) {
 	}
 }
 
-// traces are those that the memory's rows keep, the oldest first.
+// traces returns the trace ids in the memory's rows, oldest first.
 func (d *desk) traces() (out []string) {
 	d.Helper()
 	s, err := d.cairn.Store(d.Context())
@@ -323,7 +323,7 @@ func TestCallsOfToolsCarryTheirKeysAndTracesToo(t *testing.T) {
 		t.Errorf("%v", w.Header())
 	}
 	w = d.wants(http.StatusOK, "", "POST", path, arguments("json", `,"idempotency_key":"k 2"`), "Idempotency-Key", "k 1", "Traceparent", trace+"2")
-	if w.Header().Get("Idempotency-Key") != "k 2" { // what names the call itself comes first
+	if w.Header().Get("Idempotency-Key") != "k 2" { // the argument of the call takes precedence
 		t.Errorf("%v", w.Header())
 	}
 	d.wants(http.StatusBadRequest, "validation_error", "POST", path, arguments("json", ""), "Idempotency-Key", "")

@@ -28,7 +28,7 @@ type clockArgs struct {
 	Real      bool       `json:"real"`
 }
 
-// savedState is what outlasts a crash, in a file.
+// savedState is the state that survives a crash. It is stored in a file.
 type savedState struct {
 	path string
 
@@ -37,8 +37,8 @@ type savedState struct {
 }
 
 type lasting struct {
-	Offset   time.Duration     `json:"offset_ns"`        // of a running clock, from the system's
-	Frozen   *time.Time        `json:"frozen,omitempty"` // the time of a frozen clock
+	Offset   time.Duration     `json:"offset_ns"`        // difference between a running clock and the system's
+	Frozen   *time.Time        `json:"frozen,omitempty"` // the time of a frozen clock, else nil
 	Settings map[string]string `json:"settings,omitempty"`
 }
 

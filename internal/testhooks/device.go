@@ -171,7 +171,7 @@ type (
 	}
 	waitArgs struct {
 		memoryArgs
-		TimeoutMS *int64 `json:"timeout_ms"` // as of an await
+		TimeoutMS *int64 `json:"timeout_ms"` // timeout of the await
 	}
 )
 

@@ -6,9 +6,9 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// Table is the position of a table in a text. [Start, End) reaches from the first byte of
-// its header's line to the end of the line of its last key, without trailing comments and
-// blank lines.
+// Table is the position of a table in a text. [Start, End) begins with the first byte of the
+// header's line. It ends with the line of the last key, without trailing comments and blank
+// lines.
 type Table struct {
 	Name       []string // the dotted name
 	Start, End int

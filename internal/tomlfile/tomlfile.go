@@ -45,7 +45,7 @@ func readSettings(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Decode is Read for a text; path is only for the error.
+// Decode decodes a text like Read. path is used only in errors.
 func Decode(path string, text []byte, into any) error {
 	err := toml.Unmarshal(text, into)
 	if at, ok := errors.AsType[*toml.DecodeError](err); ok {

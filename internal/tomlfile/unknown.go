@@ -59,9 +59,9 @@ func keysOf(t reflect.Type, table string) (names []string) {
 	return names
 }
 
-// nearest returns the known name that is most similar to a misspelt name, "" if none is
-// similar or two are equally similar. Missing or additional tables before it count less
-// than letters.
+// nearest returns the known name that is most similar to a misspelt name. It returns "" if none
+// is similar or two are equally similar. Missing or additional leading tables count less than
+// letters.
 func nearest(name string, known []string) string {
 	like, best, several := "", nearness{letters: maxSlips + 1}, false
 	for _, k := range known {
@@ -85,14 +85,14 @@ const maxSlips = 3
 // nearness is the difference of two names.
 type nearness struct {
 	letters int // to change, insert or delete
-	tables  int // to remove before either name
+	tables  int // number of leading tables to remove from both names
 }
 
 func (n nearness) less(m nearness) bool {
 	return n.letters < m.letters || n.letters == m.letters && n.tables < m.tables
 }
 
-// between compares two dotted names, also without their first tables. letters is more than
+// between compares two dotted names, with and without their leading tables. letters is more than
 // maxSlips if they are not similar.
 func between(a, b string) nearness {
 	best := nearness{letters: maxSlips + 1}

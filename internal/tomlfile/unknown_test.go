@@ -11,7 +11,7 @@ import (
 	"cairn/internal/fault"
 )
 
-// sample is what settings are read into here.
+// sample is the target type of the settings in these tests.
 type sample struct {
 	Part struct {
 		Filter struct {
@@ -53,7 +53,7 @@ func TestUnknownKeysAreNamedWithTheNearestKnownOne(t *testing.T) {
 		"[parts.filter]\nlevel = 'x'\n":                  {"1 parts.filter part.filter"},
 		"\n[part]\nlevel = 'x'\n[part.capture]\noff=0>1": {"invalid"},
 		"[part]\nlevel = 'x'\nhidden = 1\n":              {"2 part.level part.filter.level", "3 part.hidden "},
-		"[part]\noff = true\n":                           {"2 part.off "}, // of capture or of assist
+		"[part]\noff = true\n":                           {"2 part.off "}, // either of capture or of assist
 		"[mail]\nserver = 'x'\n":                         {"1 mail "},
 		"[[part.filtr]]\n":                               {"1 part.filtr part.filter"},
 		"\"\" = 1\n":                                     {"1  "},
@@ -80,8 +80,8 @@ func TestUnknownKeysAreNamedWithTheNearestKnownOne(t *testing.T) {
 	}
 }
 
-// FuzzUnknown looks for texts that Read takes and Unknown does not, and for names,
-// lines and suggestions that cannot be.
+// FuzzUnknown looks for texts that Read and Unknown treat differently. It also looks for
+// impossible names, lines and suggestions.
 func FuzzUnknown(f *testing.F) {
 	f.Add("[part.filter]\nlevel = 'x'\nlevl = 'y'\n")
 	f.Add("part = {filtr = {level = 'x'}}\n\"\".a = 1\n[[x.\"b.c\"]]\n")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The names that tests ask for.
+// Harness names in the tests.
 const (
 	Claude = "claude"
 	Codex  = "codex"
@@ -22,7 +22,7 @@ const (
 	Cline    = "cline"
 )
 
-// desk is a home directory of the test's own with folders of all harnesses.
+// desk is a temporary home directory with the folders of all harnesses.
 type desk struct {
 	Paths
 	t *testing.T
@@ -70,8 +70,7 @@ func (d desk) read(path string) string {
 	return string(text)
 }
 
-// snapshot is every file of the home directory with its text, except for those of
-// the data directory.
+// snapshot returns the text of every file in the home directory, except the data directory.
 func (d desk) snapshot() map[string]string {
 	d.t.Helper()
 	out := map[string]string{}
@@ -94,8 +93,7 @@ func (d desk) snapshot() map[string]string {
 	return out
 }
 
-// init runs Init and gives what became of each file, by its path in the home
-// directory.
+// init runs Init and returns the action for each file, by its path in the home directory.
 func (d desk) init(o Options) map[string]Action {
 	d.t.Helper()
 	r, err := Init(d.Paths, o)
@@ -153,10 +151,10 @@ func all(a Action) map[string]Action {
 	return out
 }
 
-// plugin is OpenCode's file that is cairn's as a whole, so that no user has one.
+// plugin is the file that cairn owns as a whole in OpenCode. So it never exists before Init.
 const plugin = ".config/opencode/plugin/cairn.js"
 
-// wholes returns the files that are cairn's as a whole.
+// wholes returns the files that cairn owns as a whole.
 func wholes() []string {
 	all := []string{plugin}
 	for _, event := range []string{"PreToolUse", "PostToolUse", "TaskComplete", "TaskCancel", "TaskError", "SessionShutdown"} {
@@ -165,7 +163,7 @@ func wholes() []string {
 	return all
 }
 
-// first returns the actions of an init that finds what furnish has put there.
+// first returns the actions of an Init after furnish.
 func first(a Action) map[string]Action {
 	out := all(a)
 	for _, path := range wholes() {
@@ -174,7 +172,7 @@ func first(a Action) map[string]Action {
 	return out
 }
 
-// furnish gives every harness the settings of its documentation.
+// furnish writes the settings from each harness's documentation.
 func (d desk) furnish() {
 	d.t.Helper()
 	for name, path := range map[string]string{

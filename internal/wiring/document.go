@@ -7,26 +7,26 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// document is a JSON text, with or without comments, that is edited in place:
-// everything that is not touched packs into the same bytes again.
+// document is a JSON text, with or without comments, that is edited in place. Parts that are not
+// edited are packed into the same bytes.
 type document struct {
 	bom   bool
-	blank bool // there was nothing but white space
+	blank bool // the text contained only white space
 	root  hujson.Value
 	style style
 }
 
-// style is how a text is laid out, for what is added to it.
+// style is the layout of a text, used for additions to it.
 type style struct {
 	newline string
-	unit    string // of indentation
-	lines   bool   // members stand on lines of their own
+	unit    string // one level of indentation
+	lines   bool   // each member is on its own line
 }
 
 const bom = "\ufeff"
 
-// parseDocument reads a text whose top level must be an object; white space
-// alone counts as an empty one.
+// parseDocument parses a text whose top level must be an object. A text of only white space
+// counts as an empty object.
 func parseDocument(text []byte) (*document, error) {
 	d := &document{style: style{newline: "\n", unit: "  ", lines: true}}
 	rest, ok := bytes.CutPrefix(text, []byte(bom))
@@ -66,15 +66,14 @@ func (d *document) pack() []byte {
 	return d.root.Pack()
 }
 
-// indentation returns the white space between the last line break of an extra and
-// what follows it.
+// indentation returns the white space after the last line break of an extra.
 func indentation(extra string) string {
 	line := extra[strings.LastIndexByte(extra, '\n')+1:]
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 }
 
-// member returns a member's value by its name, nil if there is none. Of several with
-// one name the last counts, as it does for the readers of these files.
+// member returns the value of the named member, nil if it does not exist. If several members
+// have the name, the last one counts, as for the readers of these files.
 func member(o *hujson.Object, name string) *hujson.Value {
 	for i := len(o.Members) - 1; i >= 0; i-- {
 		if text(o.Members[i].Name) == name {
@@ -84,7 +83,7 @@ func member(o *hujson.Object, name string) *hujson.Value {
 	return nil
 }
 
-// text returns the string that a value holds, "" if it is not a string.
+// text returns a string value, "" if the value is not a string.
 func text(v hujson.Value) string {
 	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '"' {
 		return l.String()
@@ -92,7 +91,8 @@ func text(v hujson.Value) string {
 	return ""
 }
 
-// texts returns the strings of an array, false if it is not one or holds anything else.
+// texts returns the strings of an array. It returns false if the value is not an array or
+// contains other values.
 func texts(v *hujson.Value) ([]string, bool) {
 	if v == nil {
 		return nil, false
@@ -111,8 +111,8 @@ func texts(v *hujson.Value) ([]string, bool) {
 	return out, true
 }
 
-// items are the members of an object or the elements of an array, which are
-// spaced by the same rules.
+// items are the members of an object or the elements of an array. Both follow the same spacing
+// rules.
 type items struct {
 	object *hujson.Object
 	array  *hujson.Array
@@ -138,7 +138,7 @@ func (c items) len() int {
 	return len(c.array.Elements)
 }
 
-// before is what stands before an item.
+// before returns the white space and comments before an item.
 func (c items) before(i int) *hujson.Extra {
 	if c.object != nil {
 		return &c.object.Members[i].Name.BeforeExtra
@@ -146,8 +146,8 @@ func (c items) before(i int) *hujson.Extra {
 	return &c.array.Elements[i].BeforeExtra
 }
 
-// after is what stands between an item and its comma; of the last one it is nil
-// if there is no comma.
+// after returns the white space and comments between an item and its comma. It is nil for a last
+// item without a comma.
 func (c items) after(i int) *hujson.Extra {
 	if c.object != nil {
 		return &c.object.Members[i].Value.AfterExtra
@@ -155,7 +155,7 @@ func (c items) after(i int) *hujson.Extra {
 	return &c.array.Elements[i].AfterExtra
 }
 
-// closing is what stands before the closing bracket.
+// closing returns the white space and comments before the closing bracket.
 func (c items) closing() *hujson.Extra {
 	if c.object != nil {
 		return &c.object.AfterExtra

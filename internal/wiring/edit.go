@@ -6,16 +6,15 @@ import (
 	"cairn/internal/harness"
 )
 
-// edited returns a file's text with the wanted content in it. A text that is right
-// already comes back as it is.
+// edited returns a file's text with the wanted content. A text that already has it is returned
+// unchanged.
 func (s settings) edited(old []byte) ([]byte, error) {
 	return s.apply(old, nil)
 }
 
-// stripped returns a file's text without anything of ours. was is the text before
-// anything was added, nil if that is not known: it reports which empty lists were
-// the user's and how they were spaced, so that stripping what edited made of it
-// gives it back byte for byte.
+// stripped returns a file's text without cairn's entries. was is the text before the first
+// addition, nil if unknown. It shows which empty lists were the user's and how they were spaced.
+// With it, stripped reverses edited byte for byte.
 func (s settings) stripped(old, was []byte) ([]byte, error) {
 	if s.hooks != nil {
 		none := *s.hooks
@@ -52,7 +51,7 @@ func (s settings) apply(old, was []byte) ([]byte, error) {
 	var before *document
 	if was != nil {
 		if before, err = parseDocument(was); err != nil {
-			before = nil // what it was is not known then
+			before = nil // the earlier text is unknown then
 		}
 	}
 	if s.hooks != nil {
@@ -83,8 +82,7 @@ func (s settings) apply(old, was []byte) ([]byte, error) {
 	return d.pack(), nil
 }
 
-// editVersion gives a file of Cursor's its version, or takes it out if it had
-// none.
+// editVersion adds the version to a file of Cursor's, or removes it if the file had none before.
 func (d *document) editVersion(h *hookSet, was *document) error {
 	root := items{object: d.object()}
 	has := member(root.object, "version") != nil
@@ -97,7 +95,7 @@ func (d *document) editVersion(h *hookSet, was *document) error {
 	return nil
 }
 
-// nothingLeft reports whether a text that init made holds nothing any more.
+// nothingLeft reports whether a text that init created has no content left.
 func (s settings) nothingLeft(content []byte) bool {
 	if s.format != harness.JSON {
 		return len(bytes.TrimSpace(content)) == 0

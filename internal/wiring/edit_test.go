@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fileOf returns one settings file of a harness, by its name in the folder.
+// fileOf returns one settings file of a harness, by its file name.
 func fileOf(p Paths, harness, name string) settings {
 	for _, s := range p.settingsOf(harness, allParts()) {
 		if filepath.Base(s.path) == name {
@@ -20,7 +20,7 @@ func fileOf(p Paths, harness, name string) settings {
 	panic(name)
 }
 
-// input returns a text of testdata/in.
+// input returns the content of a file in testdata/in.
 func input(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "in", name))
@@ -30,8 +30,8 @@ func input(t *testing.T, name string) []byte {
 	return text
 }
 
-// examples are settings as the hosts' documentation shows them, each with the
-// file that it stands for.
+// examples returns the settings file for each example from the hosts' documentation, by the
+// example's name.
 func examples(p Paths) map[string]settings {
 	return map[string]settings{
 		"claude-settings.json": fileOf(p, Claude, "settings.json"),
@@ -52,7 +52,7 @@ func examples(p Paths) map[string]settings {
 	}
 }
 
-// variants returns the ways in which people and editors keep a text.
+// variants returns a text in the layouts that people and editors produce.
 func variants(text []byte) map[string][]byte {
 	tabs := bytes.ReplaceAll(text, []byte("  "), []byte("\t"))
 	crlf := bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))
@@ -144,7 +144,7 @@ func TestOurEntriesAreKnownAgainAfterOthersReformatTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.root.Standardize()
-		var sorted map[string]any // as programs write it that know no order
+		var sorted map[string]any // for programs that write members in any order
 		if err := json.Unmarshal(d.root.Pack(), &sorted); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestStrippingWithoutTheOriginalLeavesOnlyWhatIsOthers(t *testing.T) {
 func TestWithoutHelpDuringTheTurnNothingAsksForIt(t *testing.T) {
 	t.Parallel()
 	for _, h := range harness.Harnesses() {
-		asks, before := false, false // with help; an entry before calls also without
+		asks, before := false, false // with help; a PreToolUse entry also calls cairn without help
 		for _, w := range h.Hooks.Wanted {
 			asks = asks || w.Helps
 			before = before || w.Event == "PreToolUse"
@@ -251,9 +251,9 @@ func TestCodexServerIsCorrectedInPlaceOrCutOutWithWhatBelongsToIt(t *testing.T) 
 	t.Parallel()
 	s := fileOf(jo, Codex, "config.toml")
 	for text, want := range map[string]string{
-		// of ours, outdated
+		// cairn's entry, outdated
 		"[mcp_servers.cairn] # memory\ncommand = '/old/cairn' # path\nargs = [\n  'serve', '--project', 'x',\n]\nstartup_timeout_sec = 5\n": "[mcp_servers.cairn] # memory\ncommand = \"/home/jo/.local/bin/cairn\" # path\nargs = [\n  'serve', '--project', 'x',\n]\nstartup_timeout_sec = 5\n",
-		// right, in any form
+		// correct, in any form
 		"[mcp_servers]\ncairn = {command = \"/home/jo/.local/bin/cairn\", args = [\"serve\"]}\n": "[mcp_servers]\ncairn = {command = \"/home/jo/.local/bin/cairn\", args = [\"serve\"]}\n",
 	} {
 		if out, err := s.edited([]byte(text)); err != nil || string(out) != want {

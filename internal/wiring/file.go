@@ -12,8 +12,8 @@ import (
 	"cairn/internal/wholefile"
 )
 
-// target is where a settings file really is: links are followed, so that a
-// settings file kept elsewhere stays linked.
+// target returns the real path of a settings file. It resolves links, so that a linked settings
+// file stays linked.
 func target(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err == nil {
@@ -28,7 +28,7 @@ func target(path string) (string, error) {
 	return "", err
 }
 
-// readFile reads a file; nil without an error if there is none.
+// readFile returns a file's text, nil without an error if the file does not exist.
 func readFile(path string) ([]byte, error) {
 	text, err := regular.Read(path, regular.MaxForeign)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -37,8 +37,8 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// writeFile replaces a file as a whole and keeps its permissions; a new one is
-// the user's alone.
+// writeFile replaces a file atomically and keeps its permissions. Only the user can access a new
+// file.
 func writeFile(path string, text []byte) error {
 	mode := fs.FileMode(0o600)
 	if info, err := os.Stat(path); err == nil {
@@ -47,8 +47,8 @@ func writeFile(path string, text []byte) error {
 	return cannotWrite(path, wholefile.Write(path, text, mode))
 }
 
-// cannotWrite says which file or folder could not be written, made or removed, and
-// why, without the name of the temporary file that stood for it.
+// cannotWrite returns the error for a file or folder that could not be written, created or
+// removed. It contains the reason, without the name of the temporary file.
 func cannotWrite(path string, err error) error {
 	if err == nil {
 		return nil
@@ -63,8 +63,7 @@ func cannotWrite(path string, err error) error {
 		WithHint("check the rights of its folder and the room on its disk")
 }
 
-// missingFolders returns the ones that a file needs and that do not exist, the
-// outermost first.
+// missingFolders returns the missing folders of a file's path, outermost first.
 func missingFolders(path string) []string {
 	var out []string
 	for dir := filepath.Dir(path); filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
@@ -77,10 +76,10 @@ func missingFolders(path string) []string {
 	return out
 }
 
-// removeEmpty removes folders that hold nothing, the last ones first.
+// removeEmpty removes the empty folders, in reverse order.
 func removeEmpty(folders []string) {
 	for _, dir := range slices.Backward(folders) {
-		_ = os.Remove(dir) // it holds something, or is gone
+		_ = os.Remove(dir) // it is not empty, or does not exist
 	}
 }
 

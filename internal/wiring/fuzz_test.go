@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// seeds are texts as people leave them.
+// seeds returns texts in layouts that people produce.
 func seeds() []string {
 	return []string{
 		"", " \n", "{}", "{ }", "{\n}\n", `{"a":1}`, "{\"hooks\":{}}", "{\n  \"hooks\": {\n  }\n}", "{\"hooks\":{\"Stop\":[]}}",
@@ -23,8 +23,8 @@ func seeds() []string {
 	}
 }
 
-// What init adds to any text that can be read, uninstall takes out again to the
-// byte; a second edit changes nothing; everything else means what it meant.
+// Uninstall removes byte for byte what init adds to any parsable text. A second edit changes
+// nothing, and all other content keeps its meaning.
 func FuzzEditThenStripGivesTheTextBack(f *testing.F) {
 	for _, s := range seeds() {
 		for kind := range byte(8) {
@@ -47,7 +47,7 @@ func FuzzEditThenStripGivesTheTextBack(f *testing.F) {
 		}
 		edited, err := s.edited(text)
 		if err != nil {
-			return // hooks or mcpServers of another shape are left alone
+			return // hooks or mcpServers of another shape are not changed
 		}
 		d, err := parseDocument(edited)
 		if err != nil {
@@ -83,8 +83,8 @@ func isStandard(text []byte) bool {
 	return err == nil && d.root.IsStandard()
 }
 
-// However people arranged our entries, stripping takes all of them out and leaves
-// a text that can be read, and strict JSON where it was.
+// Stripping removes all of cairn's entries in any layout. It leaves a parsable text, and strict
+// JSON stays strict.
 func FuzzStripLeavesNothingOfOurs(f *testing.F) {
 	for _, s := range []string{
 		`{"hooks":{"Stop":[{"hooks":[{"command":"cairn record"},{"command":"x"}]},{"hooks":[{"command":"/a/cairn record"}]}]}}`,
@@ -122,7 +122,8 @@ func FuzzStripLeavesNothingOfOurs(f *testing.F) {
 	})
 }
 
-// meaning is what a text says; loosely, without what uninstall cannot know of.
+// meaning returns the content of a text. If loosely is set, it omits content that uninstall
+// cannot restore.
 func meaning(t *testing.T, text []byte, loosely bool) map[string]any {
 	t.Helper()
 	out := map[string]any{}

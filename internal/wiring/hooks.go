@@ -13,14 +13,14 @@ import (
 
 func errShape(what, kind string) error { return fmt.Errorf("%s is not %s", what, kind) }
 
-// call is what an entry runs.
+// call is the program and arguments of an entry.
 type call struct {
 	program string
 	args    []string
-	apart   bool // the arguments stand in a list of their own
+	apart   bool // the arguments are in a separate list
 }
 
-// ourCall is what an entry runs if that is cairn's hook.
+// ourCall returns the call of an entry, and true if it is cairn's hook.
 func ourCall(entry *hujson.Object, windows bool) (call, bool) {
 	command := member(entry, "command")
 	if command == nil {
@@ -41,22 +41,22 @@ func ourCall(entry *hujson.Object, windows bool) (call, bool) {
 	return c, named || strings.EqualFold(baseName(c.program), serverName)
 }
 
-// isName reports whether --from takes a name.
+// isName reports whether --from accepts the name.
 func isName(name string) bool {
 	_, ok := harness.Of(name)
 	return ok
 }
 
-// place is where an entry of ours stands.
+// place is the position of one of cairn's entries.
 type place struct {
 	entry  *hujson.Object
-	list   items // that holds it
+	list   items // the list that contains it
 	index  int
-	group  int // of the event's list, -1 if the entry itself stands in it
+	group  int // index in the event's list; -1 if that list contains the entry itself
 	indent string
 }
 
-// entriesOf are our entries of an event, in order.
+// entriesOf returns cairn's entries of an event, in order.
 func (h *hookSet) entriesOf(event items, outer string) []place {
 	var out []place
 	find := func(list items, group int, outer string) {
@@ -95,9 +95,9 @@ func indentOf(c items, i int, outer string) string {
 	return outer
 }
 
-// editHooks sets the hooks of a file to the wanted content: cairn's entries are
-// corrected where they stand, added behind the others or taken out. was is the
-// text as it was before anything was added, nil if that is not known.
+// editHooks sets the hooks of a file to the wanted content. It corrects cairn's entries in
+// place, adds missing ones after the others and removes unwanted ones. was is the text before
+// the first addition, nil if unknown.
 func (d *document) editHooks(h *hookSet, was *document) error {
 	root := items{object: d.object()}
 	value := member(root.object, "hooks")
@@ -132,8 +132,8 @@ func (d *document) editHooks(h *hookSet, was *document) error {
 	return nil
 }
 
-// editEvents does for the events that are there what editHooks does, and reports
-// whether it took one out.
+// editEvents does the work of editHooks for the existing events. dropped is true if it removed
+// an event.
 func (d *document) editEvents(h *hookSet, hooks items, outer string, was *document) (dropped bool, err error) {
 	for i := hooks.len() - 1; i >= 0; i-- {
 		event := text(hooks.object.Members[i].Name)
@@ -152,8 +152,8 @@ func (d *document) editEvents(h *hookSet, hooks items, outer string, was *docume
 	return dropped, nil
 }
 
-// editEvent does for one event what editHooks does, and reports whether it took
-// the last entry out.
+// editEvent does the work of editHooks for one event. emptied is true if it removed the last
+// entry.
 func (d *document) editEvent(h *hookSet, hooks items, i int, name, outer string, was *document) (emptied bool, err error) {
 	w := slices.IndexFunc(h.want, func(w hook) bool { return w.event == name })
 	event, ok := itemsOf(hooks.value(i))
@@ -186,7 +186,7 @@ func (d *document) editEvent(h *hookSet, hooks items, i int, name, outer string,
 	return len(ours) > first && event.len() == 0, nil
 }
 
-// all returns the whole of "hooks".
+// all returns the complete value of "hooks".
 func (h *hookSet) all() []field {
 	var out []field
 	for _, w := range h.want {
@@ -197,7 +197,7 @@ func (h *hookSet) all() []field {
 
 func (h *hookSet) event(w hook) []any { return []any{h.entry(w)} }
 
-// entry is what is added to an event's list.
+// entry returns an addition to an event's list.
 func (h *hookSet) entry(w hook) []field {
 	var fields []field
 	if h.form.Named {
@@ -214,7 +214,7 @@ func (h *hookSet) entry(w hook) []field {
 	return group
 }
 
-// fields returns the ones of an entry that init answers for.
+// fields returns the members of an entry that init controls.
 func (h *hookSet) fields(w hook, apart bool) []field {
 	var fields []field
 	if h.form.Typed {
@@ -237,17 +237,17 @@ func (h *hookSet) fields(w hook, apart bool) []field {
 	return fields
 }
 
-// timeoutName returns the member of an entry that holds its timeout.
+// timeoutName returns the name of an entry's timeout member.
 func (h *hookSet) timeoutName() string { return cmp.Or(h.form.Timeout, "timeout") }
 
-// fieldsLike returns the wanted fields in the form of an entry that is there, if
-// both forms will do.
+// fieldsLike returns the wanted fields. It keeps the form of the existing entry if both forms
+// are possible.
 func (h *hookSet) fieldsLike(w hook, entry *hujson.Object) []field {
 	_, isApart := texts(member(entry, "args"))
 	return h.fields(w, h.exec == apart || h.exec == either && isApart)
 }
 
-// correct gives an entry of ours the wanted fields and leaves its others alone.
+// correct sets the wanted fields of one of cairn's entries and keeps its other fields.
 func (d *document) correct(h *hookSet, w hook, p place) error {
 	want := h.fieldsLike(w, p.entry)
 	for _, f := range want {
@@ -264,7 +264,7 @@ func (d *document) correct(h *hookSet, w hook, p place) error {
 	return nil
 }
 
-// set gives a member a value, if it has another one.
+// set sets a member's value if it differs.
 func (d *document) set(o *hujson.Object, f field, outer string) error {
 	v := member(o, f.name)
 	if v == nil {
@@ -303,12 +303,13 @@ func (d *document) indentOfMember(c items, name, outer string) string {
 	return outer
 }
 
-// dropMember takes a member of the top level or of an entry out.
+// dropMember removes a member of the top level or of an entry.
 func (d *document) dropMember(c items, name string, was *document) {
 	d.style.dropNamed(c, name, was.items())
 }
 
-// dropNamed takes a member of an object out, of several the one that counts.
+// dropNamed removes a member of an object. If several have the name, it removes the last one,
+// which counts.
 func (s style) dropNamed(c items, name string, was *items) {
 	for i := range c.len() {
 		if c.value(i) == member(c.object, name) {
@@ -318,7 +319,8 @@ func (s style) dropNamed(c items, name string, was *items) {
 	}
 }
 
-// items returns the members at a path of names, nil if d is nil or has none there.
+// items returns the members at a path of names. It returns nil if d is nil or has no members
+// there.
 func (d *document) items(path ...string) *items {
 	if d == nil {
 		return nil

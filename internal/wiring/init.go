@@ -13,62 +13,62 @@ import (
 	"cairn/internal/linediff"
 )
 
-// Action is what was done with a file.
+// Action is the action taken on a file.
 type Action string
 
-// The actions. With DryRun they say what would be done.
+// The actions. With DryRun they are the actions that Init would take.
 const (
-	Unchanged Action = "unchanged" // it was as it should be
+	Unchanged Action = "unchanged" // it was already correct
 	Created   Action = "created"
 	Changed   Action = "changed"
 	Restored  Action = "restored" // byte for byte as before init
-	Deleted   Action = "deleted"  // init had made it
-	Cleaned   Action = "cleaned"  // changed by others since; only our entries were taken out
-	Failed    Action = "failed"   // left alone; see Error
+	Deleted   Action = "deleted"  // init had created it
+	Cleaned   Action = "cleaned"  // changed by others since; only cairn's entries were removed
+	Failed    Action = "failed"   // not changed; see Error
 )
 
-// Change is what became of one file.
+// Change is the result for one file.
 type Change struct {
 	Harness string `json:"harness"`
 	Path    string `json:"path"`
 	Action  Action `json:"action"`
 	Error   string `json:"error,omitempty"`
-	Diff    string `json:"diff,omitempty"` // unified; only of a dry run
+	Diff    string `json:"diff,omitempty"` // unified; only for a dry run
 }
 
-// failed returns the change that could not be made. It stops no other file's, so it is not an error.
+// failed returns the change as Failed. It returns no error, because the other files can still be
+// changed.
 func (c Change) failed(err error) (Change, error) {
 	c.Action, c.Error = Failed, err.Error()
 	return c, nil
 }
 
-// Options say what Init does.
+// Options are the options of Init.
 type Options struct {
-	Harnesses []string // these, found or not; nil for all that are found
+	Harnesses []string // harnesses to connect, found or not; nil for all that are found
 	NoAssist  bool     // no help during the turn (observations §9.2)
 	NoStatus  bool     // no status line
 	DryRun    bool     // write nothing, not even the originals
 }
 
-// Result is what Init did.
+// Result is the result of Init.
 type Result struct {
-	Harnesses []string `json:"harnesses"` // that were wired, in the order of Harnesses
+	Harnesses []string `json:"harnesses"` // connected harnesses, in the order of Harnesses
 	Files     []Change `json:"files"`
 	Notes     []string `json:"notes"` // sentences for the user
 }
 
-// AnyFailed reports whether a file had to be left alone.
+// AnyFailed reports whether a file could not be edited.
 func AnyFailed(files []Change) bool {
 	return slices.ContainsFunc(files, func(c Change) bool { return c.Action == Failed })
 }
 
-// Init writes our hooks and the MCP server into the settings of the harnesses.
-// What is there already in the right form stays untouched, so that a second Init
-// changes no byte. Before a file is changed its original is kept in the data
-// directory; interrupted, Init can be repeated and Uninstall can undo it. A file
-// that cannot be read or written is reported as Failed and the others are done.
-// An error means that the originals cannot be kept, and nothing more was
-// changed. No harness found gives an empty Result (observations §15).
+// Init writes cairn's hooks and MCP server into the settings of the harnesses. It does not touch
+// correct entries, so a second Init changes no byte. Before it changes a file, it stores the
+// original in the data directory. After an interruption Init can be repeated, and Uninstall can
+// undo it. A file that cannot be read or written is reported as Failed, and the other files are
+// processed. An error means that the originals cannot be stored; nothing more was changed then.
+// If no harness is found, the Result is empty (observations §15).
 func Init(p Paths, o Options) (Result, error) {
 	r := Result{Harnesses: []string{}, Files: []Change{}, Notes: []string{}}
 	m, err := openManifest(p.DataDir)
@@ -103,13 +103,13 @@ func (o Options) wants(p Paths, harness string) bool {
 	return slices.Contains(o.Harnesses, harness)
 }
 
-// attempts is how often an edit begins again because the file changed under it.
+// attempts is the maximum number of attempts to edit a file that changes meanwhile.
 const attempts = 5
 
 var errBusy = errors.New("keeps changing; close the agent and try again")
 
-// wire edits one file. A change without an action is not reported: a file
-// that does not exist and needs nothing.
+// wire edits one file. The action is empty if the file does not exist and needs no content. Such
+// a change is not reported.
 func (m *manifest) wire(s settings, dryRun bool) (Change, error) {
 	c := Change{Harness: s.harness, Path: s.path}
 	path, err := target(s.path)
@@ -157,9 +157,9 @@ func (m *manifest) wire(s settings, dryRun bool) (Change, error) {
 	return c.failed(errBusy)
 }
 
-// prepare keeps what a file was without anything of ours, before it becomes
-// text. What is kept already stays while the file is as it was left; after other
-// people's changes it is their text without ours.
+// prepare stores a file's original, without cairn's entries, before text is written. It keeps a
+// stored original if the file is unchanged since the last write. If others changed the file, the
+// original is their text without cairn's entries.
 func (m *manifest) prepare(s settings, path string, old, text []byte) error {
 	m.Folders = append(m.Folders, missingFolders(path)...)
 	r := record{Path: s.path, Harness: s.harness, Written: hash(text), Made: old == nil}
@@ -169,7 +169,7 @@ func (m *manifest) prepare(s settings, path string, old, text []byte) error {
 	known := m.find(s.path)
 	original, err := m.original(known)
 	if err != nil {
-		original = nil // lost: what is ours is taken out instead
+		original = nil // the original is lost, so cairn's entries are removed instead
 	}
 	if err == nil && known.left(old) {
 		r.Made = known.Made
@@ -182,7 +182,7 @@ func (m *manifest) prepare(s settings, path string, old, text []byte) error {
 	return m.keep(r, original)
 }
 
-// diff shows a change as `diff -u` does.
+// diff returns a change in the format of `diff -u`.
 func diff(path string, old, text []byte) string {
 	before := path
 	if old == nil {
@@ -191,8 +191,8 @@ func diff(path string, old, text []byte) string {
 	return linediff.Unified(before, path, string(old), string(text))
 }
 
-// notes are what a user should know of a harness that was wired; changed says
-// whether anything in its files was.
+// notes returns notes for the user about a connected harness. changed is true if one of its
+// files was changed.
 func (p Paths) notes(name string, changed bool) (notes []string) {
 	h, _ := harness.Of(name)
 	if p.pluginPresent(h) {
@@ -222,8 +222,8 @@ func (p Paths) notes(name string, changed bool) (notes []string) {
 	return notes
 }
 
-// hooksOff returns the setting by which a harness's files turn hooks off, "" if they do not.
-// Of several switches the first that is set counts.
+// hooksOff returns the setting that disables hooks in a harness's files, "" if hooks are
+// enabled. If several switches are set, the first one counts.
 func hooksOff(h harness.Harness, files []settings) string {
 	for _, w := range h.Hooks.Form.Switches {
 		for _, f := range files {

@@ -55,7 +55,7 @@ func TestUninstallDeletesWhatInitMade(t *testing.T) {
 		"deep/down/codex/hooks.json": Created, "deep/down/codex/config.toml": Created,
 	})
 	gone := d
-	gone.Getenv = nil // the variable is not set any more
+	gone.Getenv = nil // the variable is no longer set
 	for path, action := range gone.uninstall() {
 		if action != Deleted {
 			t.Errorf("%s: %s", path, action)
@@ -89,8 +89,8 @@ func TestOfAFileThatWasChangedSinceOnlyOurEntriesAreTakenOut(t *testing.T) {
 	}
 }
 
-// A later init sees a file that holds our entries and somebody's changes: what is
-// kept then must be neither the wired text nor the stale original.
+// A later init finds a file with cairn's entries and other changes. The stored original must be
+// neither the text with these entries nor the stale original.
 func TestAnInitAfterOthersChangesKeepsTheirsAsTheOriginal(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -143,7 +143,7 @@ func TestEntriesWithoutARecordAreTakenOutToo(t *testing.T) {
 	if got := d.read(".claude/settings.json"); got != `{"a":1}` {
 		t.Error(got)
 	}
-	// The same by hand, then init, then uninstall.
+	// The same entry written by hand, then init, then uninstall.
 	d.write(".cursor/hooks.json", `{"version":1,"hooks":{"stop":[{"command":"cairn record --from cursor"}]}}`)
 	d.init(Options{Harnesses: []string{Cursor}})
 	d.uninstall()
@@ -251,8 +251,8 @@ func TestLinksAreFollowedAndPermissionsKept(t *testing.T) {
 	}
 }
 
-// Whatever step an interruption comes after, what was is kept, and both a second
-// init and an uninstall end where they would have ended.
+// After an interruption at any step, the original is still stored. A second init and an
+// uninstall both reach their normal result.
 func TestInterruptedAtAnyPointNothingIsLost(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{true, false} {
@@ -270,7 +270,7 @@ func TestInterruptedAtAnyPointNothingIsLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := m.prepare(s, s.path, old, text); err != nil { // … and here it dies
+			if err := m.prepare(s, s.path, old, text); err != nil { // the interruption is here
 				t.Fatal(err)
 			}
 			if edited {
@@ -284,7 +284,7 @@ func TestInterruptedAtAnyPointNothingIsLost(t *testing.T) {
 			if !maps.Equal(before, d.snapshot()) {
 				t.Errorf("init again %v, edited %v: not as before", again, edited)
 			}
-			// An uninstall that died between a file and its record.
+			// An uninstall that was killed between a file and its record.
 			d.init(Options{})
 			kept := d.read(".cairn/wiring/manifest.json")
 			originals, err := filepath.Glob(filepath.Join(d.DataDir, "wiring", "*.original"))

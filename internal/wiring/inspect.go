@@ -7,41 +7,41 @@ import (
 	"cairn/internal/harness"
 )
 
-// State says how an entry that should be there is.
+// State is the state of an expected entry.
 type State string
 
 // The states of an entry.
 const (
 	Present  State = "present"
 	Missing  State = "missing"
-	Outdated State = "outdated" // there, but not as init would write it now
+	Outdated State = "outdated" // exists, but differs from the text that init would write now
 )
 
-// Report is what Inspect found of one harness.
+// Report is the result of Inspect for one harness.
 type Report struct {
 	Harness string       `json:"harness"` // as in Harnesses
 	Folder  string       `json:"folder"`
-	Found   bool         `json:"found"` // the folder is there
-	Wired   bool         `json:"wired"` // at least one entry of ours is there, or the plugin is
+	Found   bool         `json:"found"` // the folder exists
+	Wired   bool         `json:"wired"` // at least one of cairn's entries or the plugin exists
 	Plugin  bool         `json:"plugin"`
-	Assist  bool         `json:"assist"` // entries ask for help during the turn; see Options.NoAssist
+	Assist  bool         `json:"assist"` // entries provide help during the turn; see Options.NoAssist
 	Files   []FileReport `json:"files"`
-	Entries []Entry      `json:"entries"` // expected ones, in the order of writing; none with the plugin
+	Entries []Entry      `json:"entries"` // expected ones, in the order of writing; empty with the plugin
 
-	// Untrusted are the events of our hooks that the host does not run, since its user has
-	// not trusted them as they stand; nil if it asks for no trust.
+	// Untrusted are the events of cairn's hooks that the host does not run, because the user has
+	// not trusted their current form. It is nil if the host requires no trust.
 	Untrusted []string `json:"untrusted,omitempty"`
 
-	// Double are sentences, each on a way in which events arrive twice. Cursor's is
-	// a possibility: whether it runs Claude Code's hooks is a setting of its own.
+	// Double contains one sentence for each reason why events arrive twice. For Cursor it is only
+	// a possibility, because a separate setting decides whether it runs Claude Code's hooks.
 	Double  []string `json:"double"`
-	Perhaps bool     `json:"-"` // whether Double is a possibility only
+	Perhaps bool     `json:"-"` // Double is only a possibility
 
-	// Binaries are the programs that our entries call.
+	// Binaries are the programs that cairn's entries call.
 	Binaries []Binary `json:"binaries"`
 }
 
-// FileReport is one settings file.
+// FileReport is the state of one settings file.
 type FileReport struct {
 	Path   string `json:"path"`
 	Exists bool   `json:"exists"`
@@ -54,20 +54,19 @@ type Entry struct {
 	Name      string `json:"name"` // hooks.EVENT, mcpServers.cairn, or statusLine if it is cairn's
 	State     State  `json:"state"`
 	Why       string `json:"why,omitempty"` // what is outdated
-	WrongUnit bool   `json:"wrong_unit"`    // its timeout was written for a host that counts in another unit
+	WrongUnit bool   `json:"wrong_unit"`    // its timeout has the unit of another host
 }
 
-// Binary is a program that entries of ours call.
+// Binary is a program that cairn's entries call.
 type Binary struct {
 	Path   string `json:"path"`
 	Exists bool   `json:"exists"`
 	Hook   bool   `json:"hook"` // only hooks call it
 }
 
-// Inspect reports on every harness, in the order of Harnesses, and changes
-// nothing. Files that cannot be read are reported, never an error. Whether the
-// user wanted help during the turn (--assist) is taken from what is there: both
-// ways count as present (observations §15).
+// Inspect reports on every harness, in the order of Harnesses, and changes nothing. Files that
+// cannot be read are reported and are never an error. The existing entries show whether the user
+// wanted help during the turn (--assist). Both forms count as present (observations §15).
 func Inspect(p Paths) []Report {
 	var out []Report
 	hooked := map[string]bool{}
@@ -89,7 +88,7 @@ func Inspect(p Paths) []Report {
 	return out
 }
 
-// inspect reports on one harness and whether hooks of ours are there.
+// inspect reports on one harness. hooked is true if it has hooks of cairn.
 func (p Paths) inspect(name string) (r Report, hooked bool) {
 	r = Report{
 		Harness: name, Folder: p.Folder(name), Found: p.Found(name),
@@ -123,7 +122,7 @@ func (p Paths) inspect(name string) (r Report, hooked bool) {
 		r.Binaries[i].Hook = r.Binaries[i].Hook && records
 	}
 	if !slices.ContainsFunc(calls, func(c call) bool { return c.program == p.Hook }) {
-		p.Hook = "" // hooks that call cairn itself do as well
+		p.Hook = "" // hooks that call cairn itself are valid too
 	}
 	for _, s := range p.settingsOf(name, parts{assist: r.Assist || len(calls) == 0, status: true}) {
 		r.Entries = append(r.Entries, s.read().report()...)

@@ -17,14 +17,14 @@ import (
 	"cairn/internal/tomlfile"
 )
 
-// contents is one settings file as far as it could be read.
+// contents is the readable content of one settings file.
 type contents struct {
 	settings
 	exists bool
 	err    error
-	doc    *document      // of JSON
-	config map[string]any // of TOML
-	raw    []byte         // of a block or a script
+	doc    *document      // for JSON
+	config map[string]any // for TOML
+	raw    []byte         // for a block or a script
 }
 
 func (s settings) read() contents {
@@ -48,7 +48,7 @@ func (s settings) read() contents {
 	return c
 }
 
-// calls are what our entries in a file run.
+// calls returns the calls of cairn's entries in a file.
 func (c contents) calls() []call {
 	if c.err != nil {
 		return nil
@@ -78,7 +78,7 @@ func (c contents) calls() []call {
 	return out
 }
 
-// serverCall is what the server called cairn runs, false if there is none.
+// serverCall returns the call of the MCP server cairn, false if there is no such server.
 func (c contents) serverCall() (call, bool) {
 	if c.format == harness.TOML {
 		return codexServer(c.config)
@@ -93,7 +93,7 @@ func (c contents) serverCall() (call, bool) {
 	return c.server.call(entry.object), true
 }
 
-// entries are ours of an event.
+// entries returns cairn's entries of an event.
 func (c contents) entries(event string) []place {
 	if list := c.doc.items("hooks", event); list != nil && list.array != nil {
 		return c.hooks.entriesOf(*list, "")
@@ -101,7 +101,7 @@ func (c contents) entries(event string) []place {
 	return nil
 }
 
-// report compares what is in a file with the wanted content there.
+// report compares the content of a file with the wanted content.
 func (c contents) report() []Entry {
 	var out []Entry
 	add := func(name string, state State, why string) *Entry {
@@ -145,8 +145,8 @@ func (c contents) report() []Entry {
 	return out
 }
 
-// problems say what is wrong with an entry, and whether its timeout was written
-// in another unit than the host's.
+// problems returns the problems of an entry. wrongUnit is true if its timeout was written in a
+// different unit from the host's.
 func (h *hookSet) problems(w hook, entry *hujson.Object) (why []string, wrongUnit bool) {
 	got, _ := ourCall(entry, h.windows)
 	for _, f := range h.fieldsLike(w, entry) {
@@ -217,14 +217,14 @@ func (c contents) serverState() (State, string) {
 	return Outdated, errForeign.Error()
 }
 
-// value returns the member of a file at a path of names, false if it is not there.
+// value returns the member of a file at a path of names, false if it does not exist.
 func (c contents) value(path []string) (value any, set bool) {
 	var all any = c.config
 	if c.doc != nil {
 		d := *c.doc
 		d.root = d.root.Clone()
 		d.root.Standardize()
-		_ = json.Unmarshal(d.root.Pack(), &all) // what cannot be read has no member
+		_ = json.Unmarshal(d.root.Pack(), &all) // an unreadable text has no members
 	}
 	for _, name := range path {
 		members, _ := all.(map[string]any)
@@ -235,8 +235,8 @@ func (c contents) value(path []string) (value any, set bool) {
 	return all, set
 }
 
-// programExists reports whether a program that an entry calls is there: a path,
-// or a name on the PATH.
+// programExists reports whether a program that an entry calls exists. The program is a path or a
+// name on the PATH.
 func (p Paths) programExists(program string) bool {
 	if strings.ContainsAny(program, `/\`) {
 		return isFile(program)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// states returns the entries of a harness that are not simply there.
+// states describes the entries of a harness that are not Present.
 func states(r Report) []string {
 	out := []string{}
 	for _, e := range r.Entries {
@@ -167,12 +167,12 @@ func TestAnUpgradeOfClaudeCodeBringsTheBetterForm(t *testing.T) {
 	if strings.Count(apart, `"args"`) != 9 {
 		t.Error(apart)
 	}
-	d.write(".claude.json", `{}`) // not known any more: both forms will do
+	d.write(".claude.json", `{}`) // the version is unknown, so both forms are accepted
 	d.init(Options{Harnesses: []string{Claude}})
 	if d.read(".claude/settings.json") != apart {
 		t.Error("changed without need")
 	}
-	d.write(".claude.json", `{"lastReleaseNotesSeen": "2.1.50"}`) // PostCompact would make it skip the file
+	d.write(".claude.json", `{"lastReleaseNotesSeen": "2.1.50"}`) // this version would skip the file because of PostCompact
 	r, err := Init(d.Paths, Options{Harnesses: []string{Claude}})
 	if err != nil || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "2.1.50") {
 		t.Errorf("%+v, %v", r, err)
@@ -197,7 +197,7 @@ func TestTheProgramIsThePathThatOutlivesAnUpgrade(t *testing.T) {
 	}
 	path := strings.Join([]string{"relative", filepath.Join(d.Home, "bin"), filepath.Dir(brew)}, string(filepath.ListSeparator))
 	for args0, want := range map[string]string{
-		"cairn": brew, // through the PATH, past another cairn
+		"cairn": brew, // found through the PATH; the other cairn on it is ignored
 		brew:    brew,
 		cellar:  brew,
 		filepath.Join(d.Home, "brew", "..", "brew", "cairn"): brew,

@@ -14,28 +14,28 @@ import (
 	"cairn/internal/regular"
 )
 
-// CodeManifest marks a list of originals that cannot be read.
+// CodeManifest is the error code for an unreadable list of originals.
 const CodeManifest = "invalid_manifest"
 
-// manifest says what was changed, so that it can be undone. It is written before
-// each change; the originals lie next to it, by their hash (observations §15).
+// manifest is the list of changes, used to undo them. It is written before each change. The
+// originals are stored next to it, named by their hash (observations §15).
 type manifest struct {
 	dir     string
 	Files   []record `json:"files"`
-	Folders []string `json:"folders"` // that were made, the outer before the inner
+	Folders []string `json:"folders"` // created folders, outer before inner
 }
 
 // record is one file that init changed.
 type record struct {
 	Path     string `json:"path"`
 	Harness  string `json:"harness"`
-	Made     bool   `json:"made"`     // there was no file
-	Original string `json:"original"` // hash of the text without anything of ours, "" if made
-	Written  string `json:"written"`  // hash of what was written last
+	Made     bool   `json:"made"`     // init created the file
+	Original string `json:"original"` // hash of the text without cairn's entries, "" if made
+	Written  string `json:"written"`  // hash of the last written text
 }
 
-// left reports whether a text is as it was written last; r is nil for a file that
-// was never written.
+// left reports whether a text equals the last written text. r is nil for a file that was never
+// written.
 func (r *record) left(text []byte) bool { return r != nil && hash(text) == r.Written }
 
 func hash(text []byte) string {
@@ -43,7 +43,7 @@ func hash(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// openManifest reads the list in the data directory; without one it is empty.
+// openManifest reads the list in the data directory. A missing list is empty.
 func openManifest(dataDir string) (*manifest, error) {
 	m := &manifest{dir: filepath.Join(dataDir, "wiring")}
 	path := filepath.Join(m.dir, "manifest.json")
@@ -69,7 +69,7 @@ func (m *manifest) find(path string) *record {
 	return &m.Files[i]
 }
 
-// original returns a record's original text; nil if there was no file.
+// original returns a record's original text, nil if the file did not exist.
 func (m *manifest) original(r *record) ([]byte, error) {
 	if r == nil || r.Made {
 		return nil, nil
@@ -83,7 +83,7 @@ func (m *manifest) original(r *record) ([]byte, error) {
 
 func (m *manifest) originalPath(hash string) string { return filepath.Join(m.dir, hash+".original") }
 
-// keep notes what a file is about to become, and its original if it has one.
+// keep records the next content of a file, and stores its original if it has one.
 func (m *manifest) keep(r record, original []byte) error {
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return cannotWrite(m.dir, err)
@@ -102,7 +102,7 @@ func (m *manifest) keep(r record, original []byte) error {
 	return m.save()
 }
 
-// forget drops a record: its file is as it was.
+// forget removes the record of a file that has its original state again.
 func (m *manifest) forget(path string) error {
 	before := len(m.Files)
 	m.Files = slices.DeleteFunc(m.Files, func(r record) bool { return r.Path == path })
@@ -123,7 +123,7 @@ func (m *manifest) save() error {
 	return m.sweep()
 }
 
-// sweep deletes originals that no record names.
+// sweep deletes originals without a record.
 func (m *manifest) sweep() error {
 	kept, err := filepath.Glob(filepath.Join(m.dir, "*.original"))
 	if err != nil {
@@ -138,8 +138,8 @@ func (m *manifest) sweep() error {
 	return err
 }
 
-// close deletes the list when it is empty, with the folders that were made and
-// hold nothing, and the data directory if nothing else was ever put there.
+// close deletes an empty list. It also deletes the created folders and the data directory, if
+// they are empty.
 func (m *manifest) close(dataDir string) error {
 	if len(m.Files) > 0 {
 		return nil

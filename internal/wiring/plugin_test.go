@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares with a file of testdata, or writes it.
+// golden compares a text with a file of testdata, or writes the file.
 func golden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
@@ -33,12 +33,12 @@ func golden(t *testing.T, path string, got []byte) {
 	}
 }
 
-// The plugin brings what init writes, and calls cairn from the PATH.
+// The plugin contains the content that init writes, and calls cairn from the PATH.
 func TestThePluginHasTheHooksAndTheServerThatInitWrites(t *testing.T) {
 	t.Parallel()
 	p := Paths{Home: "/nowhere", Program: "cairn"}
 	files := p.settingsOf(Claude, parts{assist: true})
-	files[0].hooks.exec = oneLine // which every version runs
+	files[0].hooks.exec = oneLine // every version runs this form
 	for i, path := range []string{"../../plugin/hooks/hooks.json", "../../plugin/.mcp.json"} {
 		text, err := files[i].edited(nil)
 		if err != nil {
@@ -98,7 +98,7 @@ func TestWithThePluginNoSecondSetIsAdded(t *testing.T) {
 			t.Errorf("%s: nothing was added", name)
 		}
 	}
-	// Installed after init: the set in the settings goes.
+	// Plugin installed after init: the entries in the settings are removed.
 	d := newDesk(t)
 	d.init(Options{Harnesses: []string{Claude}})
 	d.write(".claude/plugins/installed_plugins.json", `{"plugins": {"cairn@tools": [{"scope": "user"}]}}`)

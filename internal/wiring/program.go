@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Program returns the path by which agents are to call the running program: the entry
-// on the PATH that leads to it, with links left as they are, so that it outlives
-// an upgrade that moves what they lead to (a Homebrew cellar, a version manager).
-// Without one it is the path by which it was called, args0, and at last
-// executable, what the system says. It is absolute if executable is.
+// Program returns the path by which agents should call the running program. It is the entry on
+// the PATH that leads to the program, with links unresolved. So it survives an upgrade that
+// moves the link's target (a Homebrew cellar, a version manager). Without such an entry it is
+// args0, the path by which the program was called. The last choice is executable, the system's
+// path. The result is absolute if executable is.
 func Program(args0, executable, path string, windows bool) string {
 	name := filepath.Base(args0)
 	if windows && !strings.EqualFold(filepath.Ext(name), ".exe") {
@@ -34,9 +34,9 @@ func Program(args0, executable, path string, windows bool) string {
 // hookName is the name of the program that only records.
 const hookName = "cairn-hook"
 
-// HookProgram returns the program that hooks are to call: cairn-hook, where it is next to
-// program and is of the same version, else "". versionLine is what it is to print for
-// --version.
+// HookProgram returns the path of cairn-hook, which hooks should call. It returns "" if
+// cairn-hook is not next to program or has another version. versionLine is the expected output
+// of --version.
 func HookProgram(ctx context.Context, program, versionLine string, windows bool) string {
 	at := filepath.Join(filepath.Dir(program), hookName)
 	if windows {
@@ -48,11 +48,11 @@ func HookProgram(ctx context.Context, program, versionLine string, windows bool)
 	return at
 }
 
-// versionTime is the time limit of a program for printing its version.
+// versionTime is the time limit for a program to print its version.
 const versionTime = 5 * time.Second
 
-// VersionLine is what a program prints for --version. Errors: those of starting it, and of
-// its exit code.
+// VersionLine returns a program's output for --version. Errors: those of starting it, and of its
+// exit code.
 func VersionLine(ctx context.Context, program string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()

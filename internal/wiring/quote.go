@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// shell is the program that a host gives a hook's command line to.
+// shell is the program to which a host passes a hook's command line.
 type shell int
 
 const (
@@ -15,8 +15,8 @@ const (
 	cmd                     // cmd.exe
 )
 
-// line returns a command line that calls a program by its path, whatever characters
-// that has. Arguments are words of ours that need no quotes.
+// line returns a command line that calls a program by its path, with any characters in the path.
+// The arguments are cairn's own words and need no quotes.
 func (s shell) line(program string, args []string) string {
 	if s == gitBash {
 		program = strings.ReplaceAll(program, `\`, "/")
@@ -40,7 +40,7 @@ func (s shell) quoted(program string) string {
 	}
 }
 
-// plain reports whether a shell takes a path as it is.
+// plain reports whether the path needs no quotes in the shell.
 func (s shell) plain(path string) bool {
 	for _, r := range path {
 		switch {
@@ -53,9 +53,9 @@ func (s shell) plain(path string) bool {
 	return path != ""
 }
 
-// splitLine takes a command line apart into words, whatever shell it was written
-// for. Backslashes quote only where a path would not have them: before quotes,
-// spaces and, outside Windows, backslashes in double quotes.
+// splitLine splits a command line of any shell into words. A backslash quotes only where no path
+// would contain it: before quotes, before spaces and, outside Windows, before backslashes in
+// double quotes.
 func splitLine(line string, windows bool) []string {
 	line = strings.TrimPrefix(strings.TrimSpace(line), "& ")
 	var words []string
@@ -92,10 +92,10 @@ func splitLine(line string, windows bool) []string {
 	return words
 }
 
-// escapes reports whether r, inside quote, makes next stand for itself.
+// escapes reports whether r, inside quote, makes next a literal character.
 func escapes(r, next, quote rune, windows bool) bool {
 	switch {
-	case r == '\'': // PowerShell's way
+	case r == '\'': // PowerShell's escape
 		return quote == '\'' && next == '\'' && windows
 	case r != '\\' || quote == '\'':
 		return false

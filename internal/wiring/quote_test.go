@@ -72,7 +72,7 @@ func TestHandwrittenCallsAreKnownAsOurs(t *testing.T) {
 		`{"command": "cairn record"}`:                                        true,
 		`{"command": "\"C:\\Program Files\\cairn.exe\" record --from auto"}`: true,
 		`{"command": "/x/CAIRN.EXE", "args": ["record"]}`:                    true,
-		`{"command": "/x/cairn-next record --from codex"}`:                   true, // by its options
+		`{"command": "/x/cairn-next record --from codex"}`:                   true, // recognised by its options
 		`{"command": "& 'C:\\x y\\cairn.exe' record"}`:                       true,
 		`{"command": "cairn context"}`:                                       false,
 		`{"command": "other record --from here"}`:                            false,

@@ -7,13 +7,13 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// serverName is the MCP server's name in every harness, and the plugin's.
+// serverName is the name of the MCP server in every harness, and of the plugin.
 const serverName = "cairn"
 
-// errForeign is why a server of that name is left alone.
+// errForeign is the error for a third-party server named cairn, which is not changed.
 var errForeign = errors.New("another MCP server is called cairn")
 
-// call is what a server's entry runs.
+// call returns the call of a server's entry.
 func (s *server) call(entry *hujson.Object) call {
 	command := member(entry, "command")
 	if command == nil {
@@ -31,18 +31,17 @@ func (c call) runsServer() bool {
 	return strings.EqualFold(baseName(c.program), serverName) && len(c.args) > 0 && c.args[0] == "serve"
 }
 
-// right reports whether a server's entry is as it should be; the user may
-// have added arguments, an environment and whatever else. An entry of an earlier
-// cairn, without arguments, is not where there are to be some.
+// right reports whether a server's entry is correct. The user may have added arguments, an
+// environment and other members. An entry of an earlier cairn, without arguments, is not correct
+// if arguments are required.
 func (s *server) right(c call) bool {
 	return c.program == s.program && len(c.args) > 0 && c.args[0] == "serve" && !s.bare(c)
 }
 
-// bare reports whether an entry lacks the arguments that it is to have and has none of
-// the user's own.
+// bare reports whether an entry lacks the required arguments and has none of the user's own.
 func (s *server) bare(c call) bool { return len(c.args) == 1 && len(s.args) > 1 }
 
-// argsFor returns the arguments that an entry is to have: the user's own stay.
+// argsFor returns the wanted arguments of an entry. The user's own arguments are kept.
 func (s *server) argsFor(c call) []string {
 	if len(c.args) > 0 && c.args[0] == "serve" && !s.bare(c) {
 		return c.args
@@ -50,7 +49,7 @@ func (s *server) argsFor(c call) []string {
 	return s.args
 }
 
-// ours reports whether what a server's entry runs is cairn.
+// ours reports whether a server's entry calls cairn.
 func (s *server) ours(c call) bool {
 	return c.runsServer() || c.program == s.program && len(c.args) > 0 && c.args[0] == "serve"
 }
@@ -109,7 +108,7 @@ func (d *document) correctServer(s *server, o *hujson.Object, indent string) err
 	return nil
 }
 
-// fields returns the ones of an entry that say what it runs.
+// fields returns the members of an entry that define its call.
 func (s *server) fields(args []string) []field {
 	if s.form.OneList {
 		return []field{{"command", append([]string{s.program}, args...)}}

@@ -7,13 +7,13 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// field is one member of an object that is written.
+// field is one member of an object to write.
 type field struct {
 	name  string
 	value any // string, int, bool, []string, []any or []field
 }
 
-// render writes a value whose first line begins behind indent.
+// render returns the JSON text of a value. indent is the indentation of its first line.
 func (s style) render(v any, indent string) string {
 	var open, end string
 	var parts []string
@@ -48,8 +48,8 @@ func (s style) render(v any, indent string) string {
 	return open + nl + strings.Join(parts, ","+nl) + s.newline + indent + end
 }
 
-// add puts a value behind the last item of a container: under a name if it is
-// an object. outer is the indentation of the line on which the container opens.
+// add adds a value after the last item of a container, under a name if it is an object. outer is
+// the indentation of the line on which the container opens.
 func (s style) add(c items, name string, v any, outer string) error {
 	g := s.gap(c, outer)
 	inner := s
@@ -59,7 +59,7 @@ func (s style) add(c items, name string, v any, outer string) error {
 		return err
 	}
 	if n := c.len(); n > 0 && *c.after(n - 1) != nil {
-		value.AfterExtra = hujson.Extra{} // the comma behind the last item stays one behind the last
+		value.AfterExtra = hujson.Extra{} // keep the trailing comma
 	}
 	*c.closing() = g.closing
 	if c.array != nil {
@@ -114,8 +114,8 @@ func (s style) gap(c items, outer string) gap {
 	return g
 }
 
-// cutLastLine splits an extra before its last line break, if nothing but white
-// space follows that; else all of it is kept and the end is nil.
+// cutLastLine splits an extra before its last line break if only white space follows. Otherwise
+// kept is the whole extra and end is nil.
 func cutLastLine(e hujson.Extra) (kept, end hujson.Extra) {
 	i := bytes.LastIndexByte(e, '\n')
 	if i < 0 || len(bytes.TrimSpace(e[i:])) > 0 {
@@ -133,9 +133,9 @@ func join(e hujson.Extra, tail string) hujson.Extra {
 
 func hasComment(e hujson.Extra) bool { return bytes.IndexByte(e, '/') >= 0 }
 
-// drop takes the item i out of a container. Comments that stand before it stay.
-// was is the same container in the text before anything was added, if it was
-// there: it gives back what stood before the closing bracket.
+// drop removes the item i from a container. Comments before the item stay. was is the same
+// container in the text before the first addition, nil if it did not exist. From was, drop
+// restores the space before the closing bracket.
 func (s style) drop(c items, i int, was *items) {
 	n := c.len()
 	before := *c.before(i)
@@ -152,7 +152,7 @@ func (s style) drop(c items, i int, was *items) {
 	switch {
 	case i < n-1:
 		next := c.before(i)
-		if bytes.IndexByte(*next, '\n') < 0 && bytes.IndexByte(before, '\n') >= 0 { // it takes over the line
+		if bytes.IndexByte(*next, '\n') < 0 && bytes.IndexByte(before, '\n') >= 0 { // the next item takes over the line
 			kept, *next = before, bytes.TrimLeft(*next, " \t")
 		}
 		*next = s.joinComments(kept, *next)
@@ -176,8 +176,7 @@ func (s style) drop(c items, i int, was *items) {
 	}
 }
 
-// joinComments joins two extras, the first of which may end in a line comment
-// without its line break.
+// joinComments joins two extras. The first may end in a line comment without its line break.
 func (s style) joinComments(a, b hujson.Extra) hujson.Extra {
 	if out := join(a, string(b)); len(a) == 0 || out.IsValid() {
 		return out
@@ -185,7 +184,7 @@ func (s style) joinComments(a, b hujson.Extra) hujson.Extra {
 	return join(join(a, s.newline), string(b))
 }
 
-// sameComments reports whether two extras differ in white space only.
+// sameComments reports whether two extras differ only in white space.
 func sameComments(a, b hujson.Extra) bool {
 	return bytes.Equal(bytes.Join(bytes.Fields(a), nil), bytes.Join(bytes.Fields(b), nil))
 }

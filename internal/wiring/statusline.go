@@ -7,13 +7,13 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// statusMember is the member of a settings file that says which program prints the line
-// below the prompt.
+// statusMember is the member of a settings file that names the program for the line below the
+// prompt.
 const statusMember = "statusLine"
 
-// statusLine is that line in its wanted form in a file.
+// statusLine is the wanted status line of a file.
 type statusLine struct {
-	want    bool // else there is to be none of ours
+	want    bool // false: cairn's line is removed
 	program string
 	shell   shell
 	windows bool
@@ -21,8 +21,8 @@ type statusLine struct {
 
 func statusArgs() []string { return []string{"status", "--line"} }
 
-// call is what a status line runs; ours reports whether that is cairn alone, not a script
-// of the user that calls it among other things.
+// call returns the call of a status line. ours is true if it calls only cairn. It is false for a
+// user's script that also calls cairn.
 func (s *statusLine) call(v *hujson.Value) (c call, ours bool) {
 	if v == nil {
 		return c, false
@@ -39,8 +39,8 @@ func (s *statusLine) call(v *hujson.Value) (c call, ours bool) {
 	return c, strings.EqualFold(baseName(c.program), serverName) && slices.Equal(c.args, statusArgs())
 }
 
-// editStatusLine sets the status line of a file to the wanted content. The user's own
-// stays.
+// editStatusLine sets the status line of a file to the wanted content. It keeps the user's own
+// line.
 func (d *document) editStatusLine(s *statusLine, was *document) error {
 	root := items{object: d.object()}
 	value := member(root.object, statusMember)
@@ -58,7 +58,7 @@ func (d *document) editStatusLine(s *statusLine, was *document) error {
 	return nil
 }
 
-// foreignStatusLine reports whether a file has a status line that is not ours.
+// foreignStatusLine reports whether a file has a status line that is not cairn's.
 func (c contents) foreignStatusLine() bool {
 	if c.status == nil || c.doc == nil {
 		return false

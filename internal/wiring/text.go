@@ -12,9 +12,9 @@ import (
 	"cairn/internal/harness"
 )
 
-// Some hosts take a file that is cairn's as a whole, a plugin or a hook's script, or a
-// text for the model in which a block is cairn's. Either has a line that says who wrote
-// it and what it calls, by which it is recognised.
+// In some hosts cairn owns a whole file, such as a plugin or a hook's script. In others it owns
+// a block in a text for the model. Both contain a line that names their author and the program
+// they call. cairn recognises them by that line.
 
 const (
 	writtenMark = "written by `cairn init`"
@@ -22,12 +22,13 @@ const (
 	blockEnd    = "<!-- cairn: end -->"
 )
 
-// errNotCairns is why a file is left alone that should be cairn's as a whole.
+// errNotCairns is the error for an existing file that cairn would have to own as a whole. The
+// file is not changed.
 var errNotCairns = errors.New("the file is not cairn's")
 
-// fill returns the text of a file with what only this machine knows: {{head}} is the line
-// that says who wrote it, {{program}} the path of the program that hooks call as a JSON string, {{quoted}} as bash
-// takes it, {{assist}} true or false.
+// fill replaces the placeholders in a file's text. {{head}} is the line that names the author.
+// {{program}} is the path of the hook program as a JSON string, and {{quoted}} is the same path
+// quoted for bash. {{assist}} is true or false.
 func (p Paths) fill(f harness.File, assist bool) string {
 	program := style{}.render(p.hook(), "")
 	args := "record"
@@ -45,7 +46,7 @@ func (p Paths) fill(f harness.File, assist bool) string {
 	).Replace(f.Text)
 }
 
-// writtenBy is what a text that init wrote calls; false for any other text.
+// writtenBy returns the call in a text that init wrote, false for any other text.
 func writtenBy(text []byte) (call, bool) {
 	m := regexp.MustCompile("written by `cairn init` for (\"(?:[^\"\\\\\n]|\\\\.)*\") (record(?: --assist)?);").FindSubmatch(text)
 	if m == nil {
@@ -60,7 +61,8 @@ func isOurs(text []byte) bool {
 	return ok
 }
 
-// editScript returns a file of ours in its wanted form, nothing if there is to be none.
+// editScript returns cairn's file in its wanted form. It returns no text if the file should not
+// exist.
 func (s settings) editScript(old []byte) ([]byte, error) {
 	switch {
 	case len(bytes.TrimSpace(old)) > 0 && !isOurs(old):
@@ -74,8 +76,8 @@ func (s settings) editScript(old []byte) ([]byte, error) {
 	return []byte(s.text), nil
 }
 
-// editBlock returns a text with our block in its wanted form, at the end if it was not there.
-// was is the text before there was one, nil if that is not known.
+// editBlock returns a text with cairn's block in its wanted form. A new block is added at the
+// end. was is the text before the first addition of a block, nil if unknown.
 func (s settings) editBlock(old, was []byte) []byte {
 	start, end := blockIn(old)
 	nl := newlineOf(old)
@@ -106,8 +108,8 @@ func (s settings) editBlock(old, was []byte) []byte {
 	return out
 }
 
-// blockIn is where our block begins and ends in a text, line break included; -1 if it
-// has none.
+// blockIn returns the start and end of cairn's block in a text, including the line break. Both
+// are -1 if there is no block.
 func blockIn(text []byte) (start, end int) {
 	for at := 0; ; {
 		i := bytes.Index(text[at:], []byte(blockStart+writtenMark))
@@ -133,7 +135,7 @@ func blockIn(text []byte) (start, end int) {
 	return start, end
 }
 
-// textName is how the text of ours in a file is called in reports.
+// textName returns the name of cairn's text in reports.
 func (c contents) textName() string {
 	if c.format == harness.Block {
 		return "rules"

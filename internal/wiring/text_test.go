@@ -101,8 +101,8 @@ func TestTheServerOfAnEarlierCairnGetsTheLeanProfileAndAUsersArgumentsStay(t *te
 	}
 }
 
-// Whatever stands in a file with rules, the block that init adds comes out again to the
-// byte, and nothing else does.
+// For any content of a rules file, uninstall removes the block that init adds byte for byte, and
+// nothing else.
 func FuzzABlockComesOutAsItWentIn(f *testing.F) {
 	for _, s := range []string{"", "\n", "# Rules", "# Rules\r\n\r\n- x\r\n", blockEnd + "\n", "<!-- cairn: written by", "a\n\n\n"} {
 		f.Add([]byte(s))

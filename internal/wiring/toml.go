@@ -11,10 +11,10 @@ import (
 	"cairn/internal/tomlfile"
 )
 
-// editTOML sets the MCP server in Codex's config.toml to the wanted content, as text:
-// our table is appended, its keys are replaced, or it is cut out with its
-// subtables. The result is parsed again and taken only if nothing but our server
-// differs. Errors of the file itself are tomlfile's.
+// editTOML edits the MCP server in Codex's config.toml as text. It appends cairn's table,
+// replaces the table's keys, or removes the table with its subtables. The result is parsed again
+// and accepted only if nothing except cairn's server differs. Errors of the file itself are
+// tomlfile's.
 func editTOML(path string, old []byte, s *server, was []byte) ([]byte, error) {
 	body, hadBOM := bytes.CutPrefix(old, []byte(bom))
 	before := map[string]any{}
@@ -40,8 +40,8 @@ func editTOML(path string, old []byte, s *server, was []byte) ([]byte, error) {
 	return out, nil
 }
 
-// editServerText returns a text with our server in its wanted form, or the text itself if
-// nothing is to be done; config is what it says.
+// editServerText returns a text with cairn's server in its wanted form, or the text itself if no
+// change is needed. config is the parsed text.
 func editServerText(text []byte, s *server, config map[string]any) ([]byte, error) {
 	c, there := codexServer(config)
 	ours := there && s.ours(c)
@@ -55,15 +55,14 @@ func editServerText(text []byte, s *server, config map[string]any) ([]byte, erro
 	case s.want:
 		out, err := replaceServer(text, s, c)
 		if err != nil && c.program == s.program {
-			return text, nil // it works as it is, and cannot be made better
+			return text, nil // the server works, but its text cannot be improved
 		}
 		return out, err
 	}
 	return cutServer(text)
 }
 
-// onlyChange returns an error if a text that sets our server to the wanted content changes
-// more than that.
+// onlyChange returns an error if the edited text changes more than cairn's server.
 func (s *server) onlyChange(path string, before map[string]any, text []byte) error {
 	after := map[string]any{}
 	if err := tomlfile.Decode(path, text, &after); err != nil {
@@ -76,7 +75,7 @@ func (s *server) onlyChange(path string, before map[string]any, text []byte) err
 	return nil
 }
 
-// codexServer is what Codex's server called cairn runs, false if there is none.
+// codexServer returns the call of Codex's server named cairn, false if there is no such server.
 func codexServer(config map[string]any) (call, bool) {
 	servers, _ := config["mcp_servers"].(map[string]any)
 	entry, there := servers[serverName]
@@ -121,7 +120,8 @@ func appendServer(text []byte, s *server) []byte {
 	return append(out, strings.Join(lines, nl)+nl...)
 }
 
-// isServerTable reports whether a table is our server's or, if below, one under it.
+// isServerTable reports whether a table is cairn's server table or, if below is set, one of its
+// subtables.
 func isServerTable(t tomlfile.Table, below bool) bool {
 	return len(t.Name) >= 2 && t.Name[0] == "mcp_servers" && t.Name[1] == serverName && (below || len(t.Name) == 2)
 }
@@ -153,7 +153,7 @@ func replaceServer(text []byte, s *server, c call) ([]byte, error) {
 		if !ok {
 			continue
 		}
-		if head > 0 && out[head-1] != '\n' { // the header is the last line and has no end
+		if head > 0 && out[head-1] != '\n' { // the header is the last line and has no line break
 			a = nl + a
 		} else {
 			a += nl
@@ -163,8 +163,8 @@ func replaceServer(text []byte, s *server, c call) ([]byte, error) {
 	return out, nil
 }
 
-// cutServer takes our server's table and those below it out: a table below that
-// stayed would be a server without a command.
+// cutServer removes cairn's server table and its subtables. A remaining subtable would be a
+// server without a command.
 func cutServer(text []byte) ([]byte, error) {
 	tables, err := tomlfile.Tables(text)
 	if err != nil {
@@ -197,7 +197,7 @@ func sameButEnd(a, b []byte) bool {
 	return bytes.Equal(bytes.TrimRight(a, "\r\n"), bytes.TrimRight(b, "\r\n"))
 }
 
-// tomlArgs returns the line of an entry's arguments.
+// tomlArgs returns the line with an entry's arguments.
 func tomlArgs(args []string) string {
 	var words []string
 	for _, a := range args {
@@ -206,11 +206,12 @@ func tomlArgs(args []string) string {
 	return "args = [" + strings.Join(words, ", ") + "]"
 }
 
-// tomlString writes a path: backslashes stay as they are where that is possible.
+// tomlString returns a path as a TOML string. It does not escape backslashes if that is
+// possible.
 func tomlString(s string) string {
 	control := strings.ContainsFunc(s, unicode.IsControl)
 	if strings.Contains(s, `\`) && !strings.Contains(s, "'") && !control {
 		return "'" + s + "'"
 	}
-	return style{}.render(s, "") // JSON's strings are TOML's too
+	return style{}.render(s, "") // JSON strings are valid in TOML too
 }

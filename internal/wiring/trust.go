@@ -11,17 +11,17 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Codex runs a hook only if its user has trusted it in its current form. What was trusted is in
-// config.toml: [hooks.state."FILE:EVENT:GROUP:INDEX"] with a hash of the hook.
+// Codex runs a hook only if its user has trusted the hook's current form. config.toml stores the
+// trusted form in [hooks.state."FILE:EVENT:GROUP:INDEX"], as a hash of the hook.
 
-// codexTimeout is how long Codex waits for a hook that names no timeout, in seconds.
+// codexTimeout is the timeout, in seconds, that Codex uses for a hook without a timeout.
 const codexTimeout = 600
 
-// stateFile ends the file's name in a key of the state.
+// stateFile is the end of the file name in a key of the state.
 const stateFile = "hooks.json:"
 
-// untrusted returns the events of our hooks in Codex's hooks.json that its config.toml does
-// not say to be trusted, in the order of the file; none for a file that cannot be read.
+// untrusted returns the events of cairn's hooks in Codex's hooks.json that config.toml does not
+// list as trusted, in the order of the file. It returns nil for an unreadable file.
 func untrusted(hooks, config contents) []string {
 	var out []string
 	if hooks.err != nil || hooks.doc == nil || config.err != nil {
@@ -64,8 +64,8 @@ func trustedHashes(config map[string]any) map[string]string {
 	return hashes
 }
 
-// trustHash returns the hash that Codex gives to a hook: of its event, its group's matcher and
-// the hook itself, as JSON with sorted names.
+// trustHash returns Codex's hash of a hook. It covers the event, the group's matcher and the
+// hook itself, as JSON with sorted names.
 func trustHash(event string, group *hujson.Value, entry *hujson.Object) string {
 	hook := map[string]any{"type": "command", "command": "", "timeout": codexTimeout, "async": false}
 	for _, name := range []string{"command", "timeout", "async", "statusMessage"} {
@@ -87,7 +87,7 @@ func trustHash(event string, group *hujson.Value, entry *hujson.Object) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// compactJSON is v in JSON without spaces, with <, > and & as they are.
+// compactJSON returns v as JSON without spaces. It does not escape <, > and &.
 func compactJSON(v any) ([]byte, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -98,7 +98,7 @@ func compactJSON(v any) ([]byte, error) {
 	return []byte(strings.TrimSuffix(b.String(), "\n")), nil
 }
 
-// snakeCase returns the name of an event as Codex writes it into its state.
+// snakeCase returns the name of an event in Codex's state.
 func snakeCase(event string) string {
 	var b strings.Builder
 	for i, r := range event {

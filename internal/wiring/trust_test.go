@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The hashes are those that Codex 0.169.0 wrote for this file.
+// The hashes that Codex 0.169.0 wrote for this file.
 const (
 	trustedHooks = `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"/opt/cairn/bin/cairn record --from codex","timeout":10}]}],
 "PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"lint --all"},{"type":"command","command":"/opt/cairn/bin/cairn record --from codex --assist","timeout":10,"statusMessage":"asking"}]},{"matcher":"*","hooks":[{"type":"command","command":"/opt/cairn/bin/cairn record --from codex --assist","timeout":10}]}],

@@ -9,13 +9,12 @@ import (
 	"cairn/internal/harness"
 )
 
-// Uninstall undoes Init in every harness: a file that is as Init left it gets its
-// original back byte for byte, or is deleted with its folders if Init made it; of
-// one that was changed since, and of one that Init does not know, only our
-// entries are taken out. Files that are not ours to touch are not listed. A file
-// that cannot be read or written is Failed and its original stays kept; the
-// others are done. It is safe to retry, also after an interruption
-// (observations §15).
+// Uninstall undoes Init in every harness. A file that is unchanged since Init gets its original
+// back byte for byte, or is deleted with its folders if Init created it. From a file that was
+// changed since, or that Init does not know, Uninstall removes only cairn's entries. Files that
+// it must not touch are not listed. A file that cannot be read or written is Failed and its
+// original stays stored; the other files are processed. It is safe to retry, also after an
+// interruption (observations §15).
 func Uninstall(p Paths) ([]Change, error) {
 	out := []Change{}
 	m, err := openManifest(p.DataDir)
@@ -35,7 +34,7 @@ func Uninstall(p Paths) ([]Change, error) {
 			}
 		}
 	}
-	// Files of folders that were named when init ran and are not now.
+	// These files are in folders that the settings of Init named, but the current ones do not.
 	for _, r := range append([]record(nil), m.Files...) {
 		if files[r.Path] {
 			continue
@@ -55,7 +54,7 @@ func Uninstall(p Paths) ([]Change, error) {
 	return out, m.close(p.DataDir)
 }
 
-// settingsAt is what stands in a file that was wired at another place.
+// settingsAt returns the wanted content of a file that was connected at a different path.
 func (p Paths) settingsAt(r record) (settings, bool) {
 	for _, s := range p.settingsOf(r.Harness, allParts()) {
 		if filepath.Base(s.path) == filepath.Base(r.Path) {
@@ -102,13 +101,13 @@ func (m *manifest) unwire(s settings) (Change, error) {
 	return c.failed(errBusy)
 }
 
-// undo is what becomes of a file, and its text if it stays.
+// undo returns the action for a file, and the file's new text if the file stays.
 func (m *manifest) undo(s settings, now []byte) (Action, []byte, error) {
 	r := m.find(s.path)
 	original, err := m.original(r)
 	switch {
 	case s.format == harness.Script && !isOurs(now):
-		return Unchanged, now, nil // somebody else's by now
+		return Unchanged, now, nil // the file is no longer cairn's
 	case s.format == harness.Script && (r == nil || r.Made || err != nil):
 		return Deleted, nil, nil
 	}
@@ -119,7 +118,7 @@ func (m *manifest) undo(s settings, now []byte) (Action, []byte, error) {
 		return Restored, original, nil
 	}
 	if err != nil {
-		original = nil // lost: what is ours is taken out
+		original = nil // the original is lost, so cairn's entries are removed
 	}
 	text, err := s.stripped(now, original)
 	switch {
@@ -137,16 +136,16 @@ func (m *manifest) undo(s settings, now []byte) (Action, []byte, error) {
 	return Cleaned, text, nil
 }
 
-// mayContainCairn reports whether a file that cannot be parsed, and that init never
-// changed, could have an entry of ours anyway.
+// mayContainCairn reports whether an unparsable file, which init never changed, could still
+// contain an entry of cairn.
 func mayContainCairn(text []byte) bool {
 	return bytes.Contains(text, []byte(serverName)) &&
 		(bytes.Contains(text, []byte("record")) || bytes.Contains(text, []byte("serve")))
 }
 
-// Purge deletes the data directory with everything in it. It refuses the home
-// directory, a file system's root and a folder with a repository, which a wrong
-// CAIRN_HOME may name (observations §15).
+// Purge deletes the data directory with its content. It refuses the home directory, the root of
+// a file system and a folder with a repository. A wrong CAIRN_HOME could name them (observations
+// §15).
 func Purge(p Paths) error {
 	dir := p.DataDir
 	if isRoot(dir) || sameFile(dir, p.Home) || holds(dir, ".git") {

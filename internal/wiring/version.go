@@ -16,9 +16,9 @@ import (
 // version is major, minor and patch.
 type version [3]int
 
-// formFor is how entries for a version of a host are written that takes arguments in
-// a list of their own from another version on; the zero version is for never. Older
-// ones ignore such entries.
+// formFor returns the form of entries for a version of a host. since is the first version that
+// accepts arguments in a separate list; the zero version means never. Older versions ignore such
+// entries.
 func formFor(v version, known bool, since version) form {
 	switch {
 	case since == version{}:
@@ -40,10 +40,10 @@ func less(a, b version) bool {
 	return false
 }
 
-// versionOf finds the version of an installed harness without running it: from where
-// its command on the PATH leads (native installers and Homebrew have a folder per
-// version, npm a package.json), from the package below its folder, and at last from
-// what the harness itself noted as the version used last.
+// versionOf returns the version of an installed harness without running it. It first checks the
+// target of the command on the PATH: native installers and Homebrew have a folder per version,
+// npm a package.json. Then it checks the package below the harness's folder. Last, it reads the
+// last used version from the harness's own notes.
 func (p Paths) versionOf(h harness.Harness) (version, bool) {
 	for _, dir := range filepath.SplitList(p.Path) {
 		for _, end := range []string{"", ".exe", ".cmd"} {
@@ -68,7 +68,7 @@ func (p Paths) versionOf(h harness.Harness) (version, bool) {
 	return parseVersion(noted)
 }
 
-// versionAt returns the version of the program that a path leads to.
+// versionAt returns the version of the program at the target of a path.
 func versionAt(program, name string) (version, bool) {
 	target, err := filepath.EvalSymlinks(program)
 	if err != nil {
@@ -76,7 +76,7 @@ func versionAt(program, name string) (version, bool) {
 	}
 	for dir := target; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
 		switch filepath.Base(filepath.Dir(dir)) {
-		case "versions", path.Base(name): // the native installer's folder, Homebrew's
+		case "versions", path.Base(name): // the native installer's folder, or Homebrew's
 			if v, ok := parseVersion(filepath.Base(dir)); ok {
 				return v, true
 			}
@@ -85,7 +85,7 @@ func versionAt(program, name string) (version, bool) {
 			return v, true
 		}
 	}
-	// npm on Windows puts a script next to the folder of packages
+	// On Windows, npm puts a script next to the folder of packages.
 	return packageVersion(filepath.Join(filepath.Dir(target), "node_modules", name), name)
 }
 
@@ -103,13 +103,13 @@ func parseVersion(s string) (v version, ok bool) {
 		return v, false
 	}
 	for i := range v {
-		v[i], _ = strconv.Atoi(m[i+1]) // digits, and few
+		v[i], _ = strconv.Atoi(m[i+1]) // a few digits, never an error
 	}
 	return v, true
 }
 
-// pluginPresent reports whether a harness has cairn as a plugin for this user, as
-// Claude Code may: enabled in the settings, or installed and not disabled there.
+// pluginPresent reports whether a harness such as Claude Code has cairn as a plugin for this
+// user. The plugin is enabled in the settings, or installed and not disabled there.
 func (p Paths) pluginPresent(h harness.Harness) bool {
 	if !h.Plugin {
 		return false
@@ -135,8 +135,7 @@ func (p Paths) pluginPresent(h harness.Harness) bool {
 	return false
 }
 
-// forUser reports whether a plugin is installed for the user, not for single
-// projects only.
+// forUser reports whether a plugin is installed for the user, not only for single projects.
 func forUser(installed any) bool {
 	list, ok := installed.([]any)
 	if !ok {
@@ -156,8 +155,8 @@ func isOurPlugin(name string) bool {
 	return name == serverName
 }
 
-// readJSON reads a file with or without comments; what it cannot read leaves
-// nothing behind.
+// readJSON reads a file with or without comments. It returns false if the file cannot be read or
+// parsed.
 func readJSON(path string, into any) bool {
 	data, err := regular.Read(path, regular.MaxForeign)
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 	"cairn/internal/harness"
 )
 
-// hook is one entry as init writes it.
+// hook is one entry in the form that init writes.
 type hook struct {
 	event   string
-	matcher string // "" for none: every occurrence
-	timeout int    // in the host's unit, 0 for none
+	matcher string // "" for every occurrence
+	timeout int    // in the host's unit, 0 for no timeout
 	args    []string
-	since   version // the host's first that knows the event; the zero version for all
+	since   version // the first version of the host with this event; the zero version for all
 }
 
-// hookSet is the wanted content below "hooks" of a file.
+// hookSet is the wanted content of "hooks" in a file.
 type hookSet struct {
 	want    []hook
 	form    harness.HookForm
@@ -25,18 +25,18 @@ type hookSet struct {
 	windows bool
 }
 
-// form says whether entries have their arguments apart from the program.
+// form is the form of entries: whether the arguments are separate from the program.
 type form int
 
 const (
 	oneLine form = iota
 	apart
-	either // the host's version is not known: one line is written, both are kept
+	either // the host's version is unknown: one line is written, both forms are accepted
 )
 
-// server is the MCP server in its wanted form in a file.
+// server is the wanted MCP server of a file.
 type server struct {
-	want    bool // else there is to be none of ours
+	want    bool // false: cairn's server is removed
 	form    harness.Server
 	program string
 	args    []string
@@ -47,14 +47,14 @@ type settings struct {
 	harness string
 	path    string
 	format  harness.Format
-	hooks   *hookSet    // nil if hooks do not stand in this file
-	server  *server     // nil if MCP servers do not stand in this file
-	status  *statusLine // nil if the status line does not stand in this file
-	text    string      // of a block or a script, "" if there is to be none of ours
+	hooks   *hookSet    // nil if this file contains no hooks
+	server  *server     // nil if this file contains no MCP servers
+	status  *statusLine // nil if this file contains no status line
+	text    string      // of a block or a script, "" to remove it
 }
 
-// Events lists the events that hooks of a harness are written for, those of
-// help during the turn included.
+// Events lists the events of a harness that have hooks, including those for help during the
+// turn.
 func Events(name string) []string {
 	var out []string
 	h, _ := harness.Of(name)
@@ -80,8 +80,9 @@ func wantedHooks(h harness.Harness, assist bool) (out []hook) {
 	return out
 }
 
-// serveArgs returns the arguments of the MCP server in a harness: all tools where they are
-// loaded on demand, else the few through which the others are reached (amendments §B.3).
+// serveArgs returns the arguments of the MCP server in a harness. They select all tools where
+// tools are loaded on demand. Elsewhere they select the few tools that give access to the others
+// (amendments §B.3).
 func serveArgs(h harness.Harness) []string {
 	if h.Defers {
 		return []string{"serve"}
@@ -89,18 +90,17 @@ func serveArgs(h harness.Harness) []string {
 	return []string{"serve", "--profile", "lean"}
 }
 
-// parts are what the user may leave out of a harness's settings.
+// parts are the optional parts of a harness's settings.
 type parts struct {
 	assist bool // help during the turn (observations §9.2)
 	status bool // the status line
 }
 
-// allParts leaves nothing out.
+// allParts selects all parts.
 func allParts() parts { return parts{assist: true, status: true} }
 
-// settingsOf returns the files of a harness with the wanted content in them. With the
-// plugin in the harness that is nothing: it has hooks and server of its own, and
-// hosts run both sets.
+// settingsOf returns the files of a harness with the wanted content. The content is empty if the
+// harness has the plugin. The plugin has its own hooks and server, and hosts run both sets.
 func (p Paths) settingsOf(name string, with parts) (out []settings) {
 	h, _ := harness.Of(name)
 	hooks := hookSet{want: wantedHooks(h, with.assist), form: h.Hooks.Form, program: p.hook(), windows: p.Windows, shell: p.shellOf(h)}
@@ -134,13 +134,13 @@ func (p Paths) settingsOf(name string, with parts) (out []settings) {
 	return out
 }
 
-// knownTo returns the hooks for events that a version of a host knows. One that
-// it does not know would make it skip the whole file.
+// knownTo returns the hooks for events that a version of a host knows. An unknown event would
+// make the host skip the whole file.
 func knownTo(v version, hooks []hook) []hook {
 	return slices.DeleteFunc(hooks, func(h hook) bool { return less(v, h.since) })
 }
 
-// shellOf returns the shell that a harness gives command lines to.
+// shellOf returns the shell to which a harness passes command lines.
 func (p Paths) shellOf(h harness.Harness) shell {
 	if !p.Windows {
 		return posix
