@@ -306,7 +306,7 @@ func (f *fullStore) differences() (out []string) {
 	}
 	h, hits := f.home, f.hits()
 	for _, part := range slices.Sorted(maps.Keys(hits)) {
-		gone := part == "mail" && len(h.rows(`SELECT id FROM mail_projects WHERE human_key = ?`, h.repo)) == 0 // the project itself
+		gone := part == "mail" && len(h.rows(`SELECT id FROM mail_projects WHERE human_key = ?`, h.repo)) == 0 // the project row itself is lost
 		if strings.HasPrefix(hits[part], "failed") && !gone || len(out) == 0 && hits[part] != f.found[part] {
 			out = append(out, fmt.Sprintf("search in %s: %q was %q", part, hits[part], f.found[part]))
 		}

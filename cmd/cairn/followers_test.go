@@ -22,8 +22,8 @@ func (h *home) followers() (out followers.Account) {
 	return out
 }
 
-// TestAUserSeesAFollowerThatAlwaysFails in status, in doctor and in the metrics. Once the cause is
-// gone, retry clears the failure immediately.
+// TestAUserSeesAFollowerThatAlwaysFails checks that status, doctor and the metrics report the
+// failure. Once the cause is gone, retry clears it immediately.
 func TestAUserSeesAFollowerThatAlwaysFails(t *testing.T) {
 	t.Parallel()
 	p := newPosting(t)
@@ -112,7 +112,7 @@ func archiveDies(t *testing.T, program, point string) {
 	}
 }
 
-// embedderDies does the same at a step of a follower with one position.
+// embedderDies checks the same as archiveDies at a step of a follower with one position.
 func embedderDies(t *testing.T, program, point string) {
 	h := newHome(t)
 	h.program = program

@@ -246,8 +246,8 @@ func repairs() []string {
 	return []string{"cairn: serve: the store is damaged: ", "cairn doctor --salvage", "cairn restore", "cairn reconcile --reindex"}
 }
 
-// TestServersRefuseADamagedStore at their start, name the repair commands, and leave the store
-// unchanged. With --auto-restore a server restores the newest intact backup.
+// TestServersRefuseADamagedStore checks that servers refuse to start, name the repair commands, and
+// leave the store unchanged. With --auto-restore a server restores the newest intact backup.
 func TestServersRefuseADamagedStore(t *testing.T) {
 	t.Parallel()
 	file, _ := written(t)
