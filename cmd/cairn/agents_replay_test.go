@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// The recordings of testdata/agents are what real agent programs sent to their hooks and to
-// cairn's MCP server, in three sessions with a scripted model. `make agents RECORD=1` makes
-// them: agents/README.md.
+// The recordings in testdata/agents contain what real agent programs sent to their hooks and to
+// cairn's MCP server, in three sessions with a scripted model. `make agents RECORD=1` creates them;
+// see agents/README.md.
 
 // recordedHook is one hook call of a recording.
 type recordedHook struct {
-	Session int // 1: every kind of call; 2: a new session; 3: session 2 goes on and edits a held file
+	Session int // 1: every kind of call; 2: a new session; 3: session 2 continues and edits a reserved file
 	Args    []string
 	Payload json.RawMessage
 }
@@ -40,7 +40,7 @@ func recordedPrograms(t *testing.T) []string {
 	return dirs
 }
 
-// replay is a home in which a recording is played.
+// replay is a home in which a recording is replayed.
 type replay struct {
 	*home
 	dir   string
@@ -50,7 +50,7 @@ type replay struct {
 func newReplay(t *testing.T, dir string) *replay {
 	t.Helper()
 	h := newHome(t)
-	// The race detector and a busy machine take more time than the guard's usual limit gives.
+	// With the race detector or on a busy machine, the guard's default time limit is too short.
 	h.settle("[guard]\nmax_ms = 20000\n")
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func newReplay(t *testing.T, dir string) *replay {
 	return r
 }
 
-// read returns a file of the recording with the paths of this home.
+// read returns a file of the recording, with the paths replaced by those of this home.
 func (r *replay) read(name string) []byte {
 	r.t.Helper()
 	data, err := os.ReadFile(filepath.Join(r.dir, name))
@@ -71,7 +71,7 @@ func (r *replay) read(name string) []byte {
 	return []byte(r.names.Replace(string(data)))
 }
 
-// placeTranscripts puts the transcripts of the recording into the home.
+// placeTranscripts copies the transcripts of the recording into the home.
 func (r *replay) placeTranscripts() {
 	r.t.Helper()
 	root := filepath.Join(r.dir, "home")
@@ -90,8 +90,8 @@ func (r *replay) placeTranscripts() {
 	}
 }
 
-// play feeds the hook calls of a session to cairn, which must accept each in silence, and
-// returns what it printed.
+// play sends the hook calls of a session to cairn and returns the printed outputs. Each call must
+// succeed with empty standard error.
 func (r *replay) play(session int) (printed []string) {
 	r.t.Helper()
 	for line := range bytes.Lines(r.read("hooks.jsonl")) {
@@ -114,8 +114,8 @@ func (r *replay) play(session int) (printed []string) {
 	return printed
 }
 
-// toldBy returns the texts among hook outputs that reach the model, and the decisions about
-// tool calls. An output that is neither a text nor JSON of the known form is an error.
+// toldBy returns the texts in hook outputs that reach the model, and the decisions about tool
+// calls. An output must be text or JSON of a known form.
 func toldBy(t *testing.T, printed []string) (texts, decisions []string) {
 	t.Helper()
 	for _, p := range printed {
@@ -127,7 +127,7 @@ func toldBy(t *testing.T, printed []string) (texts, decisions []string) {
 		var answer struct {
 			said               // Copilot CLI, OpenCode, Cline
 			Decision           string
-			HookSpecificOutput said // the others
+			HookSpecificOutput said // all other programs
 		}
 		if err := json.Unmarshal([]byte(p), &answer); err != nil {
 			t.Errorf("%v in %s", err, p)
@@ -186,8 +186,8 @@ func TestRecordedSessionsOfAgentProgramsGiveTheirRows(t *testing.T) {
 	}
 }
 
-// TestRecordedSessionsOfAgentProgramsAreToldTheContextOnce plays two sessions: the second is
-// told what the first did, once, in the form that its program reads.
+// TestRecordedSessionsOfAgentProgramsAreToldTheContextOnce plays two sessions. The second receives
+// the context from the first exactly once, in the form that its program reads.
 func TestRecordedSessionsOfAgentProgramsAreToldTheContextOnce(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -198,7 +198,7 @@ func TestRecordedSessionsOfAgentProgramsAreToldTheContextOnce(t *testing.T) {
 			r.play(1)
 			texts, _ := toldBy(t, r.play(2))
 			whole := containing(texts, contextTitle)
-			if filepath.Base(dir) == "cline" { // which takes no text before its first call; its rules tell the model to ask
+			if filepath.Base(dir) == "cline" { // Cline accepts no text before its first call; its rules tell the model to query cairn
 				if len(whole) != 0 {
 					t.Errorf("told %q", texts)
 				}
@@ -211,8 +211,8 @@ func TestRecordedSessionsOfAgentProgramsAreToldTheContextOnce(t *testing.T) {
 	}
 }
 
-// TestRecordedEditsOfHeldFilesWarnAndGoOn plays an edit of a file that another agent holds, in
-// a program in which nobody can be asked.
+// TestRecordedEditsOfHeldFilesWarnAndGoOn plays an edit of a file that another agent has reserved,
+// in a program that cannot ask a user.
 func TestRecordedEditsOfHeldFilesWarnAndGoOn(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -220,7 +220,8 @@ func TestRecordedEditsOfHeldFilesWarnAndGoOn(t *testing.T) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
 			r := newReplay(t, dir)
-			// Before the sessions: later these commands would act for the session of this process.
+			// Register before the sessions start: later, these commands would act for the session
+			// of this process.
 			r.cairn("agents", "register", "BlueLake", "--program", "other", "--model", "scripted")
 			r.cairn("reserve", "calc.py", "--as", "BlueLake", "--reason", heldReason)
 			r.play(2)
@@ -232,8 +233,8 @@ func TestRecordedEditsOfHeldFilesWarnAndGoOn(t *testing.T) {
 	}
 }
 
-// TestRecordedRequestsOfAgentProgramsAreAnswered sends the server what each program sent, in
-// its revision of the protocol: every request has a result.
+// TestRecordedRequestsOfAgentProgramsAreAnswered sends the server the recorded requests of each
+// program, in its protocol revision. Every request must get a result.
 func TestRecordedRequestsOfAgentProgramsAreAnswered(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -253,7 +254,7 @@ func TestRecordedRequestsOfAgentProgramsAreAnswered(t *testing.T) {
 	}
 }
 
-// rpc is a message of the protocol.
+// rpc is a JSON-RPC message.
 type rpc struct {
 	ID     json.RawMessage
 	Method string
@@ -261,8 +262,8 @@ type rpc struct {
 	Error  json.RawMessage
 }
 
-// serve starts cairn serve with the arguments of the first line, sends it the messages, waits for the result of each request and returns the
-// results by method.
+// serve starts cairn serve with the arguments in the first line and sends it the messages. It waits
+// for the result of each request and returns the results by method.
 func (r *replay) serve(messages []byte) map[string]string {
 	r.t.Helper()
 	args := []string{"serve"}
@@ -293,7 +294,7 @@ func (r *replay) serve(messages []byte) map[string]string {
 			r.t.Fatal(err)
 		}
 		if request.Method == "" {
-			continue // an answer to a request of the server
+			continue // a response to a request from the server
 		}
 		if _, err := in.Write(line); err != nil {
 			r.t.Fatal(err)
@@ -314,7 +315,7 @@ func (r *replay) serve(messages []byte) map[string]string {
 	return results
 }
 
-// result waits for the result of a request. What the server asks meanwhile is refused.
+// result waits for the result of a request. It rejects requests that the server sends meanwhile.
 func (r *replay) result(request rpc, in io.Writer, answers *bufio.Reader) string {
 	r.t.Helper()
 	for began := time.Now(); time.Since(began) < stopLimit; {

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// update is set by go test -update; flags have to be registered before TestMain.
+// update is set by go test -update. Flags must be registered before TestMain.
 var update = flag.Bool("update", false, "write the golden files of testdata/client")
 
-// worked records two sessions, the second in another repository. Their rows have
-// the ids 1 to 10, the last is the second's.
+// worked records two sessions, the second in another repository. Their rows have the ids 1 to 10;
+// the last one belongs to the second session.
 func (h *home) worked() {
 	h.t.Helper()
 	file := filepath.Join(h.repo, "src", "refund.go")
@@ -47,9 +47,9 @@ func (h *home) worked() {
 	}
 }
 
-// TestToolsAnswerAClientInTheShapesOfTheContract compares the answers of all six
-// tools with testdata/client/answers.golden (go test -update writes it). Times,
-// scores and folders are made the same everywhere.
+// TestToolsAnswerAClientInTheShapesOfTheContract compares the results of all six tools with
+// testdata/client/answers.golden (go test -update writes it). Times, scores and folders are
+// normalised.
 func TestToolsAnswerAClientInTheShapesOfTheContract(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -97,7 +97,7 @@ func TestToolsAnswerAClientInTheShapesOfTheContract(t *testing.T) {
 	}
 }
 
-// wantLines reports the first line in which a text differs from a golden one.
+// wantLines reports the first line in which a text differs from the golden text.
 func wantLines(t *testing.T, what, got, want string) {
 	t.Helper()
 	old := strings.Split(want, "\n")
@@ -112,8 +112,7 @@ func wantLines(t *testing.T, what, got, want string) {
 	}
 }
 
-// timeless is a JSON answer, indented, with what differs from run to run made
-// the same.
+// timeless returns indented JSON in which values that differ between runs are normalised.
 func (h *home) timeless(text string) []byte {
 	h.t.Helper()
 	var v any
@@ -155,8 +154,8 @@ func (h *home) evened(name string, v any) any {
 	return v
 }
 
-// TestToolsAreListedWithTheParametersOfTheContract looks at what the model is
-// offered.
+// TestToolsAreListedWithTheParametersOfTheContract checks the tools and parameters offered to the
+// model.
 func TestToolsAreListedWithTheParametersOfTheContract(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -206,7 +205,8 @@ func TestToolsAreListedWithTheParametersOfTheContract(t *testing.T) {
 			"session_trace":    "after:integer before:integer detail:string session_id!:string",
 			"file_history":     "after:integer before:integer detail:string edits_only:boolean file_path!:string limit:integer",
 
-			// The record-sync seed's, and at, project_id, session_id and metadata of records §2 and §7.
+			// The tools of the record-sync seed, plus the parameters at, project_id, session_id and
+			// metadata from records §2 and §7.
 			"create_project":       "description:string id:string name!:string",
 			"list_projects":        "",
 			"get_project":          "at:string id:string",

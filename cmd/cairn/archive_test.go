@@ -21,8 +21,8 @@ import (
 	"cairn/internal/project"
 )
 
-// posting is a home in which agents of this process write to each other while
-// programs of others archive it.
+// posting is a home in which agents of this process send mail to each other while other processes
+// archive it.
 type posting struct {
 	*home
 	office *service.Mail
@@ -44,7 +44,7 @@ func newPosting(t *testing.T) *posting {
 	return p
 }
 
-// open opens the store in this process until the test ends.
+// open opens the store in this process. It is closed by closed or at the end of the test.
 func (p *posting) open() (closed func()) {
 	p.t.Helper()
 	c, err := cairn.Open(cairn.Config{Home: p.dir, Dir: p.dataDir()})
@@ -85,7 +85,7 @@ func (p *posting) git(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// soon waits until something holds.
+// soon waits until a condition holds.
 func soon(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(stopLimit)
@@ -100,7 +100,7 @@ func soon(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// checkedArchive is what cairn reconcile --check says, and its exit code.
+// checkedArchive returns the output of cairn reconcile --check and its exit code.
 func (p *posting) checkedArchive() (found map[string]any, code int) {
 	p.t.Helper()
 	e := p.run(p.command("reconcile", "--check", "--json"), nil)
@@ -137,7 +137,7 @@ func TestAServerArchivesWhatOtherProcessesWrite(t *testing.T) {
 	soon(t, "the second message is in Git", holds("second"))
 	t.Logf("in Git after %s", time.Since(began))
 	p.post("at the end")
-	server.leave() // exit 0, nothing on standard error
+	server.leave() // exit code 0, empty standard error
 	p.wantAgreement()
 	if out, err := p.git("status", "--porcelain"); err != nil || out != "" {
 		t.Errorf("git status: %v, %s", err, out)
@@ -148,7 +148,7 @@ func TestAServerArchivesWhatOtherProcessesWrite(t *testing.T) {
 	}
 }
 
-// TestReconcileSpeaksTheShapesOfTheContract (mail §10.6): keys and exit codes.
+// TestReconcileSpeaksTheShapesOfTheContract checks keys and exit codes (mail §10.6).
 func TestReconcileSpeaksTheShapesOfTheContract(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -280,8 +280,8 @@ func TestWithoutGitEverythingWorksAndTheArchiveWaits(t *testing.T) {
 	p.wantAgreement()
 }
 
-// TestALostStoreIsMadeAgainFromItsArchiveByTheProgram and a lost archive from the
-// store (mail §15.3).
+// TestALostStoreIsMadeAgainFromItsArchiveByTheProgram rebuilds a lost store from its archive, and a
+// lost archive from the store (mail §15.3).
 func TestALostStoreIsMadeAgainFromItsArchiveByTheProgram(t *testing.T) {
 	t.Parallel()
 	p := newPosting(t)

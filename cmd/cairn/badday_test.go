@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestBadPayloadsStoreNothingOrWhatCanBeRead goes through the first rows of the
-// table of observations §13, each payload as bytes on standard input.
+// TestBadPayloadsStoreNothingOrWhatCanBeRead covers the first rows of the table in observations
+// §13. Each payload is sent as bytes on standard input.
 func TestBadPayloadsStoreNothingOrWhatCanBeRead(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -44,8 +44,8 @@ func TestBadPayloadsStoreNothingOrWhatCanBeRead(t *testing.T) {
 	h.check()
 }
 
-// TestTextThatIsNoTextIsMended: invalid UTF-8, halves of surrogate pairs and NULs
-// become U+FFFD, each one, and the row is stored.
+// TestTextThatIsNoTextIsMended checks that each invalid UTF-8 byte, lone surrogate and NUL becomes
+// U+FFFD, and that the row is stored.
 func TestTextThatIsNoTextIsMended(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -70,7 +70,8 @@ func TestTextThatIsNoTextIsMended(t *testing.T) {
 	h.check()
 }
 
-// TestToolFieldsOfTheWrongTypeStillMakeARow, possibly with the tool's name only.
+// TestToolFieldsOfTheWrongTypeStillMakeARow checks that a row is stored, possibly with only the
+// tool's name.
 func TestToolFieldsOfTheWrongTypeStillMakeARow(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -79,11 +80,11 @@ func TestToolFieldsOfTheWrongTypeStillMakeARow(t *testing.T) {
 		fields{"command": fields{"x": 1}, "file_path": nil, "filePath": 3, "numFiles": "many"}}
 	n := 0
 	for shift, tool := range []string{"Bash", "Read", "Write", "Edit", "Grep", "Task", "WebFetch", "mcp__x__y", "Teleport"} {
-		for i, input := range wrong { // every pair, each with one tool
+		for i, input := range wrong { // every pair, each with a different tool
 			n++
 			id := fmt.Sprint("w", n)
 			h.recorded(h.payload("PostToolUse", fields{
-				"session_id": "session-" + id, // no read is a repeated one
+				"session_id": "session-" + id, // so that no read counts as repeated
 				"tool_name":  tool, "tool_use_id": id, "tool_input": input, "tool_response": wrong[(i+shift)%len(wrong)],
 			}))
 		}
@@ -92,13 +93,14 @@ func TestToolFieldsOfTheWrongTypeStillMakeARow(t *testing.T) {
 	h.check()
 }
 
-// TestSettingsThatCannotBeReadFailClosed: they may hold patterns or exclusions.
+// TestSettingsThatCannotBeReadFailClosed: unreadable settings may contain redaction patterns or
+// exclusions.
 func TestSettingsThatCannotBeReadFailClosed(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
 	h := newHome(t)
 	config := filepath.Join(h.dataDir(), "config.toml")
-	if err := os.MkdirAll(config, 0o700); err != nil { // a folder
+	if err := os.MkdirAll(config, 0o700); err != nil { // a folder instead of a file
 		t.Fatal(err)
 	}
 	h.fails("a folder", h.record(h.shell("t1", "make")), 1, "config.toml", "cannot be read")
@@ -118,7 +120,7 @@ func TestSettingsThatCannotBeReadFailClosed(t *testing.T) {
 	h.recorded(h.shell("t1", "make"))
 }
 
-// TestHugeTranscriptLineIsSkippedAndCounted while all others are imported.
+// TestHugeTranscriptLineIsSkippedAndCounted checks that all other lines are imported.
 func TestHugeTranscriptLineIsSkippedAndCounted(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -163,7 +165,8 @@ func TestHugeTranscriptLineIsSkippedAndCounted(t *testing.T) {
 	h.check()
 }
 
-// TestOlderSchemaIsMigratedAtOnce by a writer and by a reader, keeping every row.
+// TestOlderSchemaIsMigratedAtOnce migrates an older store by a writer and by a reader. Every row is
+// kept.
 func TestOlderSchemaIsMigratedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(h *home){
@@ -201,7 +204,7 @@ func TestOlderSchemaIsMigratedAtOnce(t *testing.T) {
 	}
 }
 
-// TestClockThatStepsBackBreaksNothing: what is stored is a day ahead of now.
+// TestClockThatStepsBackBreaksNothing: the stored rows have times a day in the future.
 func TestClockThatStepsBackBreaksNothing(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -237,8 +240,8 @@ WHERE o.tool_use_id = 't20' AND p.content = 'what about the refund'`, "1")
 	wants(t, d, "content", "ok", "intact")
 }
 
-// TestEventThatFoundTheStoreLockedIsRestoredByAnImport of the session's
-// transcript, and nothing is there twice.
+// TestEventThatFoundTheStoreLockedIsRestoredByAnImport imports the session's transcript. It
+// restores the lost event and stores nothing twice.
 func TestEventThatFoundTheStoreLockedIsRestoredByAnImport(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

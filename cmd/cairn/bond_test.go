@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// seenCall is a finished call of a tool of ours, as the server answered it.
+// seenCall is a finished call of a cairn tool, with the server's response.
 type seenCall struct {
 	tool   string
 	input  fields
 	result string
 }
 
-// calls makes a call that must succeed.
+// calls calls a tool; the call must succeed.
 func (c *client) calls(tool string, input fields) seenCall {
 	c.t.Helper()
 	text, isError, err := c.answer(tool, input)
@@ -25,7 +25,7 @@ func (c *client) calls(tool string, input fields) seenCall {
 	return seenCall{tool, input, text}
 }
 
-// asText is JSON inside a text, as some harnesses send it.
+// asText returns JSON encoded as a string, as some harnesses send it.
 func asText(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -34,7 +34,7 @@ func asText(v any) string {
 	return string(b)
 }
 
-// payloads are the forms in which the harnesses tell of a finished call.
+// payloads returns a finished call in the forms in which the harnesses report it.
 func (s seenCall) payloads(h *home) map[string]fields {
 	blocks := []fields{{"type": "text", "text": s.result}}
 	whole := fields{"content": blocks, "isError": false}
@@ -49,7 +49,7 @@ func (s seenCall) payloads(h *home) map[string]fields {
 	}
 }
 
-// sees runs the hook on a call in one of the forms, for a session.
+// sees runs the hook for a session with a call in one of the forms.
 func (h *home) sees(session, form string, s seenCall, more fields) string {
 	h.t.Helper()
 	f := s.payloads(h)[form]
@@ -63,8 +63,8 @@ func (h *home) sees(session, form string, s seenCall, more fields) string {
 
 const bonds = `SELECT s.id, a.name, b.source FROM mail_sessions b JOIN sessions s ON s.key = b.session_key JOIN mail_agents a ON a.id = b.agent_id WHERE b.source = 'call' ORDER BY 1, 2`
 
-// TestTheHookBindsASessionToTheAgentOfItsCall has the server called before it can
-// know the sessions, so that the hook alone tells whose calls they were.
+// TestTheHookBindsASessionToTheAgentOfItsCall calls the server before it can know the sessions.
+// Only the hook can report to which session a call belongs.
 func TestTheHookBindsASessionToTheAgentOfItsCall(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -106,7 +106,7 @@ func TestTheHookBindsASessionToTheAgentOfItsCall(t *testing.T) {
 	}
 }
 
-// TestTheHookTakesNothingAtItsWord sends what did not happen, or happened elsewhere.
+// TestTheHookTakesNothingAtItsWord sends calls that did not happen or happened elsewhere.
 func TestTheHookTakesNothingAtItsWord(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -18,10 +18,10 @@ import (
 
 const contextURI = "cairn://context"
 
-// revisions are the two that differ in everything: with and without sessions.
+// revisions returns the two protocol revisions that differ most: with and without sessions.
 func revisions() []string { return []string{"2025-11-25", "2026-07-28"} }
 
-// client is an official MCP client of a server process.
+// client is an official MCP client connected to a server process.
 type client struct {
 	*sdk.ClientSession
 	t      *testing.T
@@ -32,14 +32,14 @@ type client struct {
 	schemas resultSchemas
 }
 
-// dial starts cairn serve in the repository and connects to it in a revision of
-// the protocol, "" for the newest.
+// dial starts cairn serve in the repository and connects to it with a protocol revision. An empty
+// revision means the newest.
 func (h *home) dial(revision string, o *sdk.ClientOptions) *client {
 	h.t.Helper()
 	return h.dialTo(h.command("serve"), revision, o)
 }
 
-// dialTo is dial to a server that is yet to be started.
+// dialTo is like dial, for a server that has not been started yet.
 func (h *home) dialTo(server *exec.Cmd, revision string, o *sdk.ClientOptions) *client {
 	h.t.Helper()
 	c := &client{t: h.t, server: server, stderr: &gathered{}}
@@ -54,7 +54,7 @@ func (h *home) dialTo(server *exec.Cmd, revision string, o *sdk.ClientOptions) *
 	return c
 }
 
-// connect is dial for a client that leaves when the test ends.
+// connect is like dial, but the client disconnects when the test ends.
 func (h *home) connect(revision string, o *sdk.ClientOptions) *client {
 	h.t.Helper()
 	c := h.dial(revision, o)
@@ -62,7 +62,7 @@ func (h *home) connect(revision string, o *sdk.ClientOptions) *client {
 	return c
 }
 
-// leave ends the client; the server must then exit 0 and have said nothing.
+// leave closes the client. The server must then exit with 0 and empty standard error.
 func (c *client) leave() {
 	c.t.Helper()
 	if c.left {
@@ -77,8 +77,8 @@ func (c *client) leave() {
 	}
 }
 
-// answer is the first text of a tool's result. An object must be there as
-// structured content too.
+// answer returns the first text of a tool's result. A JSON object must also be present as
+// structured content.
 func (c *client) answer(tool string, args any) (text string, isError bool, err error) {
 	c.t.Helper()
 	r, err := c.CallTool(c.t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
@@ -102,7 +102,7 @@ func (c *client) answer(tool string, args any) (text string, isError bool, err e
 	return first.Text, r.IsError, nil
 }
 
-// rows is the array that a tool answers.
+// rows returns the array in a tool's result.
 func (c *client) rows(tool string, args any) (rows []map[string]any) {
 	c.t.Helper()
 	text, isError, err := c.answer(tool, args)
@@ -115,7 +115,7 @@ func (c *client) rows(tool string, args any) (rows []map[string]any) {
 	return rows
 }
 
-// refuses expects a tool error with a message that is want or begins with it.
+// refuses expects a tool error whose message equals want or begins with it.
 func (c *client) refuses(tool string, args any, want string) {
 	c.t.Helper()
 	text, isError, err := c.answer(tool, args)
@@ -124,7 +124,7 @@ func (c *client) refuses(tool string, args any, want string) {
 	}
 }
 
-// says expects a tool's answer, byte for byte.
+// says expects an exact tool result.
 func (c *client) says(tool string, args any, want string) {
 	c.t.Helper()
 	text, isError, err := c.answer(tool, args)
@@ -133,7 +133,7 @@ func (c *client) says(tool string, args any, want string) {
 	}
 }
 
-// told is the text of the context resource.
+// told returns the text of the context resource.
 func (c *client) told() string {
 	c.t.Helper()
 	r, err := c.ReadResource(c.t.Context(), &sdk.ReadResourceParams{URI: contextURI})
@@ -143,8 +143,8 @@ func (c *client) told() string {
 	return r.Contents[0].Text
 }
 
-// TestToolsRefuseInTheWordsOfTheContract goes through the error tables of the
-// seed and of observations §8.
+// TestToolsRefuseInTheWordsOfTheContract covers the error tables of the seed and of observations
+// §8.
 func TestToolsRefuseInTheWordsOfTheContract(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -198,7 +198,7 @@ func TestToolsRefuseInTheWordsOfTheContract(t *testing.T) {
 	}
 }
 
-// object reads the object that a tool answers.
+// object decodes a tool's result into an object.
 func (c *client) object(tool string, args, into any) {
 	c.t.Helper()
 	text, isError, err := c.answer(tool, args)
@@ -210,7 +210,7 @@ func (c *client) object(tool string, args, into any) {
 	}
 }
 
-// TestMalformedQueriesAreExplained wants the reason named, not only the failure.
+// TestMalformedQueriesAreExplained checks that the error states the reason.
 func TestMalformedQueriesAreExplained(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -230,7 +230,7 @@ func TestMalformedQueriesAreExplained(t *testing.T) {
 	}
 }
 
-// TestServerStartsWithoutADatabaseAndSeesItAppear asks before and after the first
+// TestServerStartsWithoutADatabaseAndSeesItAppear queries the server before and after the first
 // hook of another process.
 func TestServerStartsWithoutADatabaseAndSeesItAppear(t *testing.T) {
 	t.Parallel()
@@ -261,7 +261,7 @@ func TestServerStartsWithoutADatabaseAndSeesItAppear(t *testing.T) {
 	}
 }
 
-// TestSubscriberIsToldWhatAnotherProcessRecorded waits for notices about hooks.
+// TestSubscriberIsToldWhatAnotherProcessRecorded waits for notifications about recorded hooks.
 func TestSubscriberIsToldWhatAnotherProcessRecorded(t *testing.T) {
 	t.Parallel()
 	for _, revision := range revisions() {
@@ -281,7 +281,7 @@ func TestSubscriberIsToldWhatAnotherProcessRecorded(t *testing.T) {
 				if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: contextURI}); err != nil {
 					t.Fatal(err)
 				}
-				if !there { // the very first event of a store is announced
+				if !there { // the first event of a new store is announced
 					h.recorded(h.shell("first", "make the store"))
 					select {
 					case <-notices:
@@ -289,8 +289,8 @@ func TestSubscriberIsToldWhatAnotherProcessRecorded(t *testing.T) {
 						t.Fatal("the first event was not announced")
 					}
 				}
-				// Otherwise the server begins to follow a moment after it begins to
-				// serve, so that it may miss the first hooks.
+				// In the other case the server starts following shortly after it starts serving, so
+				// it may miss the first hooks.
 				limit := time.Now().Add(stopLimit)
 				for i, told := 0, false; !told; i++ {
 					h.recorded(h.shell(fmt.Sprint("n", i), fmt.Sprint("make early", i)))
@@ -313,8 +313,7 @@ func TestSubscriberIsToldWhatAnotherProcessRecorded(t *testing.T) {
 	}
 }
 
-// hears expects that a client which reads the context again at each notice comes
-// to see a text in it.
+// hears reads the context again at each notification, until it contains a text.
 func (c *client) hears(notices <-chan string, text string) {
 	c.t.Helper()
 	limit := time.After(stopLimit)

@@ -18,21 +18,20 @@ import (
 	"cairn/internal/mcp"
 )
 
-// An archiveFault makes the archive of a town fail until it is repaired.
+// archiveFault makes the archive of a town fail until it is repaired.
 type archiveFault struct {
-	prepare      func(h *home) // nil for nothing
+	prepare      func(h *home) // may be nil
 	make, repair func(w *town) error
-	anew         bool   // the server starts after the fault
-	unnoticed    bool   // the follower works on
-	keeps        string // a file of a person, which stays
-	whole        bool   // no project can be archived meanwhile
-	withheld     bool   // it is not an error but a matter of settings
+	anew         bool   // restart the server after the fault
+	unnoticed    bool   // the follower continues to work
+	keeps        string // a user's file, which must remain
+	whole        bool   // no project can be archived during the fault
+	withheld     bool   // caused by settings, so not an error
 }
 
-// TestWritesSucceedWhateverBecomesOfTheArchive holds the second half of mail §1's
-// classes (G2, G3, §14, §15.2): on any fault of the archive every tool that writes
-// succeeds and its rows are there; the metrics rise, fall again after a repair, and
-// the follower catches up with nothing missing.
+// TestWritesSucceedWhateverBecomesOfTheArchive checks the second half of mail §1's classes (G2, G3,
+// §14, §15.2). During any archive fault every writing tool succeeds and stores its rows. The
+// metrics rise and fall again after a repair. Then the follower catches up completely.
 func TestWritesSucceedWhateverBecomesOfTheArchive(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -109,7 +108,7 @@ func faultsOfArchives() map[string]archiveFault {
 	}
 }
 
-// moveInto moves the files of one folder into another, which may have its own.
+// moveInto moves the files of one folder into another, which may already contain files.
 func moveInto(to, from string) error {
 	files, err := os.ReadDir(from)
 	err = errors.Join(err, os.MkdirAll(to, 0o700))
@@ -119,15 +118,15 @@ func moveInto(to, from string) error {
 	return err
 }
 
-// serving is what a process of cairn serve does, in this one, so that the metrics of
-// its archive can be seen.
+// serving does the work of cairn serve in this process, so that the test can read the archive's
+// metrics.
 type serving struct {
 	*client
 	cairn *cairn.Cairn
 	stop  func()
 }
 
-// serves serves mail over MCP and follows the archive until stop.
+// serves serves mail over MCP and follows the archive until stop is called.
 func (h *home) serves() *serving {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
@@ -175,7 +174,7 @@ func (s *serving) metrics() archive.Metrics {
 	return m
 }
 
-// staysWritable makes a fault, calls every tool, and repairs it.
+// staysWritable creates a fault, calls every tool, and repairs the fault.
 func (w *town) staysWritable(s *serving, f archiveFault) {
 	w.t.Helper()
 	if f.anew {
@@ -215,7 +214,7 @@ func (w *town) staysWritable(s *serving, f archiveFault) {
 		}
 	}
 	w.soon("the archive catches up by itself", func() bool {
-		found, err := s.cairn.CheckArchive(w.t.Context(), cairn.ArchiveArgs{}) // which may look in the middle of a repair
+		found, err := s.cairn.CheckArchive(w.t.Context(), cairn.ArchiveArgs{}) // this check may run during a repair
 		return err == nil && found.Consistent && found.Pending == 0 && s.metrics().NeedsReindex == 0
 	})
 	s.stop()
@@ -225,9 +224,8 @@ func (w *town) staysWritable(s *serving, f archiveFault) {
 	}
 }
 
-// TestOnlyTheDatabaseIsChangedByToolsOfClassS (mail §1): of their changes the follower
-// refreshes what is archived already and makes no entity of its own; the state of a
-// delivery gets its file with the first thing there is to say of it.
+// TestOnlyTheDatabaseIsChangedByToolsOfClassS (mail §1): the follower only refreshes archived
+// entities and creates no new ones. The state of a delivery gets its file with its first change.
 func TestOnlyTheDatabaseIsChangedByToolsOfClassS(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -258,7 +256,8 @@ func TestOnlyTheDatabaseIsChangedByToolsOfClassS(t *testing.T) {
 	w.wantAgreement()
 }
 
-// TestWithoutAGitProgramMailGoesOn and is archived once there is one.
+// TestWithoutAGitProgramMailGoesOn checks that mail works without git and is archived once git is
+// available.
 func TestWithoutAGitProgramMailGoesOn(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -270,7 +269,7 @@ func TestWithoutAGitProgramMailGoesOn(t *testing.T) {
 	h.vars["PATH"] = t.TempDir()
 	c = h.dial("", nil)
 	for _, x := range w.writings() {
-		if x.class != beside { // which asks git where hooks are
+		if x.class != beside { // runs git to find the hooks
 			c.failsWith("", x)
 		}
 	}

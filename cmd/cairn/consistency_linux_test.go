@@ -6,15 +6,14 @@ import (
 	"syscall"
 )
 
-// onSmallVolume puts the data folder on a small volume of its own, which is not near
-// its end by the settings.
+// onSmallVolume puts the data folder on a separate small volume. By the settings, this volume has
+// enough free space.
 func (h *home) onSmallVolume() {
 	h.tmpfs("16m")
 	h.settle("[disk]\ncritical_mb = 0\nfatal_mb = 0\n")
 }
 
-// fillVolume leaves no room, also not in the log: a reader keeps it from being used
-// again.
+// fillVolume uses up all space, including reusable space in the log: a reader prevents its reuse.
 func (w *town) fillVolume() (gone func()) {
 	db := w.raw()
 	w.sqlite(db, "PRAGMA wal_checkpoint(TRUNCATE)", "CREATE TABLE forget (id)", "DROP TABLE forget", "BEGIN", "SELECT count(*) FROM changes")
@@ -26,7 +25,7 @@ func (w *town) fillVolume() (gone func()) {
 	}
 }
 
-// faultsOfArchiveVolumes are those of a volume that holds the archive alone.
+// faultsOfArchiveVolumes returns the faults of a volume that contains only the archive.
 func faultsOfArchiveVolumes() map[string]archiveFault {
 	root := func(w *town) string { return filepath.Join(w.dataDir(), "archive") }
 	remount := func(flags uintptr) func(w *town) error {
@@ -59,7 +58,7 @@ func (h *home) archiveOnSmallVolume() {
 	})
 }
 
-// fillUp leaves no room on a volume.
+// fillUp uses up all space on a volume.
 func fillUp(path string) error {
 	f, err := os.Create(path)
 	if err != nil {

@@ -6,5 +6,5 @@ func (h *home) onSmallVolume() { h.t.Skip("a file system cannot be mounted here"
 
 func (w *town) fillVolume() (gone func()) { return func() {} }
 
-// faultsOfArchiveVolumes cannot be made here.
+// faultsOfArchiveVolumes returns nil, because these faults cannot be created on this system.
 func faultsOfArchiveVolumes() map[string]archiveFault { return nil }

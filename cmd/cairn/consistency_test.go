@@ -18,18 +18,18 @@ import (
 	"cairn/internal/mcp"
 )
 
-// A databaseFault makes the database of a town fail until gone is called.
+// databaseFault makes the database of a town fail until gone is called.
 type databaseFault struct {
 	code    string
 	make    func(w *town) (gone func())
-	prepare func(h *home) // nil for nothing
-	anew    bool          // the server starts after the fault
+	prepare func(h *home) // may be nil
+	anew    bool          // restart the server after the fault
 }
 
-// TestWritesFailWholeWhereTheDatabaseFails holds the first half of mail §1's classes
-// (G1, §14, §15.2): on a fault of any stage of a transaction every tool that writes
-// answers the code for it, nothing of the call is in any table, nothing comes to the
-// archive, and the same call succeeds once the fault is gone.
+// TestWritesFailWholeWhereTheDatabaseFails checks the first half of mail §1's classes (G1, §14,
+// §15.2). On a fault at any stage of a transaction, every writing tool returns the code for it. The
+// call leaves nothing in any table or in the archive. The same call succeeds once the fault is
+// repaired.
 func TestWritesFailWholeWhereTheDatabaseFails(t *testing.T) {
 	t.Parallel()
 	faults := map[string]databaseFault{
@@ -41,7 +41,7 @@ func TestWritesFailWholeWhereTheDatabaseFails(t *testing.T) {
 		"the page of changes is corrupt":  {code: mail.CodeCorruption, make: func(w *town) func() { return w.corrupt("changes") }},
 	}
 	maps.Copy(faults, faultsOfVolumes())
-	if testing.Short() { // the other driver meets one of each sort
+	if testing.Short() { // the other driver tests one fault of each kind
 		delete(faults, "the first row is refused")
 		delete(faults, "the page of changes is corrupt")
 	}
@@ -53,7 +53,8 @@ func TestWritesFailWholeWhereTheDatabaseFails(t *testing.T) {
 	}
 }
 
-// failsAndRecovers makes a fault, calls every tool, and calls it again afterwards.
+// failsAndRecovers creates a fault and calls every tool. After the repair it calls every tool
+// again.
 func (h *home) failsAndRecovers(f databaseFault) {
 	h.t.Helper()
 	if f.prepare != nil {
@@ -71,7 +72,7 @@ func (h *home) failsAndRecovers(f databaseFault) {
 	}
 	var calls sync.WaitGroup
 	for _, x := range all {
-		if x.class != beside { // which asks no database, or only reads
+		if x.class != beside { // does not use the database, or only reads it
 			calls.Go(func() { c.failsWith(f.code, x) })
 		}
 	}
@@ -83,7 +84,7 @@ func (h *home) failsAndRecovers(f databaseFault) {
 	if now := w.archived(); now != archive {
 		h.t.Errorf("something was archived: %s", firstDifference(archive, now))
 	}
-	if f.code == mail.CodeCorruption { // what is damaged is repaired while no server runs
+	if f.code == mail.CodeCorruption { // damage is repaired while no server runs
 		c.ends()
 		c = h.dial("", nil)
 	}
@@ -102,7 +103,7 @@ func (h *home) failsAndRecovers(f databaseFault) {
 	}
 }
 
-// ends ends a client whose server may have told of faults, but not what was in calls.
+// ends closes a client. Its server may have logged faults, but not the content of calls.
 func (c *client) ends() {
 	c.t.Helper()
 	if err := c.Close(); err != nil {
@@ -116,7 +117,7 @@ func (c *client) ends() {
 	}
 }
 
-// lock takes the write lock.
+// lock acquires the write lock.
 func (w *town) lock() (gone func()) {
 	db := w.raw()
 	w.sqlite(db, "BEGIN IMMEDIATE")
@@ -133,7 +134,7 @@ func (w *town) closes(db *sql.DB) {
 	}
 }
 
-// changeSchema runs statements on the store past the program, and others later.
+// changeSchema runs statements directly on the store; gone runs the undo statements.
 func (w *town) changeSchema(make, undo []string) (gone func()) {
 	db := w.raw()
 	w.sqlite(db, make...)
@@ -143,7 +144,7 @@ func (w *town) changeSchema(make, undo []string) (gone func()) {
 	}
 }
 
-// refuseRows lets every change of a row fail, of whatever table.
+// refuseRows makes every change of a row fail, in all tables.
 func (w *town) refuseRows() (gone func()) {
 	db := w.raw()
 	all := tables(w.t, db)
@@ -162,12 +163,12 @@ func (w *town) refuseRows() (gone func()) {
 	return w.changeSchema(triggers, undo)
 }
 
-// refuseChanges lets the last thing fail that a write does before it commits.
+// refuseChanges makes the last statement of a write before its commit fail.
 func (w *town) refuseChanges() (gone func()) {
 	return w.changeSchema([]string{"CREATE TRIGGER refuse AFTER INSERT ON changes BEGIN SELECT raise(ABORT, 'refused'); END"}, []string{"DROP TRIGGER refuse"})
 }
 
-// refuseCommits lets COMMIT itself fail: a row refers to another that never comes.
+// refuseCommits makes COMMIT itself fail: a row references a missing row.
 func (w *town) refuseCommits() (gone func()) {
 	return w.changeSchema([]string{
 		"CREATE TABLE parents (id INTEGER PRIMARY KEY)",
@@ -176,14 +177,14 @@ func (w *town) refuseCommits() (gone func()) {
 	}, []string{"DROP TRIGGER orphan", "DROP TABLE orphans", "DROP TABLE parents"})
 }
 
-// corrupt overwrites the first page of a table or an index, next to the running server.
+// corrupt overwrites the first page of a table or an index while the server runs.
 func (w *town) corrupt(name string) (gone func()) {
 	db := w.raw()
 	var page int64
 	if err := db.QueryRowContext(w.t.Context(), `SELECT rootpage FROM sqlite_schema WHERE name = ?`, name).Scan(&page); err != nil {
 		w.t.Fatal(err)
 	}
-	// A change of another process lets all others forget the pages that they know.
+	// A change by another process invalidates the cached pages of all others.
 	w.sqlite(db, "CREATE TABLE forget (id)", "DROP TABLE forget", "PRAGMA wal_checkpoint(TRUNCATE)")
 	w.closes(db)
 	file, err := os.OpenFile(w.db(), os.O_RDWR, 0)
@@ -208,7 +209,7 @@ func (w *town) corrupt(name string) (gone func()) {
 	}
 }
 
-// TestEveryToolThatWritesHasAClass: the tables of the seed and ours name all of them.
+// TestEveryToolThatWritesHasAClass: the tables of the seed and of cairn contain all writing tools.
 func TestEveryToolThatWritesHasAClass(t *testing.T) {
 	t.Parallel()
 	classes := map[string]string{}
@@ -230,8 +231,8 @@ func TestEveryToolThatWritesHasAClass(t *testing.T) {
 	}
 }
 
-// TestMailIsNotDeliveredWhereLeaveCannotBeChecked (G6, §14): what the check of contacts
-// would read is gone or damaged, so nothing is sent, however open the recipient is.
+// TestMailIsNotDeliveredWhereLeaveCannotBeChecked (G6, §14): the data needed for the contact check
+// is missing or damaged. Nothing is sent, regardless of the recipient's contact policy.
 func TestMailIsNotDeliveredWhereLeaveCannotBeChecked(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -244,8 +245,8 @@ func TestMailIsNotDeliveredWhereLeaveCannotBeChecked(t *testing.T) {
 	}
 	w := &town{home: h}
 	first := asked[messages.Sent](c, "send_message", fields{"project_key": h.repo, "sender_name": "BlueDog", "to": "BlueDog", "cc": []string{}, "subject": "mine", "body_md": ""})
-	// The follower is to have nothing to note meanwhile, nor a number to raise in a table
-	// that is away.
+	// Drain first: then the follower has nothing to store and no position to advance in a missing
+	// table.
 	h.drain()
 	if err := os.Remove(filepath.Join(h.dataDir(), "archive", "ids.json")); err != nil {
 		t.Fatal(err)
@@ -273,7 +274,7 @@ func TestMailIsNotDeliveredWhereLeaveCannotBeChecked(t *testing.T) {
 			t.Errorf("without %s something was stored: %s", table, firstDifference(before, now))
 		}
 	}
-	c.failsWith(mail.CodeContactRequired, send) // now that it is known that they are strangers
+	c.failsWith(mail.CodeContactRequired, send) // the contact check works again, and the agents have no contact
 	before := w.dump()
 	gone := w.corrupt("mail_contacts_from")
 	c.failsWith(mail.CodeCorruption, send)

@@ -9,8 +9,8 @@ import (
 	"cairn/internal/mail"
 )
 
-// faultsOfVolumes are those of the disk under the database. Where they cannot be made
-// the test is skipped.
+// faultsOfVolumes returns the faults of the disk under the database. The test is skipped where they
+// cannot be created.
 func faultsOfVolumes() map[string]databaseFault {
 	all := map[string]databaseFault{
 		"the file is read-only": {
@@ -31,8 +31,8 @@ func faultsOfVolumes() map[string]databaseFault {
 	return all
 }
 
-// makeReadOnly takes the right to write the database from its user. A process that
-// has it open keeps the log next to it, which would else be made with these rights.
+// makeReadOnly removes the user's write permission for the database. A process with the database
+// open keeps the log in place; otherwise a new log would get these permissions.
 func (w *town) makeReadOnly() (gone func()) {
 	db := w.raw()
 	w.sqlite(db, "SELECT count(*) FROM changes")

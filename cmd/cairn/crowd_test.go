@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// hookBudget is when the agents' hosts give up on a hook: the bound of every
-// wait here. It is a stop limit; how long hooks really wait is logged.
+// hookBudget is the time after which an agent's host aborts a hook. It limits every wait in these
+// tests. The actual wait times of hooks are logged.
 const hookBudget = 10 * time.Second
 
-// TestThirtyTwoFirstWritersLoseNothing starts 32 hooks on a missing store. All of
-// them run before the first may read its event.
+// TestThirtyTwoFirstWritersLoseNothing starts 32 hooks on a missing store. All of them are running
+// before the first one may read its event.
 func TestThirtyTwoFirstWritersLoseNothing(t *testing.T) {
 	t.Parallel()
 	const writers = 32
@@ -62,7 +62,7 @@ func TestThirtyTwoFirstWritersLoseNothing(t *testing.T) {
 	h.wantModes()
 }
 
-// wait is the longest that a hook took so far.
+// wait is the longest duration of a hook so far.
 type wait struct {
 	mu      sync.Mutex
 	longest time.Duration
@@ -75,8 +75,8 @@ func (w *wait) add(d time.Duration) {
 	w.longest, w.hooks = max(w.longest, d), w.hooks+1
 }
 
-// loop runs hooks one after the other while more says so, and returns the
-// contents that they stored. No error may reach the caller.
+// loop runs hooks sequentially while more returns true, and returns the contents that they stored.
+// No hook may return an error.
 func (h *home) loop(w *wait, name string, more func() bool) (contents []string) {
 	for i := 0; more(); i++ {
 		command := fmt.Sprintf("make %s%d", name, i)
@@ -91,8 +91,8 @@ func (h *home) loop(w *wait, name string, more func() bool) (contents []string) 
 	return contents
 }
 
-// TestEightWritersBesideAServerLoseNothing has eight loops of hooks write for a
-// while under a server that answers a client all along.
+// TestEightWritersBesideAServerLoseNothing runs eight loops of hooks while a server continuously
+// responds to a client.
 func TestEightWritersBesideAServerLoseNothing(t *testing.T) {
 	t.Parallel()
 	const writers = 8
@@ -135,8 +135,8 @@ func TestEightWritersBesideAServerLoseNothing(t *testing.T) {
 	t.Logf("%d hooks, the longest took %v; %d questions answered meanwhile", w.hooks, w.longest, asked)
 }
 
-// TestHooksAreNotHeldUpByAnImport records while an import stores thousands of
-// rows, some of which the hooks tell too.
+// TestHooksAreNotHeldUpByAnImport records while an import stores thousands of rows. The hooks
+// report some of the same rows.
 func TestHooksAreNotHeldUpByAnImport(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -192,8 +192,7 @@ func TestHooksAreNotHeldUpByAnImport(t *testing.T) {
 	t.Logf("%d hooks beside an import of %d rows in %v; the longest took %v", w.hooks, len(s.contents), report.took, w.longest)
 }
 
-// TestTwoImportsOfTheSameFolderAddEveryRowOnce starts both at the same moment,
-// on a missing store.
+// TestTwoImportsOfTheSameFolderAddEveryRowOnce starts both imports concurrently on a missing store.
 func TestTwoImportsOfTheSameFolderAddEveryRowOnce(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -226,12 +225,11 @@ func TestTwoImportsOfTheSameFolderAddEveryRowOnce(t *testing.T) {
 	}
 }
 
-// wantModes expects the data directory and everything in it to be their owner's
-// alone.
+// wantModes expects that only the owner can access the data directory and everything in it.
 func (h *home) wantModes() {
 	h.t.Helper()
 	if runtime.GOOS == "windows" {
-		return // rights there are no mode bits
+		return // on Windows, permissions are not mode bits
 	}
 	for path, mode := range h.files() {
 		want := "-rw-------"
@@ -244,9 +242,8 @@ func (h *home) wantModes() {
 	}
 }
 
-// TestHooksImportsSweepsAndAPurgeAtOnce lets processes of every kind work on one
-// store: hooks lose nothing, and nothing of the session that is purged is left or
-// comes back.
+// TestHooksImportsSweepsAndAPurgeAtOnce runs processes of every kind on one store. Hooks lose
+// nothing. Nothing of the purged session remains or is stored again.
 func TestHooksImportsSweepsAndAPurgeAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

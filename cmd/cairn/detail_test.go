@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLongAnswersAreCompactUnlessAskedForInFull over MCP and as JSON over HTTP.
+// TestLongAnswersAreCompactUnlessAskedForInFull checks MCP results and JSON over HTTP.
 func TestLongAnswersAreCompactUnlessAskedForInFull(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

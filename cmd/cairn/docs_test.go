@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// pages are README.md and the pages of docs.
+// pages returns README.md and the pages in docs.
 func pages(t *testing.T) []string {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -26,8 +26,8 @@ func pages(t *testing.T) []string {
 	return append(all, filepath.Join(root, "README.md"))
 }
 
-// TestEveryCommandLineOfThePagesWorks runs what a reader would type, in the order of each
-// page, in a home with one recorded session. A comment "exit code N" says what to expect.
+// TestEveryCommandLineOfThePagesWorks runs the commands of each page in order, in a home with one
+// recorded session. A comment "exit code N" states the expected exit code.
 func TestEveryCommandLineOfThePagesWorks(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -54,7 +54,7 @@ func TestEveryCommandLineOfThePagesWorks(t *testing.T) {
 	}
 }
 
-// consoleLines are the lines of a page's console blocks that begin with a prompt.
+// consoleLines returns the lines of a page's console blocks that begin with a prompt.
 func consoleLines(t *testing.T, page string) (out []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -71,7 +71,7 @@ func consoleLines(t *testing.T, page string) (out []string) {
 	return out
 }
 
-// newReader is a home with an agent, a real repository and one recorded session.
+// newReader returns a home with an agent, a real repository and one recorded session.
 func newReader(t *testing.T) *home {
 	t.Helper()
 	h := newHome(t)
@@ -96,7 +96,7 @@ func newReader(t *testing.T) *home {
 	return h
 }
 
-// inShell runs a line with the shell in the repository.
+// inShell runs a line with the shell, in the repository.
 func (h *home) inShell(line string) (code int, said string) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), stopLimit)
@@ -117,8 +117,8 @@ func (h *home) inShell(line string) (code int, said string) {
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
-// types runs a line of a page. A server that listens, or a command that waits for events, is
-// interrupted once it has said where it listens, or after it has found nothing wrong.
+// types runs a command line of a page. It interrupts a listening server after it has printed its
+// address, and a command that waits for events after it has found no problem.
 func (h *home) types(line string) {
 	h.t.Helper()
 	want := 0
@@ -140,12 +140,12 @@ func (h *home) types(line string) {
 	}
 }
 
-// untilItListens has the shell interrupt a server that has said where it listens.
+// untilItListens makes the shell interrupt a server after it has printed its address.
 const untilItListens = ` 2>said & p=$!; until grep -q http said; do kill -0 $p || exit 9; done; kill -INT $p; wait $p`
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 
-// TestEveryLinkOfThePagesLeadsToAFile of the repository.
+// TestEveryLinkOfThePagesLeadsToAFile checks that each link points to a file of the repository.
 func TestEveryLinkOfThePagesLeadsToAFile(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

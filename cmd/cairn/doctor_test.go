@@ -17,7 +17,7 @@ import (
 	"cairn/internal/doctor"
 )
 
-// tree is everything below a folder: modes, times and contents.
+// tree returns the modes, times and contents of all files and folders in the home.
 func (h *home) tree() map[string]string {
 	h.t.Helper()
 	out := map[string]string{}
@@ -46,7 +46,7 @@ func (h *home) tree() map[string]string {
 	return out
 }
 
-// diagnosed runs doctor, which must change nothing without --fix.
+// diagnosed runs doctor. Without --fix, doctor must change nothing.
 func (h *home) diagnosed(args ...string) (d doctor.Diagnosis, code int) {
 	h.t.Helper()
 	before := h.tree()
@@ -72,7 +72,7 @@ func (h *home) diagnosed(args ...string) (d doctor.Diagnosis, code int) {
 	return d, e.code
 }
 
-// wants expects a state of a check and a word in what it says.
+// wants expects that a check has a state and that its texts contain all of the words.
 func wants(t *testing.T, d doctor.Diagnosis, name string, state doctor.State, words ...string) {
 	t.Helper()
 	for _, c := range d.Checks {
@@ -93,7 +93,7 @@ func wants(t *testing.T, d doctor.Diagnosis, name string, state doctor.State, wo
 	t.Errorf("no check %s is %s and says %q: %+v", name, state, words, d.Checks)
 }
 
-// ownTemp keeps what other tests have left out of sight.
+// ownTemp sets an empty temporary folder, so that doctor does not see the leftovers of other tests.
 func (h *home) ownTemp() {
 	h.t.Helper()
 	dir := h.t.TempDir()
@@ -150,8 +150,8 @@ func TestDoctorIsAllGreenAfterInitAndAnEvent(t *testing.T) {
 	}
 }
 
-// TestDoctorLooksWithoutTouchingALogThatAKilledProcessLeft which every other
-// command would fold in.
+// TestDoctorLooksWithoutTouchingALogThatAKilledProcessLeft checks that doctor leaves this log
+// unchanged. Every other command would checkpoint it.
 func TestDoctorLooksWithoutTouchingALogThatAKilledProcessLeft(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -212,7 +212,7 @@ func TestDoctorRepairsRightsOnlyWithFix(t *testing.T) {
 	wants(t, d, "rights", doctor.OK)
 }
 
-// TestDoctorNamesEachProblem with everything else as it should be.
+// TestDoctorNamesEachProblem creates one problem at a time.
 func TestDoctorNamesEachProblem(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -283,8 +283,8 @@ func TestDoctorNamesEachProblem(t *testing.T) {
 	wants(t, d, "transcripts", doctor.OK, "all 1")
 }
 
-// TestDoctorFindsWhatIsWrongWithWiring once init has done it and somebody undid a
-// part of it.
+// TestDoctorFindsWhatIsWrongWithWiring changes parts of the settings after init has installed the
+// hooks.
 func TestDoctorFindsWhatIsWrongWithWiring(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -318,7 +318,7 @@ func TestDoctorFindsWhatIsWrongWithWiring(t *testing.T) {
 	d, _ = h.diagnosed()
 	wants(t, d, "claude.entries", doctor.Problem, "settings.json")
 
-	// A program that is gone, and one that is no server.
+	// First a missing program, then one that is not a server.
 	gone := filepath.Join(h.dir, "gone", "cairn")
 	write(strings.ReplaceAll(string(text), h.program, gone))
 	d, _ = h.diagnosed()
@@ -332,7 +332,7 @@ func TestDoctorFindsWhatIsWrongWithWiring(t *testing.T) {
 	}
 }
 
-// give gives a file other rights.
+// give sets a file's mode.
 func (h *home) give(path string, mode os.FileMode) {
 	h.t.Helper()
 	if err := os.Chmod(path, mode); err != nil {

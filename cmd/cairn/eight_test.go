@@ -16,7 +16,7 @@ import (
 	"cairn/internal/mail/reservations"
 )
 
-// worker is one of the eight agents: a session of a host, with a server of MCP.
+// worker is one of the eight agents: a session of a host, with its own MCP server.
 type worker struct {
 	*yard
 	number  int
@@ -24,13 +24,13 @@ type worker struct {
 	codex   bool
 	name    string
 	session string
-	lives   int // sessions that it has had
+	lives   int // number of sessions so far
 	in      *host
 	server  *client
-	shares  bool // its host runs another agent, too, so that it is never killed
+	shares  bool // its host also runs another agent, so it is never killed
 }
 
-// yard is what the eight share. holders is what the test knows of who may edit what.
+// yard is the state that the eight agents share. holders records which agent may edit which file.
 type yard struct {
 	*home
 	mu      sync.Mutex
@@ -66,8 +66,8 @@ func (w *worker) end(reason string) {
 	w.in.recorded(w.payload("SessionEnd", f))
 }
 
-// register registers under a name, or without one as an agent does that does not know its
-// own any more.
+// register registers under a name. Without a name it acts like an agent that no longer knows its
+// own.
 func (w *worker) register(name string) string {
 	program := "claude-code"
 	if w.codex {
@@ -76,7 +76,7 @@ func (w *worker) register(name string) string {
 	return asked[agents.Registered](w.server, "register_agent", fields{"project_key": w.folder, "program": program, "model": "m1", "session_id": w.session, "name": name}).Name
 }
 
-// renewed is an id for the worker's next session.
+// renewed returns an id for the worker's next session.
 func (w *worker) renewed() string {
 	w.lives++
 	return fmt.Sprintf("w%d-%d", w.number, w.lives)
@@ -84,7 +84,8 @@ func (w *worker) renewed() string {
 
 const killedServer = "a killed server"
 
-// live lets something happen to the worker's session, after which it must be who it was.
+// live triggers a random event in the worker's session and returns its name. Afterwards the worker
+// must be the same agent.
 func (w *worker) live() string {
 	switch kind := rand.N(5); {
 	case kind == 0:
@@ -123,8 +124,7 @@ func (w *worker) serve() *client {
 	return c
 }
 
-// round reserves a file, edits it, lives through something meanwhile, and writes to
-// somebody.
+// round reserves a file, edits it, triggers an event meanwhile, and sends mail to another agent.
 func (w *worker) round(n int, names []string) {
 	file := fmt.Sprintf("src/f%d.go", rand.N(6))
 	g := asked[reservations.GrantedReservations](w.server, "file_reservation_paths", fields{"project_key": w.folder, "agent_name": w.name, "paths": []string{file}, "ttl_seconds": 3600})
@@ -140,7 +140,7 @@ func (w *worker) round(n int, names []string) {
 			w.t.Errorf("after %s %s is kept from its own %s: %s", event, w.name, file, said)
 		}
 		known := ""
-		if event == killedServer { // the model has forgotten nothing
+		if event == killedServer { // the model still has its context
 			known = w.name
 		}
 		if name := w.register(known); name != w.name {
@@ -160,9 +160,9 @@ func (w *worker) round(n int, names []string) {
 	w.mu.Unlock()
 }
 
-// TestEightAgentsOfFourWorktreesWorkSideBySide has eight agents, two of them in one
-// process, reserve, edit and write while their sessions are compacted, resumed, replaced and
-// killed. CAIRN_SOAK_AGENTS says for how long, five minutes say; without it each has four
+// TestEightAgentsOfFourWorktreesWorkSideBySide runs eight agents, two of them in one process. They
+// reserve, edit and write while their sessions are compacted, resumed, replaced and killed.
+// CAIRN_SOAK_AGENTS sets the duration, for example five minutes. Without it each agent has four
 // rounds.
 func TestEightAgentsOfFourWorktreesWorkSideBySide(t *testing.T) {
 	t.Parallel()
@@ -200,7 +200,7 @@ func TestEightAgentsOfFourWorktreesWorkSideBySide(t *testing.T) {
 	end := time.Now().Add(lasting)
 	for i, w := range all {
 		if i == 1 {
-			continue // takes turns with the other session of its process
+			continue // alternates with the other session of its process
 		}
 		group.Go(func() {
 			for n := 0; lasting == 0 && n < 4 || time.Now().Before(end); n++ {
@@ -231,7 +231,7 @@ func TestEightAgentsOfFourWorktreesWorkSideBySide(t *testing.T) {
 	t.Logf("%d messages; %v", total, y.events)
 }
 
-// worktree makes a linked worktree of the repository, as `git worktree add` leaves it.
+// worktree creates a linked worktree of the repository, like `git worktree add`.
 func (h *home) worktree(name string) string {
 	h.t.Helper()
 	dir, own := filepath.Join(h.dir, name), filepath.Join(h.repo, ".git", "worktrees", name)

@@ -22,7 +22,7 @@ func TestEncryptRefusesWhileAServerHasTheStoreOpen(t *testing.T) {
 		t.Fatalf("the server finds %v", rows)
 	}
 	h.fails("encrypt", h.run(h.command("encrypt"), nil), 1, "another process has the store open", "cairn serve")
-	h.recorded(h.shell("2", "bake gingerbread")) // it goes on as before
+	h.recorded(h.shell("2", "bake gingerbread")) // recording still works
 	c.leave()
 	h.cairn("encrypt")
 	if found := h.cairn("search", "gingerbread"); !strings.Contains(found, "bake gingerbread") {
@@ -58,7 +58,7 @@ func TestHooksDuringAnEncryptionLoseNothing(t *testing.T) {
 	h.check()
 }
 
-// diagnosed wants that nothing is changed by looking, here as everywhere.
+// In all cases, diagnosed checks that doctor changes nothing.
 func TestDoctorOfAnEncryptedStoreIsGreenWithItsKeyAndNamesThePlacesWithoutIt(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -84,7 +84,7 @@ func TestDoctorOfAnEncryptedStoreIsGreenWithItsKeyAndNamesThePlacesWithoutIt(t *
 		wants(t, d, "claude.events", doctor.OK, "last event")
 	}
 	green()
-	c := h.connect("", nil) // next to it, readers share its memory of the log
+	c := h.connect("", nil) // with this server running, readers share its memory of the log
 	h.recorded(h.shell("1", "bake marzipan"))
 	if said := h.cairn("doctor"); !strings.HasSuffix(said, "\nall is well\n") {
 		t.Errorf("beside a server: %s", said)

@@ -19,8 +19,8 @@ import (
 	"cairn/internal/store/gosqlite"
 )
 
-// plainAndEncrypted runs a test over a plain store and over an encrypted one, for
-// which the test calls what it is given as soon as there is a store.
+// plainAndEncrypted runs a test with a plain store and with an encrypted one. The test must call
+// encrypt as soon as the store exists.
 func plainAndEncrypted(t *testing.T, test func(t *testing.T, encrypt func(*home))) {
 	t.Helper()
 	for name, encrypt := range map[string]func(*home){
@@ -34,7 +34,7 @@ func plainAndEncrypted(t *testing.T, test func(t *testing.T, encrypt func(*home)
 	}
 }
 
-// key is the key in the data directory, nil if there is none.
+// key returns the key in the data directory, or nil if there is no key.
 func (h *home) key() []byte {
 	h.t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.dataDir(), "key"))
@@ -48,7 +48,8 @@ func (h *home) key() []byte {
 	return key
 }
 
-// decrypted is every whole block of a file under a key, nothing without a key.
+// decrypted returns all whole blocks of a file, decrypted with a key. Without a key it returns
+// nothing.
 func (h *home) decrypted(file, key []byte) []byte {
 	h.t.Helper()
 	if key == nil {
@@ -61,7 +62,7 @@ func (h *home) decrypted(file, key []byte) []byte {
 	return out
 }
 
-// encryptedHome is a home with many rows in an encrypted store.
+// encryptedHome returns a home with many rows in an encrypted store.
 func encryptedHome(t *testing.T) *home {
 	t.Helper()
 	h := newHome(t)
@@ -82,7 +83,7 @@ func TestDoctorSaysWhatIsWithTheKeyOnceAndChangesNothing(t *testing.T) {
 	h := encryptedHome(t)
 	keyFile := filepath.Join(h.dataDir(), "key")
 	own := h.key()
-	quiet := func(d doctor.Diagnosis) { // nothing else is said of the store
+	quiet := func(d doctor.Diagnosis) { // no other problem of the store is reported
 		t.Helper()
 		for _, c := range d.Checks {
 			if c.Area == "store" && c.State != doctor.OK && c.Name != "key" || c.Name == "content" || c.Name == "schema" ||
@@ -125,7 +126,7 @@ func TestDoctorSaysWhatIsWithTheKeyOnceAndChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(keyFile); err != nil || info.Mode().Perm() != 0o644 {
-		return // this system has no such rights
+		return // this system has no such permissions
 	}
 	d, _ = h.diagnosed()
 	wants(t, d, "key", doctor.Problem, "644", "--fix")
@@ -136,8 +137,8 @@ func TestDoctorSaysWhatIsWithTheKeyOnceAndChangesNothing(t *testing.T) {
 	}
 }
 
-// A damaged store is examined and reported under its key; a copy of it that has
-// lost its key check too.
+// Doctor examines and reports a damaged store with its key. It also checks a copy of the store
+// without the key.
 func TestDoctorFindsDamageOfAnEncryptedStore(t *testing.T) {
 	t.Parallel()
 	h := encryptedHome(t)
@@ -157,7 +158,7 @@ func TestDoctorFindsDamageOfAnEncryptedStore(t *testing.T) {
 	wants(t, d, "content", doctor.Problem, "cairn doctor --salvage")
 }
 
-// An interrupted encryption is told, left alone, and completed by the next command.
+// An interrupted encryption is reported and left unchanged. The next command completes it.
 func TestDoctorReportsAnInterruptedEncryption(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -174,7 +175,7 @@ func TestDoctorReportsAnInterruptedEncryption(t *testing.T) {
 	}
 	for name, state := range map[string]struct {
 		file  []byte
-		after bool // it is encrypted afterwards
+		after bool // whether the store is encrypted afterwards
 	}{
 		"copy ready":  {plain, false},
 		"header over": {slices.Concat(encrypted[:pageSize], plain[pageSize:]), true},
@@ -208,8 +209,8 @@ func TestDoctorReportsAnInterruptedEncryption(t *testing.T) {
 	}
 }
 
-// TestEncryptedStoreIsSalvagedUnderItsKey as a plain one is, and no plain byte
-// of it comes to the disk.
+// TestEncryptedStoreIsSalvagedUnderItsKey checks that salvage works as for a plain store and writes
+// no plain text to the disk.
 func TestEncryptedStoreIsSalvagedUnderItsKey(t *testing.T) {
 	t.Parallel()
 	origin := encryptedHome(t)
@@ -240,7 +241,7 @@ func TestEncryptedStoreIsSalvagedUnderItsKey(t *testing.T) {
 			}
 		}
 		if e := h.run(h.command("doctor", "--deep"), nil); e.code != 1 || !strings.Contains(e.stdout, "--salvage") {
-			continue // a free page, say
+			continue // for example, a free page
 		}
 		before := h.tree()
 		h.vars["CAIRN_KEY"] = hex.EncodeToString(bytes.Repeat([]byte{7}, store.KeySize))
@@ -269,7 +270,7 @@ func TestEncryptedStoreIsSalvagedUnderItsKey(t *testing.T) {
 	}
 }
 
-// nowhere expects a text in no file of the data directory.
+// nowhere expects that no file of the data directory contains a text.
 func (h *home) nowhere(text string) {
 	h.t.Helper()
 	err := filepath.WalkDir(h.dataDir(), func(path string, d fs.DirEntry, err error) error {
@@ -287,8 +288,8 @@ func (h *home) nowhere(text string) {
 	}
 }
 
-// keptCopies makes cairn keep plain copies of a store that holds words: by a
-// salvage that finds a bad page, and by one that is interrupted.
+// keptCopies makes cairn keep plain copies of a store that contains words. One salvage finds a bad
+// page, and another is interrupted.
 func (h *home) keptCopies(words []string) (kept string) {
 	h.t.Helper()
 	file, err := os.ReadFile(h.db())
@@ -296,7 +297,7 @@ func (h *home) keptCopies(words []string) (kept string) {
 		h.t.Fatal(err)
 	}
 	broken := bytes.Clone(file)
-	rand.Read(broken[pageSize : 2*pageSize]) // the pointer map, which holds no row
+	rand.Read(broken[pageSize : 2*pageSize]) // the pointer map, which contains no rows
 	h.putStore(broken)
 	kept = h.salvage(broken).Kept
 	if err := os.WriteFile(h.db()+"-salvage-20200101T000000.000000000Z", file, 0o600); err != nil {
@@ -338,12 +339,12 @@ func TestEncryptAfterASalvageLeavesNoPlainCopy(t *testing.T) {
 	if !slices.Contains(done.Destroyed, filepath.Base(kept)) || len(done.Destroyed) < 2 {
 		t.Errorf("destroyed %q", done.Destroyed)
 	}
-	p.wantOnDisk(slices.Concat(p.gone.words(), p.kept.words())) // under the key alone
+	p.wantOnDisk(slices.Concat(p.gone.words(), p.kept.words())) // only under the key
 	p.check()
 }
 
-// TestPurgedTextIsNotUnderTheKeyEither decrypts every file of the data directory
-// after a purge: rows, index, free pages and log.
+// TestPurgedTextIsNotUnderTheKeyEither decrypts every file of the data directory after a purge:
+// rows, index, free pages and log.
 func TestPurgedTextIsNotUnderTheKeyEither(t *testing.T) {
 	t.Parallel()
 	p := newPurgeHome(t)

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestKilledImportsOfAnExportGoOnAndEndEqual kills imports of one export at random
-// instants, again and again into the same store, until one has ended. What is
-// exported then is what was imported, and the store could be read all the time.
+// TestKilledImportsOfAnExportGoOnAndEndEqual kills imports of one export into the same store at
+// random times, until one completes. A new export then equals the imported one. The store is
+// readable throughout.
 func TestKilledImportsOfAnExportGoOnAndEndEqual(t *testing.T) {
 	t.Parallel()
 	seed := number(t, "CAIRN_SEED", time.Now().UnixNano())
@@ -41,7 +41,7 @@ func TestKilledImportsOfAnExportGoOnAndEndEqual(t *testing.T) {
 		if killed++; cmd.ProcessState.Exited() {
 			t.Fatalf("it was not killed and failed: %v", err)
 		}
-		typical += typical / 8 // each gets a little further
+		typical += typical / 8 // each attempt gets a little further
 		if _, err := os.Stat(h.db()); err == nil && killed%4 == 0 {
 			h.cairn("status", "--json")
 		}
@@ -57,13 +57,13 @@ func TestKilledImportsOfAnExportGoOnAndEndEqual(t *testing.T) {
 	}
 }
 
-// inner are the lines between header and trailer.
+// inner returns the lines between header and trailer.
 func inner(export []byte) []byte {
 	_, rest, _ := bytes.Cut(export, []byte("\n"))
 	return rest[:bytes.LastIndexByte(rest[:max(0, len(rest)-1)], '\n')+1]
 }
 
-// largeExport is an export of so many rows.
+// largeExport returns an export with the given number of rows.
 func largeExport(rows int) []byte {
 	var b bytes.Buffer
 	sessions := (rows + 99) / 100

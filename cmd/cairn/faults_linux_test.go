@@ -28,7 +28,7 @@ func (h *home) tmpfs(size string) {
 	h.vars["CAIRN_HOME"] = dir
 }
 
-// fill uses up the space in the data directory except for some bytes.
+// fill uses up the space in the data directory except for leave bytes.
 func (h *home) fill(leave int64) (free func()) {
 	h.t.Helper()
 	var st syscall.Statfs_t
@@ -47,8 +47,8 @@ func (h *home) fill(leave int64) (free func()) {
 	}
 }
 
-// TestFullDiskLosesNothingThatWasAcknowledged records until the disk is full,
-// then frees some space and goes on.
+// TestFullDiskLosesNothingThatWasAcknowledged records until the disk is full, frees some space and
+// continues.
 func TestFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	for _, held := range []bool{false, true} {
@@ -58,7 +58,7 @@ func TestFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 			h.tmpfs("2m")
 			h.recorded(h.shell("first", "make first"))
 			stored := []string{"make first"}
-			if held { // or each hook, as the last process, would empty the log
+			if held { // otherwise each hook, as the last process, would empty the log
 				c := h.connect("", nil)
 				c.rows("search", fields{"query": "first"})
 			}
@@ -91,7 +91,7 @@ func TestFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// TestNotASingleFreeByteIsAFullDisk for a store that is there and one that is not.
+// TestNotASingleFreeByteIsAFullDisk checks an existing store and a missing one.
 func TestNotASingleFreeByteIsAFullDisk(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -111,8 +111,8 @@ func TestNotASingleFreeByteIsAFullDisk(t *testing.T) {
 	wantOnce(t, h.contents(), []string{"make first", "make second"})
 }
 
-// TestAHookThatCannotPrintHasStoredItsEvent prints onto a full device: exit 2 would
-// throw away what the user typed.
+// TestAHookThatCannotPrintHasStoredItsEvent prints to a full device. The hook must not exit with 2,
+// which would discard the user's prompt.
 func TestAHookThatCannotPrintHasStoredItsEvent(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -7,11 +7,11 @@ import (
 	"os/exec"
 )
 
-// peakMemory is not measured here.
+// peakMemory returns 0: memory is not measured on this system.
 func peakMemory(*os.ProcessState) int64 { return 0 }
 
-// actAs is never called here.
+// actAs is never called on this system.
 func actAs(*exec.Cmd, uint32) {}
 
-// faultsOfVolumes cannot be made here.
+// faultsOfVolumes returns nil, because these faults cannot be created on this system.
 func faultsOfVolumes() map[string]databaseFault { return nil }

@@ -20,8 +20,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// fails expects an exit code, nothing on standard output and one line on
-// standard error that contains all of the words.
+// fails expects an exit code, empty standard output, and one line on standard error that contains
+// all of the words.
 func (h *home) fails(what string, e ending, code int, words ...string) {
 	h.t.Helper()
 	if e.code != code || e.stdout != "" || strings.Count(e.stderr, "\n") != 1 || len([]rune(e.stderr)) > 301 ||
@@ -35,9 +35,8 @@ func (h *home) fails(what string, e ending, code int, words ...string) {
 	}
 }
 
-// untouched runs something that must leave the database as it is, byte for
-// byte, and put nothing next to it but what SQLite and the writers' queue need,
-// and the log of errors.
+// untouched runs a function that must leave the database unchanged, byte for byte. It may only add
+// the files of SQLite, the write lock and the error log.
 func (h *home) untouched(run func()) {
 	h.t.Helper()
 	before, err := os.ReadFile(h.db())
@@ -62,8 +61,8 @@ func (h *home) untouched(run func()) {
 	}
 }
 
-// everyEvent are payloads of the events that open the store, with the exit code
-// that damage gives them: 2 only where it is no veto.
+// everyEvent returns the events that open the store, each with its exit code for a damaged store.
+// The code is 2 only where that does not block the agent.
 func (h *home) everyEvent() map[string]int {
 	return map[string]int{
 		"PostToolUse": 2, "PostToolUseFailure": 2, "SessionStart": 2, "SessionEnd": 2, "Notification": 2,
@@ -71,7 +70,7 @@ func (h *home) everyEvent() map[string]int {
 	}
 }
 
-// anyEvent has what each of the events needs.
+// anyEvent returns a payload with the fields that each of the events needs.
 func (h *home) anyEvent(event string) []byte {
 	return h.payload(event, fields{
 		"source": "startup", "prompt": "hello again", "tool_name": "Bash", "tool_use_id": "toolu_" + event,
@@ -80,8 +79,8 @@ func (h *home) anyEvent(event string) []byte {
 	})
 }
 
-// TestDamagedStoreIsRefusedAndLeftAsItIs holds the exit codes of observations
-// §4.1 for damage of several kinds.
+// TestDamagedStoreIsRefusedAndLeftAsItIs checks the exit codes of observations §4.1 for several
+// kinds of damage.
 func TestDamagedStoreIsRefusedAndLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(file []byte) []byte{
@@ -118,19 +117,19 @@ func TestDamagedStoreIsRefusedAndLeftAsItIs(t *testing.T) {
 	}
 }
 
-// noise is a copy of a file with random bytes in a part of it.
+// noise returns a copy of a file in which the bytes from from up to to are random.
 func noise(file []byte, from, to int) []byte {
 	out := bytes.Clone(file)
 	rand.Read(out[from:to]) // never fails
 	return out
 }
 
-// refusesQuestions expects a server to answer questions with a protocol error
-// that says what is wrong and names no path.
+// refusesQuestions expects that a server answers requests with a protocol error that contains want
+// and no path.
 func (h *home) refusesQuestions(want string) {
 	h.t.Helper()
 	c := h.dial("", nil)
-	defer c.Close() // what such a server exits with is not laid down
+	defer c.Close() // the exit code of such a server is not specified
 	for tool, args := range map[string]fields{
 		"search": {"query": "refund"}, "recent_context": {}, "get_observations": {"ids": []int{1}},
 		"timeline": {"anchor": 1}, "session_trace": {"session_id": "s1"}, "file_history": {"file_path": "a.go"},
@@ -143,7 +142,7 @@ func (h *home) refusesQuestions(want string) {
 	}
 }
 
-// sqlite runs statements on the store past the program.
+// sqlite runs statements directly on the store, bypassing cairn.
 func (h *home) sqlite(db *sql.DB, statements ...string) {
 	h.t.Helper()
 	for _, s := range statements {
@@ -153,7 +152,7 @@ func (h *home) sqlite(db *sql.DB, statements ...string) {
 	}
 }
 
-// raw opens the store past the program, with one connection.
+// raw opens the store directly, bypassing cairn, with one connection.
 func (h *home) raw() *sql.DB {
 	h.t.Helper()
 	db := storetest.OpenFile(h.db(), "")
@@ -161,7 +160,7 @@ func (h *home) raw() *sql.DB {
 	return db
 }
 
-// TestStoreOfANewerCairnIsRefusedWithBothNumbers for writers and readers.
+// TestStoreOfANewerCairnIsRefusedWithBothNumbers checks writers and readers.
 func TestStoreOfANewerCairnIsRefusedWithBothNumbers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -184,7 +183,7 @@ func TestStoreOfANewerCairnIsRefusedWithBothNumbers(t *testing.T) {
 	})
 }
 
-// TestLockedStoreIsGivenUpAfterTheWait while another program holds its lock.
+// TestLockedStoreIsGivenUpAfterTheWait runs cairn while another program holds the store's lock.
 func TestLockedStoreIsGivenUpAfterTheWait(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -232,8 +231,8 @@ func TestLockedStoreIsGivenUpAfterTheWait(t *testing.T) {
 	h.wantRows(`SELECT count(*) FROM observations`, "2")
 }
 
-// TestDataDirectoryIsFoundOrTheErrorSaysHow without home, and with settings of
-// each kind.
+// TestDataDirectoryIsFoundOrTheErrorSaysHow runs without a home directory and with settings of each
+// kind.
 func TestDataDirectoryIsFoundOrTheErrorSaysHow(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -268,8 +267,8 @@ func TestDataDirectoryIsFoundOrTheErrorSaysHow(t *testing.T) {
 	}
 }
 
-// TestHookSurvivesItsPipes: nobody reads what it prints, or nobody writes what
-// it reads.
+// TestHookSurvivesItsPipes runs the hook with closed or unused pipes: its output has no reader, or
+// its input no writer.
 func TestHookSurvivesItsPipes(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -284,7 +283,7 @@ func TestHookSurvivesItsPipes(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd.Stdout = writer
-		if err := reader.Close(); err != nil { // whatever is printed breaks the pipe
+		if err := reader.Close(); err != nil { // any output now breaks the pipe
 			t.Fatal(err)
 		}
 		err = cmd.Run()
@@ -326,7 +325,7 @@ func TestHookSurvivesItsPipes(t *testing.T) {
 	h.check()
 }
 
-// TestServerEndsWithItsClient in each way in which clients leave.
+// TestServerEndsWithItsClient covers each way in which clients disconnect.
 func TestServerEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -349,7 +348,7 @@ func TestServerEndsWithItsClient(t *testing.T) {
 		}
 	}
 
-	// A client that has died closes both ends, in any order.
+	// A crashed client closes both pipes, in either order.
 	for _, closed := range []bool{true, false} {
 		cmd := h.command("serve")
 		var said gathered

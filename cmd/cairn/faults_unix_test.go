@@ -18,17 +18,17 @@ import (
 	"cairn/internal/doctor"
 )
 
-// nobody is a user id that has a home in no test.
+// nobody is a user id without a home directory in any test.
 const nobody = 65534
 
-// asNobody makes all processes of the home belong to a user whom file modes
-// bind, if the test runs as root. It says whether that is possible here.
+// asNobody makes all processes of the home run as a user to whom file modes apply, if the test runs
+// as root. It reports whether file modes apply to the processes of the home.
 func (h *home) asNobody() bool {
 	h.t.Helper()
 	if os.Getuid() != 0 {
 		return true
 	}
-	// The folders of the test's own binary and of its files are root's alone.
+	// Only root can access the folders of the test binary and of its files.
 	bin := filepath.Dir(h.program)
 	for _, dir := range []string{filepath.Dir(bin), bin, filepath.Dir(h.dir), h.dir} {
 		if err := os.Chmod(dir, 0o755); err != nil {
@@ -46,8 +46,8 @@ func (h *home) asNobody() bool {
 	return cmd.Run() == nil
 }
 
-// TestReadOnlyStoreCanBeReadAndIsNotWritten as folder and as file: closed, held
-// open by a server, or left by a server that was killed, with its log next to it.
+// TestReadOnlyStoreCanBeReadAndIsNotWritten covers a read-only folder and a read-only file. The
+// store is closed, held open by a server, or left with its log by a killed server.
 func TestReadOnlyStoreCanBeReadAndIsNotWritten(t *testing.T) {
 	t.Parallel()
 	for name, modes := range map[string]struct{ dir, file os.FileMode }{
@@ -72,7 +72,7 @@ func TestReadOnlyStoreCanBeReadAndIsNotWritten(t *testing.T) {
 						}
 					})
 					c.rows("search", fields{"query": "refund"})
-					h.recorded(h.shell("log", "make refund")) // goes to the log and stays there
+					h.recorded(h.shell("log", "make refund")) // this row is written to the log and stays there
 					found = 7
 					if state == "left" {
 						if err := c.server.Process.Kill(); err != nil {
@@ -104,8 +104,8 @@ func TestReadOnlyStoreCanBeReadAndIsNotWritten(t *testing.T) {
 	}
 }
 
-// protect takes rights from the data directory and the database until the test
-// ends.
+// protect sets the modes of the data directory and the database. The directory becomes writable
+// again when the test ends.
 func (h *home) protect(dir, file os.FileMode) {
 	h.t.Helper()
 	err := errors.Join(os.Chmod(h.db(), file), os.Chmod(h.dataDir(), dir))
@@ -119,7 +119,7 @@ func (h *home) protect(dir, file os.FileMode) {
 	})
 }
 
-// TestMissingStoreInAReadOnlyFolderIsNoStore for writers and readers.
+// TestMissingStoreInAReadOnlyFolderIsNoStore checks writers and readers.
 func TestMissingStoreInAReadOnlyFolderIsNoStore(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -139,8 +139,8 @@ func TestMissingStoreInAReadOnlyFolderIsNoStore(t *testing.T) {
 	h.fails("init", h.run(h.command("init", "--claude"), nil), 2, h.dataDir(), "cannot be written: permission denied", "check the rights")
 }
 
-// TestUserDatabaseIsAskedWhereHomeIsNotSet: of somebody who stands in it, and of
-// somebody who does not.
+// TestUserDatabaseIsAskedWhereHomeIsNotSet covers a user who is in the user database and one who is
+// not.
 func TestUserDatabaseIsAskedWhereHomeIsNotSet(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -149,7 +149,7 @@ func TestUserDatabaseIsAskedWhereHomeIsNotSet(t *testing.T) {
 	if err != nil || me.HomeDir == "" {
 		t.Skipf("this user has no home in the user database: %v", err)
 	}
-	h.vars["CAIRN_HOME"] = "~/no-such-folder-of-cairn" // asking for a status makes nothing
+	h.vars["CAIRN_HOME"] = "~/no-such-folder-of-cairn" // status creates nothing
 	if out := h.cairn("status"); !strings.Contains(out, filepath.Join(me.HomeDir, "no-such-folder-of-cairn", "cairn.db")) {
 		t.Errorf("status: %s", out)
 	}
@@ -165,7 +165,7 @@ func TestUserDatabaseIsAskedWhereHomeIsNotSet(t *testing.T) {
 	h.fails("search", h.run(h.command("search", "make"), nil), 2, "set CAIRN_HOME")
 }
 
-// TestServerEndsOnTheSignalToEnd while its client waits.
+// TestServerEndsOnTheSignalToEnd sends the signal while the client waits.
 func TestServerEndsOnTheSignalToEnd(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -186,12 +186,12 @@ func TestServerEndsOnTheSignalToEnd(t *testing.T) {
 	}
 }
 
-// TestFiftyMegabytesAreRecordedInLittleMemory measures the program itself, which
-// the race detector would make several times as large.
+// TestFiftyMegabytesAreRecordedInLittleMemory measures the program itself. The race detector would
+// multiply its memory use.
 func TestFiftyMegabytesAreRecordedInLittleMemory(t *testing.T) {
 	t.Parallel()
 	size := 50_000_000
-	if racing() { // neither time nor memory is like a hook's then
+	if racing() { // with the race detector, time and memory differ from a real hook's
 		size /= 10
 	}
 	h := newHome(t)
@@ -242,8 +242,8 @@ func TestFiftyMegabytesAreRecordedInLittleMemory(t *testing.T) {
 	}
 }
 
-// writeInflated writes a payload with its @ replaced by so many bytes of lines,
-// without holding them in memory: a process inherits its parent's peak.
+// writeInflated writes a payload and replaces its @ by size bytes of lines. It does not hold them
+// in memory, because a child process inherits its parent's peak.
 func writeInflated(path string, payload []byte, size int) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -259,9 +259,8 @@ func writeInflated(path string, payload []byte, size int) error {
 	return errors.Join(err, werr, f.Close())
 }
 
-// measured is a command that runs cairn and prints the most memory that it used,
-// in bytes. It stands between so that this process's own memory, which a child
-// inherits, does not count.
+// measured returns a command that runs cairn and prints its peak memory in bytes. It is an
+// intermediate process, because a child process inherits the peak of this one.
 func (h *home) measured(args ...string) *exec.Cmd {
 	h.t.Helper()
 	program, err := exec.LookPath("measured")
@@ -274,7 +273,7 @@ func (h *home) measured(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// peakMemory is the most memory that a process used, in bytes.
+// peakMemory returns a process's peak memory in bytes.
 func peakMemory(state *os.ProcessState) int64 {
 	usage, ok := state.SysUsage().(*syscall.Rusage)
 	if !ok {

@@ -19,19 +19,19 @@ import (
 	"cairn/internal/store"
 )
 
-// fullStore is a store with observations, mail, records and memories: its file, and its
-// write-ahead log while a process has the store open.
+// fullStore is a store with observations, mail, records and memories. It contains the store's file
+// and its write-ahead log while a process has the store open.
 type fullStore struct {
 	*home
 	file, wal []byte
 	backup    []byte
 	rows      map[string]string // see texts
 	found     map[string]string // see hits
-	keys      map[string]string // of records, by number
+	keys      map[string]string // records' keys by number
 }
 
-// newFullStore creates a store with all four parts. Its newest writes are in its log only,
-// unless plain is set.
+// newFullStore creates a store with all four parts. Unless plain is set, its newest writes are only
+// in the log.
 func newFullStore(t *testing.T, plain bool) *fullStore {
 	t.Helper()
 	h := newHome(t)
@@ -93,7 +93,7 @@ func readFile(t *testing.T, name string) []byte {
 	return b
 }
 
-// keepRecords creates records, one in a session that has activated its parent.
+// keepRecords creates records. One of them is in a session that has activated its parent.
 func (h *home) keepRecords(n int) {
 	h.t.Helper()
 	for i := range n {
@@ -134,7 +134,7 @@ func (h *home) texts() map[string]string {
 	return out
 }
 
-// hits returns, for a search in each part, which rows it finds.
+// hits returns the rows that a search in each part finds.
 func (h *home) hits() map[string]string {
 	h.t.Helper()
 	out := map[string]string{}
@@ -156,7 +156,7 @@ func (h *home) hits() map[string]string {
 	return out
 }
 
-// unindexed returns the rows that a full-text index does not find by a word of theirs.
+// unindexed returns the rows that a full-text index does not find by a word they contain.
 func (h *home) unindexed() (out []string) {
 	h.t.Helper()
 	for _, query := range []string{
@@ -172,20 +172,21 @@ func (h *home) unindexed() (out []string) {
 // outcome is the result of one damaged store.
 type outcome string
 
-// The outcomes. A refusal must name a way out, which the test then takes.
+// The outcomes. A refusal must name a way out, and the test follows it.
 const (
-	harmless outcome = "harmless" // doctor --deep finds nothing, and all is what it was
-	unseen   outcome = "unseen"   // doctor --deep finds nothing, and something is not what it was
-	// A hash of a printed line, or a prefix in the index of mail: no check can rebuild them.
+	harmless outcome = "harmless" // doctor --deep finds nothing, and all data is unchanged
+	unseen   outcome = "unseen"   // doctor --deep finds nothing, but some data has changed
+	// The altered word is a hash of a printed line, or a prefix in the mail index. No check can
+	// derive these from the rows.
 	indexOnly outcome = "a word of an index altered, not seen"
-	earlier   outcome = "an earlier commit, as after a crash" // a log without its end shows nothing
+	earlier   outcome = "an earlier commit, as after a crash" // a log with a cut end shows no damage
 	whole     outcome = "salvaged whole"
 	lossy     outcome = "salvaged with losses, all named"
 	refused   outcome = "refused, and the way out works"
 	failed    outcome = "failed"
 )
 
-// suffer makes the damaged files the store of a home and follows what doctor says.
+// suffer replaces the home's store by the damaged files and follows the instructions of doctor.
 func (f *fullStore) suffer(t *testing.T, file, wal []byte) (o outcome, why string) {
 	t.Helper()
 	h := f.home
@@ -254,11 +255,11 @@ func (f *fullStore) suffer(t *testing.T, file, wal []byte) (o outcome, why strin
 	return o, strings.Join(differences, "; ")
 }
 
-// named returns the rows that a salvage names, by table and row number.
+// named returns the rows that a salvage reports, by table and row number.
 func (f *fullStore) named(r store.Salvaged) map[string]bool {
 	out := map[string]bool{}
 	for _, table := range r.Tables {
-		for key := range f.rows { // whose number is not known any more either
+		for key := range f.rows { // rows whose number is also unknown
 			if name, _, _ := strings.Cut(key, " "); name == table.Name && table.Incomplete && len(table.UnknownRows) == 0 {
 				out[key] = true
 			}
@@ -267,7 +268,7 @@ func (f *fullStore) named(r store.Salvaged) map[string]bool {
 			first, last, more := strings.Cut(rows, "-")
 			from, err := strconv.Atoi(first)
 			if err != nil {
-				continue // a key of more than one column, or a text
+				continue // a key with several columns, or a text key
 			}
 			to := from
 			if more {
@@ -283,8 +284,8 @@ func (f *fullStore) named(r store.Salvaged) map[string]bool {
 	return out
 }
 
-// differences compares a home's store with the undamaged one. Each begins with the
-// table and the row, and a colon.
+// differences compares a home's store with the undamaged one. Each difference begins with the table
+// and the row, followed by a colon.
 func (f *fullStore) differences() (out []string) {
 	now := f.texts()
 	for _, key := range slices.Sorted(maps.Keys(f.rows)) {
@@ -305,7 +306,7 @@ func (f *fullStore) differences() (out []string) {
 	}
 	h, hits := f.home, f.hits()
 	for _, part := range slices.Sorted(maps.Keys(hits)) {
-		gone := part == "mail" && len(h.rows(`SELECT id FROM mail_projects WHERE human_key = ?`, h.repo)) == 0 // the project itself
+		gone := part == "mail" && len(h.rows(`SELECT id FROM mail_projects WHERE human_key = ?`, h.repo)) == 0 // the project row itself is lost
 		if strings.HasPrefix(hits[part], "failed") && !gone || len(out) == 0 && hits[part] != f.found[part] {
 			out = append(out, fmt.Sprintf("search in %s: %q was %q", part, hits[part], f.found[part]))
 		}
@@ -313,7 +314,7 @@ func (f *fullStore) differences() (out []string) {
 	return out
 }
 
-// wayOut takes the way out that a refused salvage names: a backup is restored.
+// wayOut follows the way out that a refused salvage names: it restores a backup.
 func (f *fullStore) wayOut(e ending) (outcome, string) {
 	if !strings.Contains(e.stderr, "cairn restore") {
 		return failed, "refused: " + e.stderr
@@ -341,10 +342,10 @@ func problems(d doctor.Diagnosis) string {
 	return strings.Join(out, "; ")
 }
 
-// TestAFlippedBitOrACutEndIsSalvagedAndNamed damages a store with all four parts in one
-// bit or cuts its end, with and without a log. Whatever is hit, the store ends intact or
-// the refusal names a way out that works; doctor, doctor --deep and the salvage agree,
-// and the salvage names every row that is lost or altered.
+// TestAFlippedBitOrACutEndIsSalvagedAndNamed damages a store with all four parts in one bit or cuts
+// its end, with and without a log. Afterwards the store is intact, or the refusal names a way out
+// that works. The results of doctor, doctor --deep and the salvage agree. The salvage names every
+// row that is lost or altered.
 func TestAFlippedBitOrACutEndIsSalvagedAndNamed(t *testing.T) {
 	t.Parallel()
 	flips, cuts := often(24, 10), often(6, 3)
@@ -368,7 +369,7 @@ func TestAFlippedBitOrACutEndIsSalvagedAndNamed(t *testing.T) {
 	}
 }
 
-// sufferAll flips bits and cuts the end of a store or its log, and logs the outcomes.
+// sufferAll flips bits and cuts the end of a store or its log. It logs the outcomes.
 func (f *fullStore) sufferAll(t *testing.T, r *mrand.Rand, flips, cuts int) {
 	counts := map[string]map[outcome]int{"flips": {}, "cuts": {}}
 	try := func(kind, what string, file, wal []byte) {

@@ -13,7 +13,7 @@ import (
 	"cairn/internal/followers"
 )
 
-// followers is what cairn status says of the followers.
+// followers returns the followers as reported by cairn status.
 func (h *home) followers() (out followers.Account) {
 	h.t.Helper()
 	if err := json.Unmarshal([]byte(h.cairn("status", "--json")), &out); err != nil {
@@ -22,8 +22,8 @@ func (h *home) followers() (out followers.Account) {
 	return out
 }
 
-// TestAUserSeesAFollowerThatAlwaysFails in status, in doctor and in the metrics; once the
-// reason is gone, retry ends it at once.
+// TestAUserSeesAFollowerThatAlwaysFails checks that status, doctor and the metrics report the
+// failure. Once the cause is gone, retry clears it immediately.
 func TestAUserSeesAFollowerThatAlwaysFails(t *testing.T) {
 	t.Parallel()
 	p := newPosting(t)
@@ -55,7 +55,7 @@ func TestAUserSeesAFollowerThatAlwaysFails(t *testing.T) {
 		p.cairn("retry", "archive")
 		return failing().Attempts >= 3
 	})
-	var d doctor.Diagnosis // not by diagnosed, which wants no server at work
+	var d doctor.Diagnosis // not from diagnosed, which requires that no server runs
 	if err := json.Unmarshal([]byte(p.run(p.command("doctor", "--json"), nil).stdout), &d); err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +76,8 @@ func TestAUserSeesAFollowerThatAlwaysFails(t *testing.T) {
 	server.ends()
 }
 
-// archiveDies kills a server at a step of the archive: what status says of it is true, and
-// the next server ends the work, once.
+// archiveDies kills a server at a step of the archive. Then status must report the correct state,
+// and the next server finishes the work exactly once.
 func archiveDies(t *testing.T, program, point string) {
 	p := newPosting(t)
 	p.program = program
@@ -112,7 +112,7 @@ func archiveDies(t *testing.T, program, point string) {
 	}
 }
 
-// embedderDies does the same at a step of a follower with one position.
+// embedderDies checks the same as archiveDies at a step of a follower with one position.
 func embedderDies(t *testing.T, program, point string) {
 	h := newHome(t)
 	h.program = program

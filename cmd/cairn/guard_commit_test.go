@@ -21,7 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// inOffice calls do with the mail over the store of a script.
+// inOffice calls do with the mail service of a script's store.
 func inOffice(ts *testscript.TestScript, do func(ctx context.Context, o *service.Mail) error) {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Config{Path: ts.Getenv("DB")})
@@ -29,8 +29,8 @@ func inOffice(ts *testscript.TestScript, do func(ctx context.Context, o *service
 	ts.Check(errors.Join(do(ctx, service.New(s, mail.Config{})), s.Close()))
 }
 
-// reserved makes an agent reserve patterns of a project: reserved FOLDER AGENT
-// PATTERN... Before the patterns --shared and --advisory may stand.
+// reserved makes an agent reserve patterns of a project: reserved FOLDER AGENT PATTERN... The
+// options --shared and --advisory may precede the patterns.
 func reserved(ts *testscript.TestScript, _ bool, args []string) {
 	a := reservations.ReserveArgs{ProjectKey: ts.MkAbs(args[0]), AgentName: args[1], Reason: "in the middle of it"}
 	for _, word := range args[2:] {
@@ -50,7 +50,7 @@ func reserved(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// reservedIn is reserved in a folder that is a project by itself.
+// reservedIn is like reserved, in a folder that is a separate project.
 func reservedIn(ts *testscript.TestScript, neg bool, args []string) {
 	inOffice(ts, func(ctx context.Context, o *service.Mail) error {
 		_, err := o.EnsureProject(ctx, mail.Caller{}, agents.EnsureArgs{HumanKey: ts.MkAbs(args[0]), IdentityMode: "dir"})
@@ -59,7 +59,7 @@ func reservedIn(ts *testscript.TestScript, neg bool, args []string) {
 	reserved(ts, neg, args)
 }
 
-// registered makes an agent known to a project: registered FOLDER AGENT.
+// registered registers an agent in a project: registered FOLDER AGENT.
 func registered(ts *testscript.TestScript, _ bool, args []string) {
 	inOffice(ts, func(ctx context.Context, o *service.Mail) error {
 		r, err := o.RegisterAgent(ctx, mail.Caller{}, agents.RegisterArgs{ProjectKey: ts.MkAbs(args[0]), Program: "claude-code", Model: "m1", Name: args[1]})
@@ -70,8 +70,8 @@ func registered(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// nul makes a file of words, each ended by NUL: nul FILE WORD... In a word \n and \e
-// stand for the characters.
+// nul creates a file of words, each terminated by NUL: nul FILE WORD... In a word, \n and \e are
+// replaced by newline and escape.
 func nul(ts *testscript.TestScript, _ bool, args []string) {
 	var text strings.Builder
 	for _, word := range args[1:] {
@@ -80,7 +80,7 @@ func nul(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text.String()), 0o600))
 }
 
-// bound makes a session act as an agent of a project: bound FOLDER AGENT SESSION.
+// bound binds a session to an agent of a project: bound FOLDER AGENT SESSION.
 func bound(ts *testscript.TestScript, _ bool, args []string) {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Config{Path: ts.Getenv("DB")})
@@ -96,7 +96,7 @@ func bound(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(errors.Join(err, s.Close()))
 }
 
-// freed releases all that an agent of a project holds: freed FOLDER AGENT.
+// freed releases all reservations of an agent in a project: freed FOLDER AGENT.
 func freed(ts *testscript.TestScript, _ bool, args []string) {
 	inOffice(ts, func(ctx context.Context, o *service.Mail) error {
 		_, err := o.ReleaseFileReservations(ctx, mail.Caller{}, reservations.ReleaseArgs{ProjectKey: ts.MkAbs(args[0]), AgentName: args[1]})
@@ -104,8 +104,8 @@ func freed(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// A commit of thousands of files, against a thousand reservations, does not wait
-// for its guard.
+// TestAGuardIsNotFeltInALargeCommit commits thousands of files against a thousand reservations. The
+// guard must not delay the commit.
 func TestAGuardIsNotFeltInALargeCommit(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

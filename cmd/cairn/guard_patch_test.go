@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestAHookChecksEveryFileOfAPatch (mail §14): of 5,000 files the last is reserved.
-// What lies outside of every worktree is not checked, and what is no payload is
-// refused without a word on standard output. internal/mail/service holds the 50 ms.
+// TestAHookChecksEveryFileOfAPatch (mail §14): the last of 5,000 files is reserved. Files outside
+// all worktrees are not checked. An invalid payload is rejected with empty standard output.
+// internal/mail/service checks the limit of 50 ms.
 func TestAHookChecksEveryFileOfAPatch(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// jsonLines are values as lines of JSON.
+// jsonLines encodes values as lines of JSON.
 func jsonLines(t *testing.T, values ...any) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -35,7 +35,7 @@ func (h *home) put(path string, content []byte) {
 	}
 }
 
-// imports imports what the agents keep and wants so many rows of it.
+// imports imports the agents' transcripts and expects want new rows.
 func (h *home) imports(want int) {
 	h.t.Helper()
 	report := h.cairn("import", "--json")
@@ -46,9 +46,9 @@ func (h *home) imports(want int) {
 
 const storyRows = `SELECT obs_type, project_id, ifnull(path_key, ''), content FROM observations ORDER BY timestamp, id`
 
-// geminiTalk is what Gemini CLI keeps of a session that began and whose first
-// turn ended at given Unix seconds: its lines, those of a second turn, and the log
-// of prompts.
+// geminiTalk contains the files that Gemini CLI keeps of a session: the lines of the first turn,
+// those of a second turn, and the log of prompts. The session began, and its first turn ended, at
+// given Unix seconds.
 type geminiTalk struct {
 	lines, more []any
 	logs        []byte
@@ -95,7 +95,7 @@ func newGeminiTalk(h *home, began, ended int64) geminiTalk {
 	}
 }
 
-// keeps puts lines where Gemini CLI keeps them.
+// keeps writes lines to the file in which Gemini CLI keeps a session.
 func (h *home) keeps(lines ...any) {
 	h.t.Helper()
 	h.put(".gemini/tmp/shop/.project_root", []byte(h.repo))
@@ -139,10 +139,10 @@ func TestGeminiSessionsAreImportedOnce(t *testing.T) {
 	talk := newGeminiTalk(h, 1_767_000_000, 1_767_000_001)
 	h.put(".gemini/tmp/shop/logs.json", talk.logs)
 	h.keeps(talk.lines[:4]...)
-	h.imports(6) // of the prompts, the session's is told twice; its message is not the turn's last
+	h.imports(6) // both files contain the session's prompt; the message is not the last of its turn
 	h.keeps(append(talk.lines, talk.more...)...)
 	h.imports(4)
-	// The document that an earlier version would have written tells nothing new.
+	// The document that an earlier version would have written contains nothing new.
 	document := talk.lines[0].(fields)
 	document["messages"] = talk.lines[1:]
 	pretty, err := json.MarshalIndent(document, "", "  ")
@@ -236,7 +236,7 @@ func TestCursorSessionsAreImportedOnceAlsoAfterTheirHooks(t *testing.T) {
 		t.Parallel()
 		h := newHome(t)
 		place(h, talk[:3]...)
-		h.imports(3) // what the last line calls may not have run
+		h.imports(3) // the call in the last line may not have run
 		place(h, append(append([]any{}, talk...), more...)...)
 		h.imports(7)
 		h.imports(0)

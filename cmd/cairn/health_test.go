@@ -22,7 +22,7 @@ import (
 	"cairn/internal/mail/service"
 )
 
-// healthShape is what health_check answers (mail §10.5), of each value its type.
+// healthShape is the shape of the result of health_check (mail §10.5), with the type of each value.
 const healthShape = `{"status":"","health_level":"","environment":"","http_host":"","http_port":0,"database_url":"",
 "pool_utilization":{"active":0,"idle":0,"total":0,"pending":0,"peak_active":0,"utilization_pct":0,
 "acquire_p50_ms":0,"acquire_p95_ms":0,"acquire_p99_ms":0,"over_80_for_s":0,"warning":false},
@@ -34,11 +34,11 @@ const healthShape = `{"status":"","health_level":"","environment":"","http_host"
 "metrics":{"wbq_depth":0,"wbq_errors_total":0,"commit_errors_total":0,"commit_sync_fallbacks_total":0,"needs_reindex_total":0,
 "pool_acquire_latency_us":{"p50":0,"p95":0,"p99":0}}}`
 
-// shapeOf are the names of a JSON object in their order, with the types of values.
+// shapeOf returns the names in a JSON object in order, with the types of the values.
 func shapeOf(t *testing.T, text string) (shape []string) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
-	name := false // the next token is one
+	name := false // the next token is a name
 	for {
 		token, err := d.Token()
 		if err == io.EOF {
@@ -66,8 +66,8 @@ func healthOf(t *testing.T, text string) (h cairn.HealthCheck) {
 	return h
 }
 
-// TestHealthCheckHasOneShapeEverywhere over stdio, HTTP and as JSON, in the profiles
-// that have it.
+// TestHealthCheckHasOneShapeEverywhere compares stdio, HTTP and JSON, in the profiles that contain
+// the tool.
 func TestHealthCheckHasOneShapeEverywhere(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -117,7 +117,7 @@ func TestHealthCheckHasOneShapeEverywhere(t *testing.T) {
 	}
 }
 
-// TestHealthCheckMakesNoStore and has its numbers anyway.
+// TestHealthCheckMakesNoStore checks that health_check works without a store and creates none.
 func TestHealthCheckMakesNoStore(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -131,7 +131,7 @@ func TestHealthCheckMakesNoStore(t *testing.T) {
 	}
 }
 
-// metricsOfMail are the names of mail §10.5, as /metrics types them.
+// metricsOfMail returns the metrics of mail §10.5 with their types in /metrics.
 func metricsOfMail() map[string]string {
 	return map[string]string{
 		"wbq_depth": "gauge", "wbq_errors_total": "counter", "commit_errors_total": "counter", "commit_sync_fallbacks_total": "counter",
@@ -140,7 +140,7 @@ func metricsOfMail() map[string]string {
 	}
 }
 
-// TestMetricsOfTheArchiveRiseWithATroubleAndFallAfterItsRepair seen from outside, at
+// TestMetricsOfTheArchiveRiseWithATroubleAndFallAfterItsRepair reads the metrics from outside, in
 // /metrics and in health_check.
 func TestMetricsOfTheArchiveRiseWithATroubleAndFallAfterItsRepair(t *testing.T) {
 	t.Parallel()
@@ -208,8 +208,8 @@ func TestMetricsOfTheArchiveRiseWithATroubleAndFallAfterItsRepair(t *testing.T) 
 	p.wantAgreement()
 }
 
-// TestWhatDiskPressureWithholdsIsCounted until there is room, also in a server that
-// does not follow the archive itself.
+// TestWhatDiskPressureWithholdsIsCounted counts withheld files until there is space, also in a
+// server that does not follow the archive.
 func TestWhatDiskPressureWithholdsIsCounted(t *testing.T) {
 	t.Parallel()
 	p := newPosting(t)
@@ -231,7 +231,7 @@ func TestWhatDiskPressureWithholdsIsCounted(t *testing.T) {
 	p.wantAgreement()
 }
 
-// damagings are ways in which a store is damaged.
+// damagings returns several ways to damage a store.
 func damagings() map[string]func(file []byte) []byte {
 	return map[string]func(file []byte) []byte{
 		"one page of rows": func(f []byte) []byte {
@@ -241,13 +241,13 @@ func damagings() map[string]func(file []byte) []byte {
 	}
 }
 
-// repairs are what a refusal names.
+// repairs returns the texts that a refusal contains: the problem and the repair commands.
 func repairs() []string {
 	return []string{"cairn: serve: the store is damaged: ", "cairn doctor --salvage", "cairn restore", "cairn reconcile --reindex"}
 }
 
-// TestServersRefuseADamagedStore at their start, name what repairs it, and leave it as
-// it is; one that is asked to takes the newest backup that is sound.
+// TestServersRefuseADamagedStore checks that servers refuse to start, name the repair commands, and
+// leave the store unchanged. With --auto-restore a server restores the newest intact backup.
 func TestServersRefuseADamagedStore(t *testing.T) {
 	t.Parallel()
 	file, _ := written(t)
@@ -284,7 +284,7 @@ func TestServersRefuseADamagedStore(t *testing.T) {
 			if err := os.WriteFile(backups[1], torn[:len(torn)/2], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			e := h.run(h.command("serve", "--auto-restore"), nil) // with a client that leaves at once
+			e := h.run(h.command("serve", "--auto-restore"), nil) // with a client that disconnects immediately
 			if e.code != 0 || !strings.Contains(e.stderr, "a backup is damaged") || !strings.Contains(e.stderr, "; restored "+backups[0]) {
 				t.Errorf("exit %d, %s", e.code, e.stderr)
 			}
@@ -306,7 +306,7 @@ func TestServersRefuseADamagedStore(t *testing.T) {
 	}
 }
 
-// TestAServerRestoresAndServesOverHTTP a store that was damaged.
+// TestAServerRestoresAndServesOverHTTP starts a server on a damaged store.
 func TestAServerRestoresAndServesOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -334,7 +334,8 @@ func TestAServerRestoresAndServesOverHTTP(t *testing.T) {
 	w.stop()
 }
 
-// TestDoctorJudgesTheArchiveOfAnEncryptedStoreThatWantsOne and of no other.
+// TestDoctorJudgesTheArchiveOfAnEncryptedStoreThatWantsOne checks that doctor examines the archive
+// only if the settings enable it.
 func TestDoctorJudgesTheArchiveOfAnEncryptedStoreThatWantsOne(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

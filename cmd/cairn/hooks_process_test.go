@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// testBuild builds cairn with test hooks, otherwise as this test was built.
+// testBuild builds cairn with test hooks and otherwise the settings of this test binary.
 func testBuild(t *testing.T) (program string) {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
@@ -46,16 +46,16 @@ func testBuild(t *testing.T) (program string) {
 	return program
 }
 
-// controlled is a server of a test build, and the same again after it has died.
+// controlled is a server of a test build. It can be started again after a crash.
 type controlled struct {
 	*home
-	args         []string // its addresses are those of its first start
+	args         []string // contain the addresses of the first start
 	cmd          *exec.Cmd
 	said         *gathered
 	url, control string
 }
 
-// control starts a server with a control listener: args are its command and flags.
+// control starts a server with a control listener. args contains its command and flags.
 func (h *home) control(args ...string) *controlled {
 	h.t.Helper()
 	p := &controlled{home: h, args: append(args, "--test-hooks", "127.0.0.1:0")}
@@ -71,7 +71,7 @@ func (p *controlled) start() {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	p.t.Cleanup(func() { _ = p.cmd.Process.Kill(); _ = p.cmd.Wait() }) // it may have died already
+	p.t.Cleanup(func() { _ = p.cmd.Process.Kill(); _ = p.cmd.Wait() }) // it may already have exited
 	lines := regexp.MustCompile(`^test-hooks: (http://(\S+))\ncairn: (?:hub at|serving) (http://([^\s,]+)).*\n`)
 	p.soon("the addresses", func() bool { return lines.MatchString(p.said.String()) })
 	told := lines.FindStringSubmatch(p.said.String())
@@ -85,7 +85,7 @@ func (p *controlled) start() {
 	}
 }
 
-// died waits for the end that a crash point brings.
+// died waits until the process exits at a crash point.
 func (p *controlled) died(point string) {
 	p.t.Helper()
 	if err := p.cmd.Wait(); err == nil || p.cmd.ProcessState.ExitCode() > 1 {
@@ -96,8 +96,8 @@ func (p *controlled) died(point string) {
 	}
 }
 
-// ctl does a verb through cairn testctl, which must succeed, and reads the answer into
-// out, nil for one that is not looked at.
+// ctl runs a verb through cairn testctl, which must succeed. It decodes the output into out; nil
+// ignores it.
 func (p *controlled) ctl(out any, verb string, args ...any) {
 	p.t.Helper()
 	e := p.tried(verb, args...)
@@ -113,7 +113,7 @@ func (p *controlled) ctl(out any, verb string, args ...any) {
 	}
 }
 
-// tried does a verb, with fields, or none, as its JSON.
+// tried runs a verb with the given arguments, encoded as JSON.
 func (p *controlled) tried(verb string, args ...any) ending {
 	p.t.Helper()
 	call := []string{"testctl", "--url", p.control, verb}
@@ -127,7 +127,7 @@ func (p *controlled) tried(verb string, args ...any) ending {
 	return p.run(p.command(call...), nil)
 }
 
-// refuses does a verb that must fail with a code.
+// refuses runs a verb that must fail with a code.
 func (p *controlled) refuses(code, verb string, args ...any) {
 	p.t.Helper()
 	if e := p.tried(verb, args...); e.code == 0 || !strings.Contains(e.stderr, `{"error":{"code":"`+code+`"`) {
@@ -135,7 +135,7 @@ func (p *controlled) refuses(code, verb string, args ...any) {
 	}
 }
 
-// is compares an answer.
+// is compares a value with the expected one.
 func (p *controlled) is(what string, got, want any) {
 	p.t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -143,21 +143,21 @@ func (p *controlled) is(what string, got, want any) {
 	}
 }
 
-// pair is a hub and a device that has joined it, as /test/reset makes them.
+// pair is a hub and a device that has joined it, as created by /test/reset.
 type pair struct {
 	hub, device *controlled
 	made        struct {
 		Users            map[string]struct{ UserID, Token string }
 		Vaults, Memories map[string]string
 	}
-	memory string // of ann
+	memory string // ann's memory
 }
 
 func newPair(t *testing.T, program string) *pair {
 	t.Helper()
 	at, of := newHome(t), newHome(t)
 	at.program, of.program = program, program
-	of.vars["TMPDIR"] = t.TempDir() // of which doctor reports what others leave
+	of.vars["TMPDIR"] = t.TempDir() // because doctor reports leftover files of other processes
 	p := &pair{hub: at.control("hub", "--listen", "127.0.0.1:0"), device: of.control("serve", "--http", "127.0.0.1:0")}
 	p.reset()
 	return p
@@ -188,8 +188,8 @@ func (p *pair) layout() fields {
 	}
 }
 
-// put writes an entry as ann by HTTP, under its own text as its key. No status is a
-// connection that broke.
+// put writes an entry as ann over HTTP, with its text as the idempotency key. Status 0 means that
+// the connection failed.
 func (p *pair) put(raw string) (status int, local string) {
 	p.device.t.Helper()
 	r, err := http.NewRequestWithContext(p.device.t.Context(), http.MethodPost, p.device.url+"/v1/memories/"+p.memory+"/entries",
@@ -215,7 +215,7 @@ func (p *pair) put(raw string) (status int, local string) {
 	return answer.StatusCode, told.LocalID
 }
 
-// of is the memory as a verb's argument, with more.
+// of returns the arguments of a verb for the memory, plus the given names and values.
 func (p *pair) of(more ...any) fields {
 	f := fields{"memory": p.memory}
 	for i := 0; i < len(more); i += 2 {
@@ -224,8 +224,8 @@ func (p *pair) of(more ...any) fields {
 	return f
 }
 
-// holds wants the hub to have just these entries, taken in this order and once each,
-// and the device to have them committed; doctor must have nothing to say.
+// holds expects that the hub contains exactly these entries and accepted each once, in this order.
+// The device must have them committed, and doctor must report no problem.
 func (p *pair) holds(raw ...string) {
 	d := p.device
 	d.t.Helper()

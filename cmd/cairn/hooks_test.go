@@ -14,7 +14,7 @@ import (
 	"cairn/internal/followers"
 )
 
-// TestHooksOfATestBuild drives a build with test hooks from outside (memories §15).
+// TestHooksOfATestBuild controls a build with test hooks from outside (memories §15).
 func TestHooksOfATestBuild(t *testing.T) {
 	t.Parallel()
 	program := testBuild(t)
@@ -62,7 +62,7 @@ func TestHooksOfATestBuild(t *testing.T) {
 	})
 }
 
-// deviceCrashes writes around a crash of the device.
+// deviceCrashes writes entries before and after a crash of the device.
 func deviceCrashes(p *pair, point string) {
 	d := p.device
 	d.t.Helper()
@@ -73,7 +73,7 @@ func deviceCrashes(p *pair, point string) {
 	if _, running := d.replicates(); !running {
 		d.t.Error("status does not say that the device's server replicates")
 	}
-	if point == "mid_migration" { // which only a new store passes
+	if point == "mid_migration" { // only a new store reaches this point
 		d.ctl(nil, "crash-point", fields{"at": point})
 		d.refuses("hub_unavailable", "reset", p.layout())
 		d.died(point)
@@ -103,7 +103,7 @@ func deviceCrashes(p *pair, point string) {
 		d.tellsWhatWaits(point)
 		d.start()
 	}
-	again, id := p.put("one") // under the same key
+	again, id := p.put("one") // with the same key
 	if again != http.StatusAccepted || local != "" && id != local {
 		d.t.Errorf("the same again: %d %s, was %s", again, id, local)
 	}
@@ -111,12 +111,12 @@ func deviceCrashes(p *pair, point string) {
 	p.holds("before", "one", "two")
 }
 
-// tellsWhatWaits reads what status says of the replication after a crash of the device: an
-// entry waits for the hub from its commit until the hub has it. From then until the device has
-// stored the hub's answer it may or may not, since a pull can have brought it meanwhile.
+// tellsWhatWaits checks the replication status after a crash of the device. An entry is pending
+// from its commit until the hub has it. Until the device stores the hub's response, the entry may
+// still be pending or not, because a pull can deliver it.
 func (p *controlled) tellsWhatWaits(point string) {
 	p.t.Helper()
-	waits, known := map[string]bool{ // by the other points it may or may not
+	waits, known := map[string]bool{ // at the other points both results are valid
 		"before_local_commit": false, "after_local_commit": true, "after_lease": true, "before_hub_send": true,
 		"after_flip_commit": false, "mid_purge": false,
 	}[point]
@@ -126,7 +126,7 @@ func (p *controlled) tellsWhatWaits(point string) {
 	}
 }
 
-// replicates is what status, in a process of its own, says of the replication.
+// replicates returns the replication status, read by a separate status process.
 func (p *controlled) replicates() (behind int64, running bool) {
 	p.t.Helper()
 	for _, f := range p.followers().Followers {
@@ -137,7 +137,8 @@ func (p *controlled) replicates() (behind int64, running bool) {
 	return behind, running
 }
 
-// hubCrashes writes around a crash of the hub, at the second passing.
+// hubCrashes writes entries before and after a crash of the hub. The hub crashes when it reaches
+// the point for the second time.
 func hubCrashes(p *pair, point string) {
 	p.hub.t.Helper()
 	p.hub.ctl(nil, "crash-point", fields{"at": point, "skip": 1})
@@ -256,7 +257,7 @@ func occupyShards(p *pair) {
 		d.t.Errorf("after a panic: %d", status)
 	}
 	d.ctl(nil, "shard/hold", p.of())
-	d.ctl(nil, "config", fields{}) // lets it go
+	d.ctl(nil, "config", fields{}) // releases the process
 	d.refuses("not_found", "shard/hold", fields{"memory": p.made.Users["ann"].UserID})
 	d.refuses("validation_error", "shard/panic", fields{"memory": "log"})
 	d.refuses("not_found", "job", fields{"id": "job-9"})
@@ -331,7 +332,8 @@ func scriptBackend(p *pair) {
 		p.hub.ctl(&got, "backend/attempts")
 		d.is("attempts", got.Attempts, want)
 	}
-	// The first is refused for a moment, which the second, in the same push, costs nothing.
+	// The hub rejects the first entry temporarily. This does not affect the second entry in the
+	// same push.
 	d.ctl(nil, "replication", fields{"state": "paused"})
 	p.hub.ctl(nil, "backend", fields{"mode": "script", "statuses": []int{503, 201, 422}})
 	p.put("a")
@@ -348,20 +350,20 @@ func scriptBackend(p *pair) {
 	d.is("failures", c.Failures, 1)
 	d.cairn("replication", "retry")
 	p.holds("a", "c", "b")
-	// One memory fails, and another does not.
+	// One memory fails and another one works.
 	p.hub.ctl(nil, "backend", fields{"mode": "fail_memory", "memory": p.memory, "status": 503})
 	d.ctl(nil, "add-many", p.of("prefix", "late", "n", 1))
 	d.ctl(nil, "add-many", fields{"memory": p.made.Memories["other"], "prefix": "o", "n": 1})
 	d.ctl(nil, "wait-synced", fields{"memory": p.made.Memories["other"]})
 	d.refuses("await_timeout", "wait-synced", p.of("timeout_ms", 0))
-	// Who is down is refused, and its control is not.
+	// A hub that is down refuses connections, except on its control listener.
 	p.hub.ctl(nil, "backend", fields{"mode": "down"})
 	if conn, err := new(net.Dialer).DialContext(d.t.Context(), "tcp", strings.TrimPrefix(p.hub.url, "http://")); err == nil {
 		d.t.Error("a hub that is down listens", conn.Close())
 	}
 	attempts(0)
 	p.hub.ctl(nil, "backend", fields{"mode": "down"})
-	// Slow is slow.
+	// A slow hub delays its response.
 	p.hub.ctl(nil, "backend", fields{"mode": "slow", "delay_ms": 600_000})
 	p.put("slow")
 	d.refuses("await_timeout", "wait-synced", p.of("timeout_ms", 300))
@@ -394,7 +396,7 @@ func resetAll(p *pair) {
 	d.refuses("validation_error", "reset", fields{"hub": p.hub.url, "users": []string{"ann"}})
 	d.refuses("validation_error", "reset", fields{"users": []string{"ann"}, "vaults": []fields{{"name": "v", "owner": "eve"}}})
 	p.hub.refuses("validation_error", "reset", fields{"users": []string{"ann"}})
-	// Without a hub the store is the authority.
+	// Without a hub the local store is authoritative.
 	d.ctl(nil, "reset", fields{"users": []string{"ann"}})
 	if got := d.cairn("replication", "status", "--json"); !strings.Contains(got, `"state": "none"`) {
 		d.t.Errorf("replication: %s", got)
@@ -409,7 +411,7 @@ func resetAll(p *pair) {
 
 func onlyWithBoth(h *home) {
 	h.t.Helper()
-	p := h.hub("--test-hooks", "127.0.0.1:0") // which says one line
+	p := h.hub("--test-hooks", "127.0.0.1:0") // prints one line
 	p.stop()
 	h.vars["CAIRN_TEST_HOOKS"] = "1"
 	p = h.hub()

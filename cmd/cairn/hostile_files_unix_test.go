@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// hostile are things that somebody can put in the place of a file, in their order:
-// opening or reading them without care blocks, never ends, or fills the memory.
+// hostile returns the kinds of hostile file that can replace a regular one. Careless opening or
+// reading blocks, never ends, or exhausts the memory.
 func hostile() []string { return []string{"fifo", "endless", "sparse", "folder", "loop"} }
 
-// plant replaces what is at a path by something hostile.
+// plant replaces the file at a path by a hostile one.
 func (h *home) plant(kind, path string) {
 	h.t.Helper()
 	err := errors.Join(os.RemoveAll(path), os.MkdirAll(filepath.Dir(path), 0o755))
@@ -37,16 +37,16 @@ func (h *home) plant(kind, path string) {
 	}
 }
 
-// peak runs the hook on a payload and returns its exit code, what it said and the
-// most memory that it used, in bytes.
+// peak runs the hook on a payload. It returns the exit code, the standard error and the peak memory
+// in bytes.
 func (h *home) peak(payload []byte) (code int, stderr string, bytes int64) {
 	h.t.Helper()
 	e := h.run(h.command("record", "--assist"), payload)
 	return e.code, e.stderr, peakMemory(e.state)
 }
 
-// TestTheHookReadsNoHostileSettings of a repository or a user. It refuses them, names
-// the file, and needs as little memory as ever.
+// TestTheHookReadsNoHostileSettings covers the settings of a repository and of a user. The hook
+// rejects them, names the file, and needs no more memory than usual.
 func TestTheHookReadsNoHostileSettings(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -71,8 +71,8 @@ func TestTheHookReadsNoHostileSettings(t *testing.T) {
 	h.wantRows(`SELECT count(*) FROM observations`, "1")
 }
 
-// TestTheHookRecordsInAHostileRepository whose Git files are not regular files: what it cannot
-// read tells nothing of the repository, and the event is stored.
+// TestTheHookRecordsInAHostileRepository replaces the repository's Git files. The hook ignores
+// files that it cannot read, and stores the event.
 func TestTheHookRecordsInAHostileRepository(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -97,8 +97,8 @@ func TestTheHookRecordsInAHostileRepository(t *testing.T) {
 	h.wantRows(`SELECT count(*) FROM observations`, fmt.Sprint(n))
 }
 
-// TestOtherFilesOfAHomeAreReadWithCare by the commands that look at them: a file of
-// an agent's settings, a key, and a log that is not a regular file.
+// TestOtherFilesOfAHomeAreReadWithCare checks the commands that read an agent's settings, a key,
+// and a log that is not a regular file.
 func TestOtherFilesOfAHomeAreReadWithCare(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"fifo", "endless"} {
@@ -121,7 +121,8 @@ func TestOtherFilesOfAHomeAreReadWithCare(t *testing.T) {
 	}
 }
 
-// TestAnImportSkipsWhatIsNoRegularFile below a folder, and reads what is next to it.
+// TestAnImportSkipsWhatIsNoRegularFile checks that an import skips such a file in a folder and
+// reads the files next to it.
 func TestAnImportSkipsWhatIsNoRegularFile(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -141,8 +142,8 @@ func TestAnImportSkipsWhatIsNoRegularFile(t *testing.T) {
 	}
 }
 
-// TestTheHookRecordsWithHostileFilesBesideTheStore in the place of the lock of the
-// processes that write. The lock is a courtesy, so that the event is stored.
+// TestTheHookRecordsWithHostileFilesBesideTheStore replaces the write lock's file. The lock is only
+// advisory, so the event is stored.
 func TestTheHookRecordsWithHostileFilesBesideTheStore(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

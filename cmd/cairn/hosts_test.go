@@ -15,15 +15,15 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// agentProgram is an agent program with what it really sent and kept of one session, recorded
-// with a scripted model (testdata/hosts): an assertion that fails, a file read, the edit
-// that repairs it, the command again, a commit, a question to cairn, and last words.
+// agentProgram is an agent program with the recorded hook calls and transcript of one session
+// (testdata/hosts). A scripted model ran a failing assertion, a file read, an edit that fixes it,
+// the command again, a commit, a query to cairn, and a last message.
 type agentProgram struct {
 	name  string
-	kept  string // where it keeps the session, below the home directory
-	lean  bool   // it gets the profile lean
+	kept  string // path of the session's transcript, below the home directory
+	lean  bool   // uses the profile lean
 	wants []string
-	start string // what begins the answer that brings the context
+	start string // beginning of the output that contains the context
 }
 
 func agentPrograms() []agentProgram {
@@ -37,7 +37,8 @@ func agentPrograms() []agentProgram {
 	}
 }
 
-// told is a file of what a host sent or kept, as if it happened in this home and began now.
+// told returns a file sent or kept by a host, adapted as if the session ran in this home and began
+// now.
 func (h *home) told(host, name string) []byte {
 	h.t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "hosts", host, name))
@@ -69,7 +70,7 @@ func (h *home) told(host, name string) []byte {
 	return []byte(out)
 }
 
-// keepsSession puts what a host keeps where it keeps it.
+// keepsSession writes the transcript of a host to the path where the host keeps it.
 func (h *home) keepsSession(o agentProgram) {
 	h.t.Helper()
 	if !strings.HasSuffix(o.kept, ".db") {
@@ -98,7 +99,7 @@ func (h *home) keepsSession(o agentProgram) {
 			if n, ok := v.(json.Number); ok {
 				at, err := n.Int64()
 				if r.Row[i] = at; err != nil || at < 1e12 {
-					continue // no time
+					continue // not a time
 				}
 				if shift == 0 {
 					shift = time.Now().UnixMilli() - at
@@ -124,7 +125,7 @@ func (h *home) from(host string, payload []byte) ending {
 const hostRows = `SELECT obs_type, ifnull(tool_name, ''), ifnull(path_key, ''), content, ifnull(metadata ->> '$.failed', '') FROM observations
 WHERE obs_type NOT IN ('session_start', 'session_end') ORDER BY obs_type, content, id`
 
-// hostRows are the rows of a session, paths below this home without it.
+// hostRows returns the rows of a session. Paths below this home are relative to it.
 func (h *home) hostRows() (rows []string) {
 	for _, row := range h.rows(hostRows) {
 		rows = append(rows, strings.ReplaceAll(row, h.dir, ""))
@@ -170,7 +171,7 @@ func TestWhatAgentProgramsReallySendIsRecordedAndTheirTranscriptsTellTheSame(t *
 	}
 }
 
-// nextSession wants the context of a session told to the next one, once.
+// nextSession expects that the next session receives the context of a session, exactly once.
 func (h *home) nextSession(o agentProgram, prompt []byte) {
 	h.t.Helper()
 	session := regexp.MustCompile(`"session_id":"[^"]*"`)
@@ -202,7 +203,7 @@ func TestInitWiresTheseHostsAndUninstallLeavesNothing(t *testing.T) {
 		for path := range h.tree() {
 			text, err := os.ReadFile(path)
 			if err != nil || strings.HasPrefix(path, filepath.Join(h.dir, ".cairn")) {
-				continue // a folder, or cairn's own
+				continue // a folder, or a file of cairn
 			}
 			if bytes.Contains(text, []byte("serve")) && bytes.Contains(text, []byte(filepath.Base(h.program))) {
 				wired++
@@ -231,8 +232,8 @@ func TestInitWiresTheseHostsAndUninstallLeavesNothing(t *testing.T) {
 	}
 }
 
-// Windsurf cannot be run here: these are the payloads of its documentation. A hook of
-// Cascade answers by its exit code alone.
+// Windsurf cannot run here, so these are the payloads of its documentation. A hook of Cascade
+// responds only by its exit code.
 func TestWindsurfsActionsAreRecordedAndAHeldFileIsRefusedByExitCodeTwo(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -243,7 +244,7 @@ func TestWindsurfsActionsAreRecordedAndAHeldFileIsRefusedByExitCodeTwo(t *testin
 	action := func(name, info string) []byte {
 		return []byte(`{"agent_action_name":"` + name + `","trajectory_id":"t1","execution_id":"e1","timestamp":"2026-01-02T03:04:05Z","tool_info":` + info + `}`)
 	}
-	// Before the session, so that the other agent is nobody of it.
+	// Register before the session starts, so that the other agent is not bound to it.
 	h.cairn("agents", "register", "BlueLake", "--program", "codex-cli", "--model", "m")
 	h.cairn("reserve", "calc.py", "--as", "BlueLake", "--reason", "splitting")
 	write := action("pre_write_code", `{"file_path":`+string(file)+`,"edits":[{"old_string":"a","new_string":"b"}]}`)

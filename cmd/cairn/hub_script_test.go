@@ -9,18 +9,18 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scriptHub is the key under which a script keeps its hub.
+// scriptHub is the key under which a script stores its hub.
 type scriptHub struct{}
 
-// runningHub is a hub of a script, and where it listened last.
+// runningHub is the hub of a script, with its last address.
 type runningHub struct {
 	cmd    *exec.Cmd
 	said   *gathered
 	listen string
 }
 
-// theHub starts or ends cairn hub over $CAIRN_HUB_DATABASE: thehub up, thehub down. HUB
-// becomes its URL, which stays the same when it starts again.
+// theHub starts or stops cairn hub on $CAIRN_HUB_DATABASE: thehub up, thehub down. It sets HUB to
+// the hub's URL, which stays the same after a restart.
 func theHub(ts *testscript.TestScript, _ bool, args []string) {
 	hub := ts.Value(scriptHub{}).(*runningHub)
 	if args[0] == "down" {

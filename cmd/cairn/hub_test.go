@@ -38,7 +38,7 @@ func (h *home) hub(args ...string) *hubProcess {
 	if err := p.cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
-	h.t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // has ended already, unless the test failed
+	h.t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // it has already exited, unless the test failed
 	h.soon("the hub's address", func() bool { return strings.Contains(p.stderr.String(), "\n") })
 	url, ok := strings.CutPrefix(p.stderr.String(), "cairn: hub at ")
 	if !ok {
@@ -66,7 +66,7 @@ func (p *hubProcess) call(method, path, token, body string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// stop ends the hub, which must exit 0 and have said nothing more.
+// stop stops the hub. It must exit with 0 and print nothing more.
 func (p *hubProcess) stop() {
 	p.h.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {

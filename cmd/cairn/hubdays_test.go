@@ -14,32 +14,32 @@ import (
 	"time"
 )
 
-// The bad days of a hub, as the built program lives through them: real hubs, real
-// devices, and a proxy between them that records and delays requests.
+// Tests of a hub's failures with the built program: real hubs, real devices, and a proxy between
+// them that records and delays requests.
 
-// site is a hub with a database of its own and a proxy before it, which devices join.
+// site is a hub with a separate database, behind a proxy that devices join.
 type site struct {
 	h     *home
-	home  *home // of the hub
+	home  *home // the hub's home
 	hub   *hubProcess
-	url   string // the proxy's
+	url   string // the proxy's URL
 	user  string
 	token string
 
 	mu     sync.Mutex
 	target *url.URL
-	pushed []string                                 // bodies of pushes, in the order of their arrival
-	answer func(w http.ResponseWriter, body string) // called after the hub has answered a push, before the device gets the answer
-	newer  int                                      // pulls that were answered because the catalogue is newer
+	pushed []string                                 // bodies of pushes, in order of arrival
+	answer func(w http.ResponseWriter, body string) // called after the hub has responded to a push, before the device gets the response
+	newer  int                                      // number of pulls that returned because the catalogue is newer
 }
 
-// site starts a hub. user is one of an earlier site, or "new".
+// site starts a hub. user is a user of an earlier site, or "new".
 func (h *home) site(user string) *site {
 	h.t.Helper()
 	return h.siteOn(user, func(*home) {})
 }
 
-// siteOn is site of a hub whose home is prepared first.
+// siteOn is like site, but prepares the hub's home first.
 func (h *home) siteOn(user string, prepare func(hub *home)) *site {
 	h.t.Helper()
 	s := &site{h: h, home: newHome(h.t)}
@@ -68,7 +68,7 @@ func (s *site) newToken(user, level string) (owner, secret string) {
 	return made.UserID, made.Token
 }
 
-// aim makes the proxy lead to the hub's process of now.
+// aim points the proxy to the current process of the hub.
 func (s *site) aim() {
 	target, err := url.Parse(s.hub.url)
 	if err != nil {
@@ -79,10 +79,10 @@ func (s *site) aim() {
 	s.target = target
 }
 
-// stop ends the hub; its database is a file that can then be copied.
+// stop stops the hub. Afterwards its database is a file that can be copied.
 func (s *site) stop() { s.h.t.Helper(); s.hub.stop() }
 
-// again starts the hub over its database.
+// again starts the hub on its existing database.
 func (s *site) again() {
 	s.h.t.Helper()
 	s.hub = s.home.hub()
@@ -125,7 +125,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	proxy.ServeHTTP(w, r)
 }
 
-// got reports whether a push with a text in it has arrived.
+// got reports whether a push that contains a text has arrived.
 func (s *site) got(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *site) got(text string) bool {
 	return false
 }
 
-// news is how many pulls were answered because the catalogue is newer.
+// news returns the number of pulls that returned because the catalogue is newer.
 func (s *site) news() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (h *home) join(s *site, token string) {
 	}
 }
 
-// entriesOf are the entries of the hub's memory of a project named shop, oldest first.
+// entries returns the entries of the hub's memory of the project shop, oldest first.
 func (s *site) entries() string {
 	s.h.t.Helper()
 	var heads struct {
@@ -182,7 +182,7 @@ func (s *site) entries() string {
 	return strings.Join(out, " ")
 }
 
-// own are the entries of the device's default memory, oldest first, inflight ones last.
+// own returns the entries of the device's default memory, oldest first, with inflight entries last.
 func (h *home) own() string {
 	h.t.Helper()
 	var out []string
@@ -205,9 +205,9 @@ func (h *home) own() string {
 	return strings.Join(out, " ")
 }
 
-// Under a running server a user leaves a hub and joins another one, while the old hub
-// is about to answer a push: at once, 0.5 s and 2.5 s later. Nothing that is written
-// from then on goes to the old hub, and the new one gets all there is.
+// A user leaves a hub and joins another one while a server runs. The old hub is about to respond to
+// a push: immediately, after 0.5 s and after 2.5 s. No later write reaches the old hub, and the new
+// hub gets all entries.
 func TestLeavingAHubForAnotherLosesNothingAndTellsTheOldOneNothing(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{0, 500 * time.Millisecond, 2500 * time.Millisecond} {
@@ -256,7 +256,7 @@ func TestLeavingAHubForAnotherLosesNothingAndTellsTheOldOneNothing(t *testing.T)
 	}
 }
 
-// wantsReplication wants a state and a number of pending rows in the status.
+// wantsReplication expects a state and a number of pending rows in the status.
 func (h *home) wantsReplication(state string, pending int) (text string) {
 	h.t.Helper()
 	text = h.cairn("replication", "status", "--json")
@@ -270,7 +270,7 @@ func (h *home) wantsReplication(state string, pending int) (text string) {
 	return text
 }
 
-// soundly wants a store that a deep check finds intact.
+// soundly expects that a deep check finds the store intact.
 func (h *home) soundly() {
 	h.t.Helper()
 	if e := h.run(h.command("doctor", "--deep"), nil); !strings.Contains(e.stdout, "ok       content") {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A hub whose disk is full: what is written waits, and the commands say so, until there
-// is space again.
+// TestAHubWhoseDiskIsFullIsReported fills the hub's disk. Writes wait, and the commands report
+// this, until there is space again.
 func TestAHubWhoseDiskIsFullIsReported(t *testing.T) {
 	t.Parallel()
 	h := newClone(t)

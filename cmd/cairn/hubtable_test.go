@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// The table of the hub's bad days: what replication status, doctor and await report.
+// Tests of a hub's failures: the output of replication status, doctor and await.
 
-// reports runs the three commands that report the state of the replication. await looks
-// once. Each want is a part of the output; "" means that the command succeeds.
+// reports runs the three commands that report the state of replication. await checks once. Each
+// argument is a part of the expected output; "" expects that the command succeeds.
 func (h *home) reports(status, doctor, await string) {
 	h.t.Helper()
 	if e := h.run(h.command("replication", "status"), nil); !strings.Contains(e.stdout, status) {
@@ -49,7 +49,7 @@ func copyFiles(t *testing.T, from, to string) {
 	}
 }
 
-// second is another device of the site's user, which has joined.
+// device returns another device of the site's user, which has joined the hub.
 func (s *site) device() *home {
 	s.h.t.Helper()
 	d := newClone(s.h.t)
@@ -57,7 +57,7 @@ func (s *site) device() *home {
 	return d
 }
 
-// writes stores entries of one word each, and one context if it is not "".
+// writes adds one entry per word. It also sets the context if context is not "".
 func (h *home) writes(context string, words ...string) {
 	h.t.Helper()
 	for _, w := range words {
@@ -76,8 +76,9 @@ func (h *home) wantsOwn(want string) {
 	}
 }
 
-// A hub whose database is an old backup: a device that runs stops and says so, sends
-// nothing, and goes on after `cairn hub restored`. Nothing is lost that a device has.
+// TestAHubRestoredFromAnOldBackupIsRecognised restores a hub's database from an old backup. A
+// running device stops, reports this and sends nothing. It continues after `cairn hub restored`. No
+// data of the device is lost.
 func TestAHubRestoredFromAnOldBackupIsRecognised(t *testing.T) {
 	t.Parallel()
 	for _, serves := range []bool{true, false} {
@@ -95,7 +96,7 @@ func TestAHubRestoredFromAnOldBackupIsRecognised(t *testing.T) {
 			s.again()
 			h.writes("second", "two")
 			h.cairn("replication", "drain")
-			h.cairn("memory", "list-entries") // the memory is known here
+			h.cairn("memory", "list-entries") // the memory is known on this device
 			other.cairn("replication", "drain")
 			other.writes("", "three")
 			other.cairn("replication", "drain")
@@ -154,14 +155,14 @@ func TestAHubRestoredFromAnOldBackupIsRecognised(t *testing.T) {
 	}
 }
 
-// waits reports whether a device waits at the hub for news.
+// waits reports whether a device has a pull waiting at the hub.
 func (s *site) waits() bool {
 	_, body := s.hub.call("GET", "/metrics", s.token, "")
 	return strings.Contains(body, "cairn_hub_waiting_pulls ") && !strings.Contains(body, "cairn_hub_waiting_pulls 0\n")
 }
 
-// A device whose data directory is an old copy of itself, and one that is a copy of
-// another: both go on, nothing is lost, nothing is there twice.
+// TestACopyOfADeviceGoesOnBesideIt uses a data directory that is an old copy of itself, and one
+// copied from another device. Both continue; nothing is lost or stored twice.
 func TestACopyOfADeviceGoesOnBesideIt(t *testing.T) {
 	t.Parallel()
 	for _, clone := range []bool{true, false} {
@@ -202,8 +203,8 @@ func TestACopyOfADeviceGoesOnBesideIt(t *testing.T) {
 	}
 }
 
-// wantsIncarnation checks that a copy goes on as a new device incarnation, that each
-// number of a device is used once in both logs, and what the user is shown.
+// wantsIncarnation checks that a copy continues as a new device incarnation. Both logs must use
+// each number of a device once. It also checks the output for the user.
 func (h *home) wantsIncarnation(original *home, clone bool) {
 	h.t.Helper()
 	reason, note := "behind", "the store was restored from an older backup, or a copy of it is in use"
@@ -234,10 +235,10 @@ func (h *home) wantsIncarnation(original *home, clone bool) {
 	if len(all) != 1 || all[0].Device != status.Device.ID || all[0].Before == all[0].Device || all[0].Reason != reason {
 		h.t.Fatalf("the incarnations are %+v", status)
 	}
-	if !clone && (all[0].ReturnedItems != 2 || all[0].Renumbered == 0) { // three, and the context
+	if !clone && (all[0].ReturnedItems != 2 || all[0].Renumbered == 0) { // the entry "three" and the context
 		h.t.Errorf("the incarnation is %+v", all[0])
 	}
-	// what the copies wrote after they parted has different origins
+	// Writes after the copies separated have different origins.
 	const origins = `SELECT device || '/' || device_seq || '/' || hex(doc_hash) FROM change_log WHERE device <> 'hub' AND doc_hash IS NOT NULL`
 	seen := map[string]string{}
 	for _, row := range append(original.rows(origins), h.rows(origins)...) {
@@ -251,8 +252,8 @@ func (h *home) wantsIncarnation(original *home, clone bool) {
 	}
 }
 
-// A token that permits reading only: what other devices write arrives, what is written
-// here waits, and the commands say so until a better token is there.
+// TestATokenThatPermitsReadingOnlyIsReported uses a read-only token. Entries of other devices
+// arrive, but local writes wait. The commands report this until the token is replaced.
 func TestATokenThatPermitsReadingOnlyIsReported(t *testing.T) {
 	t.Parallel()
 	h := newClone(t)
@@ -287,7 +288,7 @@ func TestATokenThatPermitsReadingOnlyIsReported(t *testing.T) {
 	w.stop()
 }
 
-// A revoked token is reported as a stop, too.
+// TestARevokedTokenIsReported checks that replication is reported as stopped.
 func TestARevokedTokenIsReported(t *testing.T) {
 	t.Parallel()
 	h := newClone(t)
@@ -300,7 +301,7 @@ func TestARevokedTokenIsReported(t *testing.T) {
 		t.Fatal(err, list)
 	}
 	s.home.cairn("hub", "token", "revoke", list.Tokens[0].ID)
-	s.stop() // a hub that runs notices within a minute
+	s.stop() // a running hub would notice only within a minute
 	s.again()
 	h.writes("", "two")
 	if e := h.run(h.command("replication", "drain"), nil); e.code == 0 || !strings.Contains(e.stderr, "token create") {
@@ -313,8 +314,9 @@ func TestARevokedTokenIsReported(t *testing.T) {
 	h.reports("running, 0 pending", "ok ", "consistent")
 }
 
-// A memory is deleted on one device, while another one has written an entry and a
-// context to it that were not sent: both stay readable, and nothing is called consistent.
+// TestAMemoryDeletedElsewhereKeepsWhatWasWrittenHere deletes a memory on one device. Another device
+// has an unsent entry and context for it. Both stay readable, and await reports replication_failed
+// instead of consistent.
 func TestAMemoryDeletedElsewhereKeepsWhatWasWrittenHere(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"pull", "push"} {
@@ -369,8 +371,9 @@ func TestAMemoryDeletedElsewhereKeepsWhatWasWrittenHere(t *testing.T) {
 	}
 }
 
-// Two devices write a context over the same one while they are apart. Which of them wins
-// does not depend on their clocks; the other body is kept, and both devices say so.
+// TestOfTwoContextsOverTheSameOneTheLoserIsKeptAndReported: two offline devices replace the same
+// context. The winner does not depend on their clocks. The other text is kept, and both devices
+// report it.
 func TestOfTwoContextsOverTheSameOneTheLoserIsKeptAndReported(t *testing.T) {
 	t.Parallel()
 	h := newClone(t)
@@ -383,9 +386,9 @@ func TestOfTwoContextsOverTheSameOneTheLoserIsKeptAndReported(t *testing.T) {
 	if got := other.cairn("memory", "get-context"); got != "base\n" {
 		t.Fatalf("the laptop has %q", got)
 	}
-	h.writes("from the desk") // earlier by the clock, and later at the hub
+	h.writes("from the desk") // earlier by the clock, but later at the hub
 	other.writes("from the laptop, 1")
-	other.writes("from the laptop, 2") // its own successor is no conflict
+	other.writes("from the laptop, 2") // replacing its own context is no conflict
 	other.cairn("replication", "drain")
 	h.cairn("replication", "drain")
 	other.cairn("replication", "drain")
@@ -416,8 +419,9 @@ func TestOfTwoContextsOverTheSameOneTheLoserIsKeptAndReported(t *testing.T) {
 	}
 }
 
-// A new memory and its entry show up on a device that is connected, because the hub
-// answers the pull that waits; no device waits for its next look at the catalogue.
+// TestANewMemoryShowsUpOnADeviceThatIsConnected checks that a new memory and its entry reach a
+// connected device. The hub responds to the waiting pull, so the device need not wait for its next
+// catalogue check.
 func TestANewMemoryShowsUpOnADeviceThatIsConnected(t *testing.T) {
 	t.Parallel()
 	h := newClone(t)

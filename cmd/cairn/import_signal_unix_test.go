@@ -18,7 +18,7 @@ import (
 	"cairn/internal/store"
 )
 
-// prompts writes transcripts of a session each and returns what is said in them.
+// prompts writes transcripts with one session each and returns the prompts in them.
 func (h *home) prompts(folder string, files, each int) (contents []string) {
 	h.t.Helper()
 	err := os.MkdirAll(folder, 0o755)
@@ -38,8 +38,8 @@ func (h *home) prompts(folder string, files, each int) (contents []string) {
 	return contents
 }
 
-// TestAnImportEndsOnASignal while most files are still to be read. What it imported
-// stays, and the next import adds the rest once.
+// TestAnImportEndsOnASignal sends the signal while most files are still unread. The imported rows
+// stay, and the next import adds the rest exactly once.
 func TestAnImportEndsOnASignal(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
@@ -65,7 +65,7 @@ func TestAnImportEndsOnASignal(t *testing.T) {
 	}
 }
 
-// stoppedImport signals an import of a folder as soon as it has stored something.
+// stoppedImport signals an import of a folder as soon as the import has stored a row.
 func (h *home) stoppedImport(signal os.Signal, folder string) ending {
 	h.t.Helper()
 	cmd := h.command("import", folder)
@@ -76,7 +76,7 @@ func (h *home) stoppedImport(signal os.Signal, folder string) ending {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // the state tells
+		_ = cmd.Wait() // the process state contains the result
 		close(ended)
 	}()
 	h.opened(func(ctx context.Context, c *cairn.Cairn) error {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// An altered word in a full-text index breaks nothing that SQLite checks: the search
-// misses a row, or finds a wrong one. doctor --deep compares the words of every index
-// with the rows, names the row, and a salvage rebuilds the index.
+// TestAnAlteredWordOfAnIndexIsFoundAndRepaired alters a word in each full-text index. SQLite's own
+// checks do not detect this, but the search misses a row or finds a wrong one. doctor --deep
+// compares the words of every index with the rows and names the row. A salvage rebuilds the index.
 func TestAnAlteredWordOfAnIndexIsFoundAndRepaired(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ table, row, text, columns, search, want string }{
@@ -21,7 +21,7 @@ func TestAnAlteredWordOfAnIndexIsFoundAndRepaired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newFullStore(t, true).home
-			find := func() string { // what, not in which order: scores change with the time
+			find := func() string { // compared without their order, because scores change over time
 				lines := strings.Split(h.run(h.command(strings.Fields(c.search)...), nil).stdout, "\n")
 				for i, line := range lines {
 					if score, rest, _ := strings.Cut(line, " "); strings.HasPrefix(score, "0.") {
@@ -58,7 +58,8 @@ func TestAnAlteredWordOfAnIndexIsFoundAndRepaired(t *testing.T) {
 	}
 }
 
-// An entry or a context that differs from the change log gets the text of the log.
+// TestAMemoryThatDiffersFromTheLogIsRestoredFromIt checks that an entry or context that differs
+// from the change log gets the log's text.
 func TestAMemoryThatDiffersFromTheLogIsRestoredFromIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ damage, want string }{

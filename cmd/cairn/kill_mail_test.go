@@ -26,11 +26,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestKilledWritersOfMailLoseNothingAcknowledged kills servers of both kinds, hooks
-// and commands at random instants while they write mail into one data folder, and
-// servers archive it (mail §11, §14). Whatever was acknowledged is there: each id once,
-// receipts, releases, renewals, notices. Afterwards the archive holds everything
-// once and every check is content. CAIRN_SEED repeats its plan.
+// TestKilledWritersOfMailLoseNothingAcknowledged kills servers of both kinds, hooks and commands at
+// random times. Meanwhile they write mail into one data folder, and servers archive it (mail §11,
+// §14). Every acknowledged message, receipt, release, renewal and notice must be stored, and each
+// id must be unique. Afterwards the archive contains everything once, and all checks succeed.
+// CAIRN_SEED repeats a plan.
 func TestKilledWritersOfMailLoseNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	kills, seed := int(number(t, "CAIRN_SOAK_KILLS", int64(often(100, 20)))), number(t, "CAIRN_SEED", time.Now().UnixNano())
@@ -53,24 +53,24 @@ func TestKilledWritersOfMailLoseNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// siege is one data folder whose writers are killed, and what they had acknowledged.
+// siege is one data folder whose writers are killed, and the writes that were acknowledged.
 type siege struct {
 	*home
-	random *rand.Rand // of the plan
+	random *rand.Rand // chooses the plan
 	landed int
 	killed map[string]int
 
-	typical map[string]time.Duration // of a hook or command that is left alone
+	typical map[string]time.Duration // duration of a hook or command that is not killed
 
 	mu       sync.Mutex
 	step     int
-	messages map[int64]string    // by number: subjects
-	held     map[int64]string    // by number: patterns
-	renewed  map[int64]mail.Time // by number: until when at least
+	messages map[int64]string    // subjects by message id
+	held     map[int64]string    // patterns by reservation id
+	renewed  map[int64]mail.Time // earliest allowed expiry by reservation id
 	released map[int64]bool
 	acked    map[int64]mail.Time
-	events   []string // contents that hooks have stored
-	shown    []int64  // messages that a hook has printed
+	events   []string // contents stored by hooks
+	shown    []int64  // ids of messages printed by a hook
 }
 
 func newSiege(t *testing.T, seed int64) *siege {
@@ -82,7 +82,7 @@ func newSiege(t *testing.T, seed int64) *siege {
 		home: newHome(t), random: rand.New(rand.NewPCG(uint64(seed), 0)), killed: map[string]int{}, typical: map[string]time.Duration{},
 		messages: map[int64]string{}, held: map[int64]string{}, renewed: map[int64]mail.Time{}, released: map[int64]bool{}, acked: map[int64]mail.Time{},
 	}
-	s.vars["TMPDIR"] = t.TempDir() // of which doctor reports what others leave
+	s.vars["TMPDIR"] = t.TempDir() // because doctor reports leftover files of other processes
 	s.settle("[guard]\nauto_reserve = true\nmax_ms = 20000\n[mail]\nnotice_interval_seconds = 1\n")
 	for _, name := range []string{"GreenLake", "BlueDog"} {
 		began := time.Now()
@@ -92,7 +92,7 @@ func newSiege(t *testing.T, seed int64) *siege {
 	return s
 }
 
-// round starts a server, kills others while it is at work, and then itself.
+// round starts a server, kills other processes while it works, and then kills the server.
 func (s *siege) round() {
 	s.t.Helper()
 	serve := s.overStdio
@@ -122,7 +122,7 @@ func (s *siege) round() {
 	s.dead(kind)
 }
 
-// dead counts a kill, after which the store must be sound.
+// dead counts a kill. Afterwards the store must be intact.
 func (s *siege) dead(kind string) {
 	s.t.Helper()
 	s.landed++
@@ -135,7 +135,7 @@ func (s *siege) dead(kind string) {
 	}
 }
 
-// A doing makes a call of a tool; false if nobody has answered.
+// doing calls a tool. ok is false if there was no response.
 type doing func(tool string, args fields) (answer string, ok bool)
 
 func (s *siege) overStdio() (*exec.Cmd, doing, func()) {
@@ -174,15 +174,15 @@ func (s *siege) overHTTP() (*exec.Cmd, doing, func()) {
 	}, func() { _ = w.server.Wait(); w.http.CloseIdleConnections() }
 }
 
-// A deed is one call and what its answer acknowledges.
+// deed is one call, and a function that records the writes acknowledged by its response.
 type deed struct {
 	tool    string
 	args    fields
-	command []string // the same at the command line
+	command []string // the equivalent command line
 	answer  func(text string) error
 }
 
-// writes does a deed; false if nobody has answered.
+// writes executes one deed. It returns false if there was no response.
 func (s *siege) writes(do doing) bool {
 	d := s.deed(rand.IntN)
 	text, ok := do(d.tool, d.args)
@@ -197,7 +197,7 @@ func (s *siege) writes(do doing) bool {
 	return true
 }
 
-// deed makes one that is new, or about something that was acknowledged.
+// deed returns a random call: a new message or reservation, or a change of an acknowledged one.
 func (s *siege) deed(random func(int) int) deed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,7 +263,7 @@ func (s *siege) renews(id int64) deed {
 		func(text string) error {
 			var a reservations.Renewed
 			err := json.Unmarshal([]byte(text), &a)
-			for _, r := range a.Reservations { // none if it was released
+			for _, r := range a.Reservations { // empty if it was released
 				s.renewed[r.ID] = max(s.renewed[r.ID], r.New)
 			}
 			return err
@@ -278,7 +278,7 @@ func (s *siege) gives(id int64) deed {
 		func(text string) error {
 			var a reservations.ReleasedReservations
 			err := json.Unmarshal([]byte(text), &a)
-			s.released[id] = true // now or before
+			s.released[id] = true // by this call or an earlier one
 			return err
 		},
 	}
@@ -302,7 +302,7 @@ func (s *siege) acknowledges(id int64) deed {
 	}
 }
 
-// killCommand kills a command, or takes over what it has acknowledged.
+// killCommand kills a command, or records the writes that it acknowledged.
 func (s *siege) killCommand() {
 	s.t.Helper()
 	d := s.deed(s.random.IntN)
@@ -318,7 +318,7 @@ func (s *siege) killCommand() {
 
 var printedNumber = regexp.MustCompile(`#(\d+) (?:low|normal|high|urgent) `)
 
-// killHook kills a hook that leases a file or tells BlueDog's session its mail.
+// killHook kills a hook that leases a file or shows mail to BlueDog's session.
 func (s *siege) killHook() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -327,7 +327,7 @@ func (s *siege) killHook() {
 	s.mu.Unlock()
 	content := fmt.Sprintf("please do step%06d", n)
 	payload := s.payload("UserPromptSubmit", fields{"session_id": "dog", "prompt": content, "prompt_id": content})
-	if n%3 == 0 { // the edit that follows is leased
+	if n%3 == 0 { // the next edit leases the file
 		content = ""
 		payload = s.payload("PreToolUse", fields{
 			"session_id": "dog", "tool_name": "Edit", "tool_use_id": fmt.Sprint("toolu_", n),
@@ -355,8 +355,8 @@ func (s *siege) killHook() {
 	}
 }
 
-// shot starts a process and kills it at a random instant of its life, or one in four
-// not at all. lived is true if it has ended by itself, which must be a success.
+// shot starts a process and kills it at a random time; one in four is not killed. lived is true if
+// the process exited by itself, which must be a success.
 func (s *siege) shot(kind string, cmd *exec.Cmd) (out string, lived bool) {
 	s.t.Helper()
 	var said, told bytes.Buffer
@@ -386,7 +386,7 @@ func (s *siege) shot(kind string, cmd *exec.Cmd) (out string, lived bool) {
 	return said.String(), true
 }
 
-// acknowledged holds the store against everything that was.
+// acknowledged compares the store with all acknowledged writes.
 func (s *siege) acknowledged() {
 	s.t.Helper()
 	subjects := s.column(`SELECT id, subject FROM mail_messages`)
@@ -432,7 +432,7 @@ func (s *siege) acknowledged() {
 	}
 }
 
-// column reads the texts of rows by their numbers.
+// column returns texts by row number.
 func (s *siege) column(query string) map[int64]string {
 	s.t.Helper()
 	out := map[int64]string{}
@@ -450,8 +450,8 @@ func (s *siege) column(query string) map[int64]string {
 	return out
 }
 
-// archivedOnce drains, and expects every message in the archive once, no commit that
-// changes nothing, and nothing left to rebuild.
+// archivedOnce drains the archive. It expects every message in the archive once, no empty commit,
+// and nothing left to rebuild.
 func (s *siege) archivedOnce() {
 	s.t.Helper()
 	archive := filepath.Join(s.dataDir(), "archive", "shop")

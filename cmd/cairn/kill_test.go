@@ -20,10 +20,9 @@ import (
 	"time"
 )
 
-// TestKilledProcessesLoseNothingAcknowledged kills hooks, servers and imports at
-// random instants while other hooks record on the same store. An event whose
-// hook exited 0 must be there exactly once, whatever was killed. The seed is
-// printed; CAIRN_SEED repeats its plan, though not the machine's timing.
+// TestKilledProcessesLoseNothingAcknowledged kills hooks, servers and imports at random times while
+// other hooks record on the same store. An event whose hook exited with 0 must be stored exactly
+// once. The seed is printed; CAIRN_SEED repeats its plan, but not the machine's timing.
 func TestKilledProcessesLoseNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	kills, seed := number(t, "CAIRN_SOAK_KILLS", int64(often(30, 15))), number(t, "CAIRN_SEED", time.Now().UnixNano())
@@ -55,8 +54,8 @@ func TestKilledProcessesLoseNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// TestKilledFirstWriterLeavesAStoreThatOthersFinish kills a process that makes
-// the store: one alone, before others come, or one of four at the same moment.
+// TestKilledFirstWriterLeavesAStoreThatOthersFinish kills a process that creates the store. The
+// process runs alone before others start, or is one of four concurrent processes.
 func TestKilledFirstWriterLeavesAStoreThatOthersFinish(t *testing.T) {
 	t.Parallel()
 	seed := number(t, "CAIRN_SEED", time.Now().UnixNano())
@@ -83,7 +82,7 @@ func TestKilledFirstWriterLeavesAStoreThatOthersFinish(t *testing.T) {
 	}
 }
 
-// number is an environment variable's number, or standard without one.
+// number returns the number in an environment variable, or standard if the variable is not set.
 func number(t *testing.T, name string, standard int64) int64 {
 	t.Helper()
 	text := os.Getenv(name)
@@ -97,18 +96,18 @@ func number(t *testing.T, name string, standard int64) int64 {
 	return n
 }
 
-// ordeal is one store on which processes are killed, and what it must hold.
+// ordeal is one store whose processes are killed, and the rows that it must contain.
 type ordeal struct {
 	*home
 	random  *rand.Rand
-	events  int                      // made so far
-	kills   map[string]int64         // processes that died of it, by kind
-	typical map[string]time.Duration // how long a kind takes when it is left alone
+	events  int                      // number created so far
+	kills   map[string]int64         // number of killed processes by kind
+	typical map[string]time.Duration // duration by kind without a kill
 
 	mu      sync.Mutex
-	sure    []string // contents of events whose hook said 0
+	sure    []string // contents of events whose hook exited with 0
 	perhaps []string // contents of events whose hook was killed
-	stories []*story // imported, some only in part
+	stories []*story // imported, some only partially
 }
 
 func newOrdeal(t *testing.T, seed int64) *ordeal {
@@ -125,7 +124,7 @@ func newOrdeal(t *testing.T, seed int64) *ordeal {
 	return o
 }
 
-// newStory makes a folder of transcripts that is to be imported.
+// newStory creates a folder of transcripts to import.
 func (o *ordeal) newStory() *story {
 	name := fmt.Sprintf("tale%d", len(o.stories))
 	// A session of more than 500 rows takes several transactions.
@@ -134,7 +133,7 @@ func (o *ordeal) newStory() *story {
 	return s
 }
 
-// event makes an event of a random kind whose row has a content of its own.
+// event creates an event of a random kind whose row has unique content.
 func (o *ordeal) event() (payload []byte, content string) {
 	o.events++
 	step := fmt.Sprintf("step%06d", o.events)
@@ -165,7 +164,7 @@ func (o *ordeal) event() (payload []byte, content string) {
 	}
 }
 
-// sends runs a hook that nobody kills: it must succeed.
+// sends runs a hook that is not killed. It must succeed.
 func (o *ordeal) sends(payload []byte, content string) {
 	o.t.Helper()
 	e := o.record(payload)
@@ -180,8 +179,8 @@ func (o *ordeal) sends(payload []byte, content string) {
 	}
 }
 
-// amongOthers runs a victim with other hooks next to it: one by one and side by
-// side.
+// amongOthers runs a victim concurrently with three queues of hooks. The hooks of a queue run
+// sequentially.
 func (o *ordeal) amongOthers(victim func()) {
 	type told struct {
 		payload []byte
@@ -206,9 +205,8 @@ func (o *ordeal) amongOthers(victim func()) {
 	all.Wait()
 }
 
-// fatal kills a started process of a kind as soon as instant returns, unless its
-// life is over, and reports whether that is what it died of. It learns how long
-// such a life is.
+// fatal kills a started process as soon as instant returns, unless it has already exited. It
+// reports whether the kill ended the process. It also updates the typical duration of this kind.
 func (o *ordeal) fatal(kind string, cmd *exec.Cmd, instant func(over <-chan struct{})) (killed bool) {
 	o.t.Helper()
 	began := time.Now()
@@ -240,7 +238,8 @@ func (o *ordeal) fatal(kind string, cmd *exec.Cmd, instant func(over <-chan stru
 	return killed
 }
 
-// anyTime is a random instant in the life of a process of a kind.
+// anyTime returns a function that waits until a random time in a process's typical life, or until
+// it exits.
 func (o *ordeal) anyTime(kind string) func(<-chan struct{}) {
 	life := 1.1 * float64(o.typical[kind])
 	timer := time.NewTimer(time.Duration(o.random.Float64() * life))
@@ -253,7 +252,7 @@ func (o *ordeal) anyTime(kind string) func(<-chan struct{}) {
 	}
 }
 
-// writing is the instant at which a file is being written.
+// writing returns a function that waits until a file changes or the process exits.
 func writing(path string) func(<-chan struct{}) {
 	type stamp struct {
 		size int64
@@ -284,7 +283,7 @@ func (o *ordeal) landed() (n int64) {
 	return n
 }
 
-// start starts a process whose standard error is looked at in the end.
+// start starts a process whose standard error is checked at the end.
 func (o *ordeal) start(cmd *exec.Cmd) {
 	o.t.Helper()
 	said := &gathered{}
@@ -294,7 +293,7 @@ func (o *ordeal) start(cmd *exec.Cmd) {
 	}
 	o.t.Cleanup(func() {
 		for line := range strings.Lines(said.String()) {
-			if !strings.HasSuffix(line, " files\n") { // a slow import tells how far it is
+			if !strings.HasSuffix(line, " files\n") { // a slow import prints its progress
 				o.t.Errorf("cairn %v said: %s", cmd.Args[1:], line)
 			}
 		}
@@ -303,8 +302,8 @@ func (o *ordeal) start(cmd *exec.Cmd) {
 
 func (o *ordeal) killHook() { o.killRecord(o.anyTime("record")) }
 
-// killWriter kills a hook while it writes: the log, or when it closes the store
-// and moves the log into it, the database.
+// killWriter kills a hook while it writes to the log, or to the database when it closes the store
+// and checkpoints the log.
 func (o *ordeal) killWriter() {
 	o.killRecord(writing(o.db() + []string{"-wal", ""}[o.random.IntN(2)]))
 }
@@ -324,8 +323,7 @@ func (o *ordeal) killRecord(instant func(<-chan struct{})) {
 	}
 }
 
-// killImport kills an import while a hook tells of a call that stands in its
-// transcripts too.
+// killImport kills an import while a hook reports a call that its transcripts also contain.
 func (o *ordeal) killImport() {
 	s := o.newStory()
 	c := s.calls[o.random.IntN(len(s.calls))]
@@ -340,7 +338,7 @@ func (o *ordeal) killImport() {
 	hook.Wait()
 }
 
-// killServer kills a server that answers a client and follows the log for it.
+// killServer kills a server that responds to a client and follows the log for it.
 func (o *ordeal) killServer() {
 	cmd := o.command("serve")
 	in, err := cmd.StdinPipe()
@@ -358,12 +356,12 @@ func (o *ordeal) killServer() {
 	client.Go(func() {
 		o.listen(out, answered)
 	})
-	<-answered // it serves now
+	<-answered // the server now responds
 	o.fatal("serve", cmd, o.anyTime("serve"))
 	client.Wait()
 }
 
-// ask subscribes to the context and puts questions until the server is gone.
+// ask subscribes to the context and sends requests until the server exits.
 func ask(in io.WriteCloser) {
 	defer in.Close()
 	for _, line := range []string{
@@ -383,8 +381,8 @@ func ask(in io.WriteCloser) {
 	}
 }
 
-// listen reads what a server says to its end, and closes answered after the
-// first line. Each line must be a message without an error; the last may be torn.
+// listen reads a server's output until its end and closes answered after the first line. Each line
+// must be a message without an error, except that the last line may be incomplete.
 func (o *ordeal) listen(out io.Reader, answered chan<- struct{}) {
 	r := bufio.NewReader(out)
 	for n := 0; ; n++ {
@@ -402,8 +400,8 @@ func (o *ordeal) listen(out io.Reader, answered chan<- struct{}) {
 	}
 }
 
-// verify completes the cut imports and holds the store against what it must
-// hold. A server started now must answer.
+// verify completes the interrupted imports and compares the store with its expected rows. A newly
+// started server must respond.
 func (o *ordeal) verify() {
 	o.t.Helper()
 	o.check()
@@ -438,8 +436,8 @@ func (o *ordeal) verify() {
 	client.leave()
 }
 
-// importAgain imports the same transcripts from another folder: all of their
-// lines are read again and nothing is added.
+// importAgain imports the same transcripts from another folder. All lines are read again, and no
+// row is added.
 func (o *ordeal) importAgain() {
 	o.t.Helper()
 	other := filepath.Join(o.dir, "elsewhere")
@@ -452,7 +450,7 @@ func (o *ordeal) importAgain() {
 	o.check()
 }
 
-// storedAtDeath counts the killed hooks that had come to their commit.
+// storedAtDeath counts the killed hooks that had committed their event.
 func (o *ordeal) storedAtDeath() (n int) {
 	seen := o.contents()
 	for _, c := range o.perhaps {

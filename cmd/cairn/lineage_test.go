@@ -18,7 +18,7 @@ import (
 	"cairn/internal/store"
 )
 
-// hostCall is one run of cairn that a host of sessions starts.
+// hostCall is one run of cairn, started by a host of sessions.
 type hostCall struct {
 	Args  []string
 	Input []byte
@@ -29,8 +29,8 @@ type hostAnswer struct {
 	Stdout, Stderr string
 }
 
-// agentHost is a program that plays an agent's process: it runs the cairn that its first
-// argument names as its input says, and stays until its input ends.
+// agentHost is a program that acts as an agent's process. It runs the cairn binary in its first
+// argument, as its input specifies, and exits when its input ends.
 func agentHost() {
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	for {
@@ -83,10 +83,10 @@ func (h *home) host() *host {
 	return p
 }
 
-// kill ends the process as a crash does: no hook hears of it.
+// kill ends the process like a crash: no hook runs.
 func (p *host) kill() {
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // it was killed, perhaps before
+	_ = p.cmd.Wait() // it was killed, perhaps earlier
 }
 
 // recorded runs the hook in the host's process.
@@ -102,7 +102,7 @@ func (p *host) recorded(payload []byte) string {
 	return answer.Stdout
 }
 
-// recorder is a process in which hooks run: the test's own, or a host.
+// recorder is a process in which hooks run: the test process or a host.
 type recorder interface{ recorded(payload []byte) string }
 
 func (h *home) starts(in recorder, session, source string) string {
@@ -123,7 +123,7 @@ func (h *home) edits(in recorder, session, file string, more ...string) string {
 	return in.recorded(h.payload("PreToolUse", f))
 }
 
-// registers registers without a name, and returns the name.
+// registers registers an agent without a name, and returns the generated name.
 func (c *client) registers(h *home, more fields) string {
 	c.t.Helper()
 	args := fields{"project_key": h.repo, "program": "claude-code", "model": "m1"}
@@ -138,7 +138,8 @@ func (c *client) reserves(h *home, name string, paths ...string) reservations.Gr
 	return asked[reservations.GrantedReservations](c, "file_reservation_paths", fields{"project_key": h.repo, "agent_name": name, "paths": paths})
 }
 
-// wantSaid wants each of some texts in what a hook said, those with ! not.
+// wantSaid expects each of the texts in the output of a hook. A text that begins with ! must be
+// absent.
 func wantSaid(t *testing.T, what, said string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -149,8 +150,8 @@ func wantSaid(t *testing.T, what, said string, texts ...string) {
 	}
 }
 
-// TestTwoSessionsOfOneProcessStayApart has the test's process play one host of two
-// sessions, each with a server of its own.
+// TestTwoSessionsOfOneProcessStayApart uses the test process as one host of two sessions, each with
+// its own server.
 func TestTwoSessionsOfOneProcessStayApart(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -183,14 +184,15 @@ func TestTwoSessionsOfOneProcessStayApart(t *testing.T) {
 			wantSaid(t, step.session, said, "is reserved by "+names[step.holder], "You are "+names[step.session]+".")
 		}
 	}
-	// Nothing but the session id tells them apart: neither commands nor records guess.
+	// Only the session id distinguishes the two. Neither commands nor records guess the session.
 	if e := h.run(h.command("mail", "inbox"), nil); e.code == 0 || !strings.Contains(e.stderr, "has several sessions") {
 		t.Errorf("a command of one of them: %+v", e)
 	}
 	if e := h.run(h.command("records", "create", "--type", "note", "--title", "x"), nil); e.code != 0 || !strings.Contains(e.stderr, "in the new session S-") {
 		t.Errorf("a record of one of them: %+v", e)
 	}
-	// Before a commit the file of one of them warns, and that of a third agent forbids.
+	// Before a commit, a reservation of the two sessions only warns; one of a third agent blocks
+	// the commit.
 	h.cairn("agents", "register", "GreenLake", "--program", "codex", "--model", "m1")
 	h.cairn("reserve", "docs/**", "--as", "GreenLake")
 	for _, step := range []struct {
@@ -217,14 +219,14 @@ func TestTwoSessionsOfOneProcessStayApart(t *testing.T) {
 	h.check()
 }
 
-// TestAnAgentOutlivesItsSession has an agent with a reservation and mail go on in each way
-// in which sessions go on.
+// TestAnAgentOutlivesItsSession checks that an agent with a reservation and mail keeps both in each
+// way in which a session can continue.
 func TestAnAgentOutlivesItsSession(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]struct {
-		next   string // session
+		next   string // id of the next session
 		source string
-		before func(h *home, in recorder) recorder // what happens before it begins; the process of the next
+		before func(h *home, in recorder) recorder // runs before the next session begins and returns its process
 	}{
 		"compaction":                         {"s1", "compact", func(_ *home, in recorder) recorder { return in }},
 		"compaction under a new id":          {"s2", "compact", func(_ *home, in recorder) recorder { return in }},
@@ -281,8 +283,8 @@ func TestAnAgentOutlivesItsSession(t *testing.T) {
 	}
 }
 
-// TestTwoLiveSessionsOfOneLineageHaveTwoNames starts a second session while the first one
-// lives, and a third one when it has ended.
+// TestTwoLiveSessionsOfOneLineageHaveTwoNames starts a second session while the first one lives. It
+// starts a third session after the first one has ended.
 func TestTwoLiveSessionsOfOneLineageHaveTwoNames(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -308,7 +310,7 @@ func TestTwoLiveSessionsOfOneLineageHaveTwoNames(t *testing.T) {
 	wantSaid(t, "the third", h.starts(third, "c", "startup"), "you are "+a+":", a+" holds src/**", "!"+b)
 	wantSaid(t, "the second", h.edits(second, "b", "src/a.go"), "reserved by "+a)
 	wantSaid(t, "the second, resumed", h.starts(second, "b", "compact"), "you are "+b+":", "!you are "+a)
-	// A session in another checkout is of another lineage.
+	// A session in another checkout belongs to another lineage.
 	third.kill()
 	other := h.repository(h.dir + "/other")
 	said := second.recorded(h.payload("SessionStart", fields{"session_id": "d", "source": "startup", "cwd": other}))
@@ -349,8 +351,8 @@ func TestAServerOfAContinuedSessionKnowsItByItsProcess(t *testing.T) {
 	h.check()
 }
 
-// TestAnAgentOverHTTPIsKnownByItsSessionID has the clients of one server name their
-// sessions, and the server release what a session left behind.
+// TestAnAgentOverHTTPIsKnownByItsSessionID uses one server whose clients send their session ids.
+// The server releases what a session left reserved.
 func TestAnAgentOverHTTPIsKnownByItsSessionID(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
