@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTheVulnerabilityCheckFailsUnlessTheDatabaseCannotBeReached runs the step of
-// .ci/run with tools that end in every way.
+// TestTheVulnerabilityCheckFailsUnlessTheDatabaseCannotBeReached runs the step of .ci/run
+// with tools that end in every possible way.
 func TestTheVulnerabilityCheckFailsUnlessTheDatabaseCannotBeReached(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil || runtime.GOOS == "windows" {
