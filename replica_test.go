@@ -62,8 +62,8 @@ func device(t *testing.T) (c *cairn.Cairn, dir string) {
 	return c, dir
 }
 
-// A user has joined a hub and is then refused by another hub, or under another name. The
-// first hub's token is kept, and the hub still accepts it.
+// A device has joined a hub. Joining another hub is refused. The first hub's token is kept,
+// and that hub still accepts it.
 func TestARefusedJoinLeavesTheTokenOfTheHubThatWasJoined(t *testing.T) {
 	t.Parallel()
 	first, secret, _ := remote(t)
@@ -126,8 +126,8 @@ func TestJoiningAgainKeepsATokenThatCouldNotBeKept(t *testing.T) {
 }
 
 // A process that does not replicate, such as a command, still sends deletions to the hub.
-// It reads entries that were purged locally from the hub. Without the hub it reports the
-// missing entries.
+// It reads locally purged entries from the hub. Without the hub it reports that entries are
+// missing.
 func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	t.Parallel()
 	url, secret, away := remote(t)

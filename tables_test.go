@@ -17,8 +17,8 @@ import (
 )
 
 // owned describes a table as listed under "Tables" in ARCHITECTURE.md: the package that
-// owns it, whether packages of other parts may read it, and which packages of the same part
-// also write it.
+// owns it, and whether packages of other parts may read it. It also contains the packages
+// of the same part that write the table.
 type owned struct {
 	owner    string
 	readable bool
@@ -207,7 +207,7 @@ func unread(e ast.Expr) []ast.Expr {
 	return []ast.Expr{e}
 }
 
-// crossing returns the rule that a use breaks, or "".
+// crossing describes how a use breaks the rules, or returns "" if the use is allowed.
 func crossing(dir string, u use, known map[string]owned) string {
 	t, _ := ownerOf(u.table, known)
 	switch {
@@ -369,8 +369,8 @@ func TestPackagesOfMailReadEachOthersTablesAndWriteTheirOwn(t *testing.T) {
 var created = regexp.MustCompile(`^CREATE (?:UNIQUE |VIRTUAL )?(TABLE|VIEW|INDEX|TRIGGER) (\w+)(?:[^(]*? ON (\w+))?`)
 
 // TestTheSchemaKeepsToTheTableOfOwners checks that every table has an owner. Keys, views
-// and triggers must use tables of another owner only to read tables that all packages may
-// read.
+// and triggers may use another owner's table only to read it, and only if all packages may
+// read it.
 func TestTheSchemaKeepsToTheTableOfOwners(t *testing.T) {
 	t.Parallel()
 	known := knownTables(t)

@@ -117,8 +117,8 @@ func TestASalvagedStoreWithItsLastExportIsWhole(t *testing.T) {
 	})
 }
 
-// isWhole reports whether a salvage lost or altered no row, and restored no table whose
-// rows the change log does not contain.
+// isWhole reports whether a salvage lost or altered no row. It must not have restored rows
+// of tables that the change log does not contain.
 func isWhole(s *store.Salvaged) bool {
 	rowsOnly := []string{"observation_rows", "prompt_rows", "sessions", "session_branches", "store_meta"}
 	return s.Lost == 0 && !slices.ContainsFunc(s.Tables, func(t store.SalvagedTable) bool {

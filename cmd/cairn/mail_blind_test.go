@@ -137,7 +137,7 @@ func (h *home) saysNothingOf(name string, c *client) {
 	searched := 0
 	for line := range strings.Lines(all) {
 		hash, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if kind == "tree" || strings.Contains(own, hash) { // a tree contains the name of the agent's folder, and the agent has sent messages
+		if kind == "tree" || strings.Contains(own, hash) { // trees contain the agent's folder, and its own files contain its name
 			continue
 		}
 		text, err := gitIn(repository, "cat-file", kind, hash)

@@ -20,8 +20,8 @@ import (
 	"cairn/internal/project"
 )
 
-// Words that only one message contains, as the search index (which stems them) and a file
-// name contain them.
+// Words that only one message contains. They are chosen for the search index, which stems
+// words, and for a file name.
 const (
 	purgedSubject = "Xyloquartz handover"
 	purgedBody    = "The QIBUVEKO ledger is below the stairs."

@@ -63,7 +63,7 @@ func TestSlashCommandsOfThePluginRunWhatCairnHas(t *testing.T) {
 			words := strings.Fields(m[2])
 			if m[1] != "" {
 				words = strings.Fields(strings.TrimPrefix(m[1], "cairn "))
-				for i, word := range words { // up to the first shell operator
+				for i, word := range words { // up to the first redirection or pipe
 					if strings.ContainsAny(word, "<>|&") || strings.HasPrefix(word, "2>") {
 						words = words[:i]
 						break

@@ -191,8 +191,8 @@ func (s *teach) words(names ...string) (all []string) {
 	return all
 }
 
-// onDisk returns the words that a file of the data directory contains, as plain text or, if
-// the store is encrypted, after decryption with its key.
+// onDisk returns the words that a file of the data directory contains. If the store is
+// encrypted, it also searches the decrypted files.
 func (h *home) onDisk(words []string) (found []string) {
 	h.t.Helper()
 	seen := map[string]bool{}

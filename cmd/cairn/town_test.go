@@ -245,7 +245,8 @@ func (w *town) dump() string {
 	return out.String()
 }
 
-// tables returns the names of the tables that store rows themselves.
+// tables returns the tables that store rows: ordinary and shadow tables, but not virtual
+// tables or views.
 func tables(t *testing.T, db *sql.DB) (names []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), `SELECT name FROM pragma_table_list

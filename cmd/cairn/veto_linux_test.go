@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// limited returns a command that the shell starts under a limit: "-v" limits the address
-// space in KiB, "-n" the number of descriptors, "-u" the number of processes and threads.
+// limited returns a command that the shell starts under a limit. "-v" limits the address
+// space in KiB. "-n" limits the number of descriptors, "-u" the number of processes and
+// threads.
 func (h *home) limited(limit string, n int, args ...string) *exec.Cmd {
 	h.t.Helper()
 	shell, err := exec.LookPath("bash")
