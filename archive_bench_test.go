@@ -16,7 +16,7 @@ import (
 	"cairn/internal/store"
 )
 
-// postMany writes messages into a project in few transactions, as a burst of agents
+// postMany writes messages into a project in a few transactions, as a burst of agents
 // would.
 func (m *mailed) postMany(project string, from, n int) {
 	m.t.Helper()
@@ -26,10 +26,10 @@ func (m *mailed) postMany(project string, from, n int) {
 	}
 }
 
-// BenchmarkArchive is how long messages take from the log into Git: rendering, files,
-// commits and cursor. Contract mail §11 wants 100 in 250 ms, and 1,000 a second. Each
-// message is three files. Beside it a git fast-import of the same tree, which does
-// nothing else.
+// BenchmarkArchive measures how long messages take from the log into Git: rendering, files,
+// commits and cursor. Contract mail §11 requires 100 messages in 250 ms, and 1,000 a
+// second. Each message is three files. For comparison it runs git fast-import of the same
+// tree.
 func BenchmarkArchive(b *testing.B) {
 	for _, n := range []int{100, 4000} {
 		b.Run(fmt.Sprint(n, "-messages"), func(b *testing.B) {

@@ -22,14 +22,14 @@ import (
 
 const patience = 60 * time.Second
 
-// subjects are the first lines of all commits of a project's archive, oldest first.
+// subjects returns the first lines of all commits of a project's archive, oldest first.
 func (m *mailed) subjects(project string) []string {
 	m.t.Helper()
 	return strings.Split(m.git(project, "log", "--reverse", "--format=%s", "main"), "\n")
 }
 
-// archived reports whether main holds a message of this subject, in how many places
-// does not matter.
+// archived reports whether main contains a message with this subject, in any number of
+// places.
 func (m *mailed) archived(project, subject string) bool {
 	out, err := m.tryGit(project, "ls-tree", "-r", "--name-only", "main")
 	return err == nil && strings.Contains(out, "__"+subject+"__")
@@ -123,7 +123,7 @@ func TestAChangeThatCannotBeRenderedIsSetAsideAlone(t *testing.T) {
 	if found.Consistent || len(found.SetAside) != 2 || found.SetAside[0].Attempts != 1 || !strings.Contains(found.SetAside[1].Error, "outside.json") {
 		t.Errorf("set aside: %+v", found.SetAside)
 	}
-	stop := m.follow() // which tries again
+	stop := m.follow() // the new follower tries again
 	within(t, patience, "they are tried again", func() bool {
 		s := must(m.ArchiveStatus(t.Context(), ArchiveArgs{}))[0]
 		return len(s.Aside) == 2 && s.Aside[0].Attempts == 2 && m.metrics().NeedsReindex == 2
@@ -133,7 +133,7 @@ func TestAChangeThatCannotBeRenderedIsSetAsideAlone(t *testing.T) {
 	if _, err := m.office.RegisterAgent(t.Context(), c, agents.RegisterArgs{ProjectKey: key, Program: "codex", Model: "m", Name: "GreenLake"}); err != nil {
 		t.Fatal(err)
 	}
-	// Later documents take the place of the spoilt ones.
+	// Later documents replace the corrupted ones.
 	spoil(mail.KindContact, "x", contact("contacts/x.json"))
 	m.sync()
 	m.rebuild()
@@ -145,8 +145,8 @@ func TestAChangeThatCannotBeRenderedIsSetAsideAlone(t *testing.T) {
 	}
 }
 
-// TestTwoServersAndOneSyncWriteEverythingOnce has two followers, of which one waits,
-// and a command that archives next to them.
+// TestTwoServersAndASyncArchiveEverythingOnce runs two followers, one of which waits, and a
+// command that archives concurrently.
 func TestTwoServersAndASyncArchiveEverythingOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailed(t)
@@ -241,7 +241,7 @@ func TestNumbersOfTheArchiveAreNeverGivenAgain(t *testing.T) {
 	if err := json.Unmarshal(must(os.ReadFile(path)), &ids); err != nil || ids["messages"] != 1 || ids["agents"] != 2 {
 		t.Fatalf("ids.json holds %v, %v", ids, err)
 	}
-	ids["messages"] = 4711 // as another store, restored over this one, would have given
+	ids["messages"] = 4711 // as if another store had been restored over this one
 	if err := os.WriteFile(path, must(json.Marshal(ids)), 0o600); err != nil {
 		t.Fatal(err)
 	}

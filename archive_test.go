@@ -31,14 +31,14 @@ import (
 	"cairn/internal/store"
 )
 
-// mailed is a home in which agents write to each other.
+// mailed is a home in which agents exchange mail.
 type mailed struct {
 	home
 	office *service.Mail
 	log    *notedLog
 }
 
-// notedLog is a log that tests look into.
+// notedLog is a log that tests can read.
 type notedLog struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -77,7 +77,7 @@ func (m *mailed) written() *store.Store {
 	return s
 }
 
-// caller is an agent in a project's folder, which is made.
+// caller returns an agent as caller in a project's directory, which it creates.
 func (m *mailed) caller(name string) (mail.Caller, string) {
 	m.t.Helper()
 	dir := filepath.Join(m.dir, "work", name)
@@ -126,7 +126,7 @@ func (m *mailed) trySend(project string, a messages.SendArgs) (int64, error) {
 	return sent.Deliveries[0].Payload.ID, nil
 }
 
-// populate fills a project with one of everything: threads, blind copies, answers,
+// populate fills a project with mail of every kind: threads, blind copies, replies,
 // contacts, reservations, attachments, states.
 func (m *mailed) populate(name string) {
 	m.t.Helper()
@@ -155,7 +155,7 @@ func (m *mailed) populate(name string) {
 	}
 }
 
-// follow archives in the background until stop.
+// follow archives in the background until stop is called.
 func (m *mailed) follow() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -173,7 +173,7 @@ func (m *mailed) follow() (stop func()) {
 	return stop
 }
 
-// within waits until something holds, for a limited time.
+// within waits until a condition holds, for a limited time.
 func within(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(limit)
@@ -190,7 +190,7 @@ func within(t testing.TB, limit time.Duration, what string, holds func() bool) {
 
 func (m *mailed) archiveOf(project string) string { return filepath.Join(m.ArchiveDir(), project) }
 
-// git runs a plain git in a project's archive.
+// git runs plain git in a project's archive.
 func (m *mailed) git(project string, args ...string) string {
 	m.t.Helper()
 	out, err := m.tryGit(project, args...)
@@ -236,7 +236,8 @@ func (m *mailed) checked() ArchiveCheck {
 	return found
 }
 
-// agrees expects store and archive to agree, everything archived, and Git to be sound.
+// agrees expects that store and archive agree, that everything is archived, and that the
+// Git repositories are intact.
 func (m *mailed) agrees(projects ...string) {
 	m.t.Helper()
 	found := m.checked()
@@ -260,7 +261,8 @@ func (m *mailed) metrics() archive.Metrics {
 	return got
 }
 
-// documents are all entities of all projects of a store, as JSON by kind and key.
+// archivedDocuments returns all entities of all projects of a store, as JSON by kind and
+// key.
 func archivedDocuments(t testing.TB, s *store.Store) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -421,7 +423,8 @@ func numbersOf(t testing.TB, s *store.Store) (out map[string]int64) {
 	return out
 }
 
-// TestABlindCopyIsNamedNowhereOutsideItsFolder searches all commits, trees and blobs (mail §15.5).
+// TestABlindCopyIsNamedNowhereOutsideItsFolder searches all commits, trees and blobs (mail
+// §15.5).
 func TestABlindCopyIsNamedNowhereOutsideItsFolder(t *testing.T) {
 	t.Parallel()
 	m := newMailed(t)
@@ -477,8 +480,8 @@ func TestABlindCopyIsNamedNowhereOutsideItsFolder(t *testing.T) {
 	m.git("shop", "show", "main:agents/QuietOwl/profile.json")
 }
 
-// TestRecordsAreArchivedAndRestoredBesideMail, also of a project without mail, and
-// follow a project that is merged into another one.
+// TestRecordsAreArchivedAndRestoredBesideMail covers projects with and without mail. The
+// records must move with a project that is merged into another one.
 func TestRecordsAreArchivedAndRestoredBesideMail(t *testing.T) {
 	t.Parallel()
 	m := newMailed(t)
@@ -536,7 +539,7 @@ func TestRecordsAreArchivedAndRestoredBesideMail(t *testing.T) {
 	again.agrees("bakery")
 }
 
-// recordLines are the lines of an export that tell of records.
+// recordLines returns the lines of an export that describe records.
 func recordLines(export []byte) string {
 	var b strings.Builder
 	for line := range strings.Lines(string(export)) {
@@ -547,7 +550,7 @@ func recordLines(export []byte) string {
 	return b.String()
 }
 
-// decide makes records in a project.
+// decide creates records in a project.
 func (m *mailed) decide(id string, titles ...string) {
 	m.t.Helper()
 	for _, title := range titles {

@@ -26,7 +26,7 @@ import (
 	"cairn/internal/store"
 )
 
-// backedUp is a home with mail and an archive of some commits, and a backup of it.
+// backedUp returns a home with mail and an archive of several commits, and a backup of it.
 func backedUp(t *testing.T) (h home, file string) {
 	t.Helper()
 	h = correspondence(t, clockAt(1_770_000_000))
@@ -61,7 +61,7 @@ func (h home) backup(file string) copies.BackupReport {
 	return r
 }
 
-// recovered restores a backup over a home, which is closed for it and opened again.
+// recovered restores a backup over a home. It closes the home and opens it again.
 func (h home) recovered(a copies.RestoreArgs) (home, copies.Restored, error) {
 	h.t.Helper()
 	if err := h.Close(); err != nil {
@@ -119,8 +119,8 @@ func TestABackupBringsBackStoreMailAndArchive(t *testing.T) {
 	}
 }
 
-// TestNumbersGoOnAboveAllThatWereSeen: above the backup's, the present store's and
-// those of the archives.
+// TestNumbersGoOnAboveAllThatWereSeen checks that new numbers are larger than those of the
+// backup, of the present store and of the archives.
 func TestNumbersGoOnAboveAllThatWereSeen(t *testing.T) {
 	t.Parallel()
 	h, file := backedUp(t)
@@ -157,7 +157,8 @@ func TestNumbersGoOnAboveAllThatWereSeen(t *testing.T) {
 	}
 }
 
-// TestEqualStatesMakeEqualBackups, however the archive's objects are stored.
+// TestEqualStatesMakeEqualBackups checks this for different storage forms of the archive's
+// objects.
 func TestEqualStatesMakeEqualBackups(t *testing.T) {
 	t.Parallel()
 	h, file := backedUp(t)
@@ -236,7 +237,7 @@ func startOf(dir string) observation.Event {
 	return observation.Event{Kind: observation.SessionStart, Session: "s1", Cwd: dir, Source: "SessionStart", Text: "startup"}
 }
 
-// TestADamagedBackupIsNamedAndChangesNothing alters each part of one.
+// TestADamagedBackupIsNamedAndChangesNothing changes each part of a backup.
 func TestADamagedBackupIsNamedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	h, file := backedUp(t)
@@ -287,7 +288,8 @@ func TestARestoreWaitsForNobodyWhoHasTheStoreOpen(t *testing.T) {
 	h.sound()
 }
 
-// TestARestoreThatWasKilledBeforeTheArchiveIsCompleted by the next that uses it.
+// TestARestoreThatWasKilledBeforeTheArchiveIsCompleted checks that the next command that
+// uses the archive completes the restore.
 func TestARestoreThatWasKilledBeforeTheArchiveIsCompleted(t *testing.T) {
 	t.Parallel()
 	h, file := backedUp(t)
@@ -297,7 +299,7 @@ func TestARestoreThatWasKilledBeforeTheArchiveIsCompleted(t *testing.T) {
 	}
 	stamp := r.Moved[0][strings.LastIndexByte(r.Moved[0], '-')+1:]
 	place := filepath.Join(h.dir, "archive")
-	// As it was between the two renames, and before the first.
+	// The states between the two renames and before the first.
 	for _, undo := range []func() error{
 		func() error { return os.Rename(place, place+".restore-"+stamp) },
 		func() error {
@@ -317,7 +319,7 @@ func TestARestoreThatWasKilledBeforeTheArchiveIsCompleted(t *testing.T) {
 	}
 }
 
-// databaseIn is the store in a backup.
+// databaseIn returns the store in a backup.
 func databaseIn(t testing.TB, backup []byte) []byte {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(backup))

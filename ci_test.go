@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTheVulnerabilityCheckFailsUnlessTheDatabaseCannotBeReached runs the step of
-// .ci/run with tools that end in every way.
+// TestTheVulnerabilityCheckFailsUnlessTheDatabaseCannotBeReached runs .ci/vulnerabilities
+// with tools that end in different ways.
 func TestTheVulnerabilityCheckFailsUnlessTheDatabaseCannotBeReached(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil || runtime.GOOS == "windows" {

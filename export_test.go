@@ -31,7 +31,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// home is a cairn over a store of its own, with a clock that the test moves.
+// home is a cairn over its own store, with a clock that the test moves.
 type home struct {
 	*Cairn
 	t   testing.TB
@@ -48,9 +48,9 @@ func newHome(t testing.TB, now *atomic.Int64, key string) home {
 	c := Config{
 		Dir: dir, Cwd: dir, Home: dir, Key: key, Wait: time.Minute,
 	}
-	ticks := &atomic.Int64{} // clocks go on between two commands
+	ticks := &atomic.Int64{} // the clock advances between two commands
 	c.Clock = func() time.Time { return time.Unix(now.Load(), ticks.Add(1)) }
-	if key != "" { // encrypted from the beginning
+	if key != "" { // encrypted from the start
 		raw, err := hex.DecodeString(key)
 		if err != nil {
 			t.Fatal(err)
@@ -64,8 +64,7 @@ func newHome(t testing.TB, now *atomic.Int64, key string) home {
 	return h
 }
 
-// sound fails the test unless `cairn doctor --deep` finds all that the store holds
-// in order.
+// sound fails the test unless `cairn doctor --deep` reports the whole store as intact.
 func (h home) sound() {
 	h.t.Helper()
 	s, err := h.Store(context.Background())
@@ -121,7 +120,7 @@ func (h home) mustRestore(text []byte, change ...func(*ImportArgs)) copies.Impor
 	return r
 }
 
-// head is how long the change log is.
+// head returns the length of the change log.
 func (h home) head() (seq int64) {
 	h.t.Helper()
 	s, err := h.Store(context.Background())
@@ -137,7 +136,7 @@ func (h home) head() (seq int64) {
 	return seq
 }
 
-// event records what a hook would.
+// event records an event as a hook would.
 func (h home) event(e observation.Event) observation.Recorded {
 	h.t.Helper()
 	j, err := h.writableObservations(context.Background())
@@ -156,7 +155,7 @@ func (h home) event(e observation.Event) observation.Recorded {
 	return done
 }
 
-// answers is what the tools say to a set of questions.
+// answers returns the results of the tools for a set of questions.
 func (h home) answers() string {
 	h.t.Helper()
 	ctx := context.Background()
@@ -173,7 +172,7 @@ func (h home) answers() string {
 	}
 	for _, q := range []string{"ledger", "make", "page*", "b", "red OR green", `"tidy the"`, "go"} {
 		hits, err := search.Search(ctx, j, search.SearchArgs{Query: q, Limit: 100})
-		// FTS5 ranks by averages in which rows that were purged still count.
+		// FTS5 ranks by averages that still include purged rows.
 		slices.SortFunc(hits, func(a, b search.Hit) int { return cmp.Compare(a.ID, b.ID) })
 		keep(hits, err)
 	}
@@ -193,7 +192,7 @@ func (h home) answers() string {
 	}
 	list, err := h.Projects(ctx)
 	for i := range list {
-		list[i].UID, list[i].Checkouts = "", nil // of the device
+		list[i].UID, list[i].Checkouts = "", nil // specific to the device
 	}
 	keep(list, err)
 	h.recordAnswers(keep)
@@ -205,13 +204,13 @@ func (h home) answers() string {
 	return string(text)
 }
 
-// recordAnswers is what is said about records.
+// recordAnswers passes results about records to keep.
 func (h home) recordAnswers(keep func(any, error)) {
 	h.t.Helper()
 	ctx := context.Background()
 	book := h.book()
 	list, err := book.ListProjects(ctx)
-	slices.SortFunc(list, func(a, b record.ProjectSummary) int { return cmp.Compare(a.ID, b.ID) }) // of one second
+	slices.SortFunc(list, func(a, b record.ProjectSummary) int { return cmp.Compare(a.ID, b.ID) }) // equal within one second
 	keep(list, err)
 	for _, p := range []string{"shop", "works"} {
 		c := record.Caller{ProjectID: p}
@@ -251,8 +250,8 @@ func (h home) book() *record.Service {
 
 var sessionNames = []string{"s1", "s2", "s3"}
 
-// history does random things to a store, through the methods that users' commands
-// and hooks call.
+// history performs random actions on a store, through the methods that users' commands and
+// hooks call.
 type history struct {
 	home
 	*rapid.T
@@ -275,7 +274,7 @@ func newHistory(t *rapid.T, h home) *history {
 
 func pick[E any](t *rapid.T, label string, of ...E) E { return rapid.SampledFrom(of).Draw(t, label) }
 
-// step does one thing.
+// step performs one action.
 func (x *history) step() {
 	x.now.Add(int64(pick(x.T, "seconds", 0, 0, 1, 40, 4000)))
 	switch rapid.IntRange(0, 38).Draw(x.T, "what") {
@@ -313,7 +312,7 @@ func (x *history) step() {
 	}
 }
 
-// recordStep does one thing to the records; that it may be refused is part of it.
+// recordStep performs one action on the records. The action may be refused.
 func (x *history) recordStep() {
 	ctx, book := x.ctx(), x.book()
 	c := record.Caller{
@@ -415,8 +414,9 @@ func (x *history) randomEvent() observation.Event {
 	return e
 }
 
-// maxHistories is how many histories are tried, fewer with the second driver
-// (-short), many in a soak; of a failing one as many as it takes to find the shortest.
+// maxHistories returns the maximum number of histories: fewer with the second driver
+// (-short), many in a soak test. It does not limit the search for the shortest failing
+// history.
 func maxHistories() int {
 	switch {
 	case os.Getenv("CAIRN_SOAK") != "":
@@ -427,8 +427,8 @@ func maxHistories() int {
 	return 8
 }
 
-// randomHome is a home in which between least and most random things happened in all parts,
-// and its clock.
+// randomHome returns a home in which between least and most random actions happened in all
+// parts, and its clock.
 func randomHome(t *testing.T, r *rapid.T, least, most int) (source home, now *atomic.Int64) {
 	now = &atomic.Int64{}
 	now.Store(1_770_000_000)
@@ -441,8 +441,8 @@ func randomHome(t *testing.T, r *rapid.T, least, most int) (source home, now *at
 	return source, now
 }
 
-// TestAnImportedExportIsTheProjectItself does random things, exports everything and
-// each project, imports that elsewhere, and compares what is exported and answered
+// TestAnImportedExportIsTheProjectItself performs random actions and exports everything and
+// each project. It imports the exports elsewhere, and compares the exports and results
 // there.
 func TestAnImportedExportIsTheProjectItself(t *testing.T) {
 	t.Parallel()

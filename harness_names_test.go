@@ -12,15 +12,15 @@ import (
 	"cairn/internal/harness"
 )
 
-// What a harness does is in the table of internal/harness; a comparison with a name
-// anywhere else would have to be found and extended for the next one.
+// The behavior of a harness is defined in the table of internal/harness. Comparisons with a
+// name anywhere else would have to be found and extended for each new harness.
 func TestNothingOutsideTheTableComparesWithTheNameOfAHarness(t *testing.T) {
 	t.Parallel()
 	names := []string{}
 	for _, h := range harness.Harnesses() {
 		names = append(append(names, h.Name, h.Program), h.Aliases...)
 	}
-	// Lines of Gemini CLI's transcripts have such a type.
+	// Lines of Gemini CLI's transcripts have this type.
 	allowed := map[string]string{"internal/harness/gemini_transcript.go": "gemini"}
 	for _, path := range productFiles(t) {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -35,8 +35,9 @@ func TestNothingOutsideTheTableComparesWithTheNameOfAHarness(t *testing.T) {
 	}
 }
 
-// comparedNames are the texts that a file compares with, in conditions and cases; those
-// behind the constants of the harness room, too, which are named as what they hold.
+// comparedNames returns the texts that a file compares values with, in conditions and
+// cases. It includes the constants of the harness package, which are named after their
+// values.
 func comparedNames(file *ast.File, inHarness bool) (names []string) {
 	add := func(e ast.Expr) {
 		switch e := e.(type) {

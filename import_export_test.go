@@ -29,7 +29,7 @@ import (
 	"cairn/internal/store"
 )
 
-// sealed is an export of lines: it has a header and a trailer that fit them.
+// sealed returns an export of lines, with a matching header and trailer.
 func sealed(t testing.TB, lines ...string) []byte {
 	t.Helper()
 	counts := map[string]int{}
@@ -48,7 +48,7 @@ func sealed(t testing.TB, lines ...string) []byte {
 	return fmt.Appendf([]byte(text), `{"kind":"end","lines":%d,"sha256":"%s"}`+"\n", len(lines)+1, hex.EncodeToString(sum[:]))
 }
 
-// body are the lines of an export between header and trailer.
+// body returns the lines of an export between header and trailer.
 func body(text []byte) []string {
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	return lines[1 : len(lines)-1]
@@ -60,13 +60,13 @@ func clockAt(at int64) *atomic.Int64 {
 	return now
 }
 
-// busy is a home whose shop has sessions with rows of many sorts.
+// busy returns a home whose shop has sessions with rows of many kinds.
 func busy(t testing.TB, now *atomic.Int64) (h home, shop string) {
 	t.Helper()
 	h = newHome(t, now, "")
 	shop = filepath.Join(h.dir, "shop")
 	put(t, filepath.Join(shop, ".git", "HEAD"), "ref: refs/heads/main\n", 0o600)
-	put(t, filepath.Join(shop, ".git", "config"), "[remote \"origin\"]\n\turl = https://example.org/shop.git\n", 0o600) // one repository, wherever it is
+	put(t, filepath.Join(shop, ".git", "config"), "[remote \"origin\"]\n\turl = https://example.org/shop.git\n", 0o600) // the same repository at any path
 	for i := range 40 {
 		now.Add(1)
 		s := sessionNames[i%3]
@@ -75,7 +75,7 @@ func busy(t testing.TB, now *atomic.Int64) (h home, shop string) {
 			{ID: fmt.Sprint("c", i), Tool: "Bash", Action: observation.Shell, Command: "make page"},
 		}})
 		h.event(observation.Event{Kind: observation.Tool, Session: s, Cwd: shop, Source: "PostToolUse", Calls: []observation.Call{
-			{Tool: "Bash", Action: observation.Shell, Command: "make page"}, // without an id, like others of its second
+			{Tool: "Bash", Action: observation.Shell, Command: "make page"}, // without an id, like other rows of the same second
 		}})
 		h.event(observation.Event{Kind: observation.Message, Session: s, Cwd: shop, Source: "Stop", Text: fmt.Sprint("done with ", i), Role: "turn", TurnEnds: true})
 	}
@@ -86,7 +86,7 @@ func TestAnImportThatWasStoppedAnywhereGoesOnAndEndsEqual(t *testing.T) {
 	t.Parallel()
 	now := clockAt(1_770_000_000)
 	source, _ := busy(t, now)
-	for range 12 { // more lines than a transaction takes
+	for range 12 { // more lines than fit into a transaction
 		for i := range 40 {
 			source.event(observation.Event{Kind: observation.Tool, Session: "s1", Cwd: source.dir + "/shop", Source: "PostToolUse", Calls: []observation.Call{
 				{Tool: "Bash", Action: observation.Shell, Command: fmt.Sprint("make ", i)},
@@ -200,14 +200,15 @@ func TestWhatWasPurgedStaysOutUnlessItIsAskedFor(t *testing.T) {
 	if r.Rows.Added != 0 || r.Rows.Purged == 0 || !bytes.Equal(source.export("shop"), after) {
 		t.Errorf("it came back: %+v\n%s", r.Rows, firstDifference(after, source.export("shop")))
 	}
-	// The purge travels: what the other machine still has comes back there no more.
+	// The export contains the purge. Purged text that the other machine still has is not
+	// restored there.
 	target := newHome(t, now, "")
 	target.mustRestore(after)
 	r = target.mustRestore(before)
 	if r.Rows.Added != 0 || !bytes.Equal(target.export("shop"), after) {
 		t.Errorf("it came back elsewhere: %+v", r.Rows)
 	}
-	// Also where something else was purged before, with another salt.
+	// This also holds if something else was purged before, with another salt.
 	third, _ := busy(t, clockAt(1_780_000_000))
 	if _, err := third.Purge(t.Context(), forget.PurgeArgs{Confirm: true, Session: "s1"}); err != nil {
 		t.Fatal(err)
@@ -244,8 +245,7 @@ func TestADryRunSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
 	}
 }
 
-// TestASecretInAnOlderExportIsRedacted imports what was exported before a rule
-// existed.
+// TestASecretInAnOlderExportIsRedacted imports an export from before a rule existed.
 func TestASecretInAnOlderExportIsRedacted(t *testing.T) {
 	t.Parallel()
 	now := clockAt(1_770_000_000)
@@ -352,7 +352,8 @@ func TestHostileLinesLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// version is a line with a version of a record; more are fields of its doc.
+// version returns a line with a version of a record. more contains further fields of its
+// doc.
 func version(id string, tick, version int, more string) string {
 	return fmt.Sprintf(`{"kind":"record","project":"shop","id":%q,"op":"put","session":"s1","at":1770000000000000000,"doc":{"id":%q,"type":"note","title":"t",`+
 		`"summary":"","body":"","state":"OPEN",%s"created":"2026-02-02T02:40:00.000Z","modified":"2026-02-02T02:40:00.000Z","version":%d,`+
@@ -360,8 +361,8 @@ func version(id string, tick, version int, more string) string {
 		id, id, more, version, tick, tick)
 }
 
-// TestRecordsOfAnotherHistoryAreRefusedAndLaterOnesAreTaken imports earlier and
-// later exports of one project, and those of two projects that have parted.
+// TestRecordsOfAnotherHistoryAreRefusedAndLaterOnesAreTaken imports earlier and later
+// exports of one project, and exports of two projects that have diverged.
 func TestRecordsOfAnotherHistoryAreRefusedAndLaterOnesAreTaken(t *testing.T) {
 	t.Parallel()
 	now := clockAt(1_770_000_000)
@@ -420,8 +421,8 @@ func TestRecordsOfAnotherHistoryAreRefusedAndLaterOnesAreTaken(t *testing.T) {
 	}
 }
 
-// TestTwoProjectsThatAreOneHereAreNotMixed imports the records of a project whose
-// name is another's alias in this store.
+// TestTwoProjectsThatAreOneHereAreNotMixed imports the records of a project whose name is
+// an alias of another project in this store.
 func TestTwoProjectsThatAreOneHereAreNotMixed(t *testing.T) {
 	t.Parallel()
 	now := clockAt(1_770_000_000)
@@ -437,15 +438,15 @@ func TestTwoProjectsThatAreOneHereAreNotMixed(t *testing.T) {
 	if !bytes.Equal(target.export(""), before) {
 		t.Error("something of it was stored")
 	}
-	target.mustRestore(source.export("works")) // alone they are the alias's project's
+	target.mustRestore(source.export("works")) // imported alone, they belong to the alias's project
 	c := record.Caller{ProjectID: "shop"}
 	if r, err := target.book().Get(t.Context(), record.GetRefArgs{Caller: c, ID: "R001"}); err != nil || r.Title != "about works" {
 		t.Errorf("%+v %v", r, err)
 	}
 }
 
-// TestTwoProjectsEachHaveAnR001 asks for the one and the other, exports and imports
-// them one by one, forgets the rows of one and the documents of one record.
+// TestTwoProjectsEachHaveAnR001 reads the record of each project, exports and imports the
+// projects one by one, and deletes one project's rows and one record's documents.
 func TestTwoProjectsEachHaveAnR001(t *testing.T) {
 	t.Parallel()
 	source := storied(t)
@@ -458,7 +459,7 @@ func TestTwoProjectsEachHaveAnR001(t *testing.T) {
 		present, oerr := book.Overview(ctx, record.OverviewArgs{Caller: c})
 		version, verr := book.Diff(ctx, record.DiffArgs{Caller: c, ID: "R001", From: "v1", To: "v2"})
 		touched, terr := book.Touched(ctx, project.Project{ID: name}, "r2"+name)
-		past.At = nil // where the moment is in the log of this store
+		past.At = nil // the position of the moment in this store's log
 		text, jerr := json.Marshal([]any{history, past, present, version, touched})
 		if err := errors.Join(err, perr, oerr, verr, terr, jerr); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -571,7 +572,7 @@ func TestAProjectOfAnotherRepositoryIsRefusedAndAMovedOneIsKnown(t *testing.T) {
 	if !bytes.Equal(other.export(""), before) {
 		t.Error("something of it was stored")
 	}
-	// The same repository elsewhere: the exported place is of another machine.
+	// The same repository elsewhere: the exported location is on another machine.
 	moved, movedShop := make("one")
 	text := strings.ReplaceAll(string(whole), one.dir, filepath.Join(one.dir, "gone"))
 	moved.mustRestore(sealed(t, body([]byte(text))...))
@@ -580,7 +581,7 @@ func TestAProjectOfAnotherRepositoryIsRefusedAndAMovedOneIsKnown(t *testing.T) {
 	}
 }
 
-// BenchmarkExchange exports and imports so many rows and reports rows per second.
+// BenchmarkExchange exports and imports a given number of rows and reports rows per second.
 // Run it with -benchtime 1x.
 func BenchmarkExchange(b *testing.B) {
 	for _, rows := range []int{10_000, 100_000} {
@@ -604,7 +605,7 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-// manyRows is an export of so many rows in sessions of a hundred.
+// manyRows returns an export of a given number of rows, in sessions of a hundred.
 func manyRows(t testing.TB, rows int) []byte {
 	lines := []string{`{"kind":"project","id":"shop","name":"shop","created_at":1770000000}`}
 	for i := range rows {
@@ -622,8 +623,8 @@ func manyRows(t testing.TB, rows int) []byte {
 	return sealed(t, lines...)
 }
 
-// FuzzImport imports files whose frame is right and whose lines are anything: they
-// are taken or refused with a reason, and the store stays sound.
+// FuzzImport imports files with a valid header and trailer and arbitrary lines. They are
+// imported or refused with a reason, and the store stays intact.
 func FuzzImport(f *testing.F) {
 	now := clockAt(1_770_000_000)
 	source, _ := busy(f, now)
@@ -651,14 +652,14 @@ func FuzzImport(f *testing.F) {
 		if err != nil && fault.KindOf(err) == fault.Internal {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		if err == nil { // what is refused leaves nothing, as other tests show
+		if err == nil { // a refused import changes nothing, as other tests show
 			target.sound()
 		}
 	})
 }
 
 // TestAnImportedPromptDividesTheTurnInWhichItsActionsStood imports a session without one of
-// its prompts, and then that prompt, after whose actions more was indexed.
+// its prompts. After more turns were indexed, it imports that prompt.
 func TestAnImportedPromptDividesTheTurnInWhichItsActionsStood(t *testing.T) {
 	t.Parallel()
 	now := clockAt(1_770_000_000)
@@ -689,7 +690,7 @@ func TestAnImportedPromptDividesTheTurnInWhichItsActionsStood(t *testing.T) {
 
 var promptOf = regexp.MustCompile(`,"prompt_id":\d+`)
 
-// indexed brings the index of turns up to date.
+// indexed updates the index of turns.
 func (h home) indexed() {
 	h.t.Helper()
 	j, err := h.Observations(context.Background())

@@ -17,8 +17,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// storied is a home with rows and with records of two projects, each of which has
-// an R001: trees, sessions that branch, conflict, save, end and begin again.
+// storied returns a home with rows and with the records of two projects, each of which has
+// an R001. The records have trees, branching sessions, a conflict, saves, ends and
+// restarts.
 func storied(t testing.TB) home {
 	t.Helper()
 	now := clockAt(1_770_000_000)
@@ -37,7 +38,7 @@ func storied(t testing.TB) home {
 	return h
 }
 
-// tell makes a project's records; some of its commands must be refused or conflict.
+// tell creates a project's records. Some of its commands must be refused or conflict.
 func (h home) tell(project string) {
 	h.t.Helper()
 	ctx, book := h.t.Context(), h.book()
@@ -98,7 +99,7 @@ func (h home) tell(project string) {
 	move("r1", "R003", record.Open, "", "")
 }
 
-// mangler does to the lines of an export what people and accidents do.
+// mangler changes the lines of an export as users and accidents do.
 type mangler struct {
 	*rapid.T
 	lines []string
@@ -138,7 +139,7 @@ func (m *mangler) once() {
 	}
 }
 
-// number changes one of a line's numbers or ids.
+// number changes one number or id of a line.
 func (m *mangler) number(i int) {
 	spots := regexp.MustCompile(`"[a-z_]+":[0-9]+|R00[0-9]`).FindAllStringIndex(m.lines[i], -1)
 	if len(spots) == 0 {
@@ -154,7 +155,7 @@ func (m *mangler) number(i int) {
 	m.lines[i] = l[:at[0]] + value + l[at[1]:]
 }
 
-// mend counts ticks and versions again, as whoever takes lines out has to.
+// mend renumbers ticks and versions, as anyone who removes lines must do.
 func (m *mangler) mend() {
 	ticks, versions := map[string]int{}, map[string]int{}
 	for i, l := range m.lines {
@@ -183,16 +184,15 @@ func (m *mangler) mend() {
 		if text, err = json.Marshal(whole); err != nil {
 			m.Fatal(err)
 		}
-		// Its kind comes first, as in an export.
+		// Its kind is the first field, as in an export.
 		rest := strings.Replace(string(text), `"kind":`+string(whole["kind"])+",", "", 1)
 		m.lines[i] = `{"kind":` + string(whole["kind"]) + "," + strings.TrimPrefix(rest, "{")
 	}
 }
 
-// TestAnyLinesOfAnExportAreTakenSoundlyOrRefusedByName takes lines out of an export,
-// puts them elsewhere, repeats and alters them. What is taken leaves a store in
-// which everything is in order, whose own export is taken too; what is refused is
-// named by its line, and leaves nothing.
+// TestAnyLinesOfAnExportAreTakenSoundlyOrRefusedByName removes, moves, repeats and alters
+// lines of an export. An accepted export leaves an intact store, whose own export is
+// accepted too. A refused export changes nothing, and the error names the line.
 func TestAnyLinesOfAnExportAreTakenSoundlyOrRefusedByName(t *testing.T) {
 	t.Parallel()
 	lines := body(storied(t).export(""))

@@ -15,16 +15,17 @@ import (
 	"testing"
 )
 
-// room is what a room may import besides the standard library, as the table of
-// ARCHITECTURE.md says: rooms of ours, and modules of others.
+// room lists the imports that a package may have besides the standard library, as in the
+// table of ARCHITECTURE.md: packages of cairn and third-party modules.
 type room struct {
 	ours, others []string
-	loose        bool // ours names more than it needs to import
+	loose        bool // ours lists more packages than it must import
 }
 
 const allBut = "all but "
 
-// isOfPart reports whether a package is one of the four parts, or in the folder of one.
+// isOfPart reports whether a package is one of the four parts, or is in the directory of
+// one.
 func isOfPart(dir string) bool {
 	switch partOf(dir) {
 	case "internal/observation", "internal/record", "internal/mail", "internal/memory":
@@ -33,7 +34,7 @@ func isOfPart(dir string) bool {
 	return false
 }
 
-// importTable reads the table of rooms.
+// importTable reads the table of packages.
 func importTable(t *testing.T) map[string]room {
 	t.Helper()
 	text, err := os.ReadFile("ARCHITECTURE.md")
@@ -44,7 +45,7 @@ func importTable(t *testing.T) map[string]room {
 	rooms, _, _ = strings.Cut(rooms, "\n## ")
 	type row struct{ dir, ours, others string }
 	var rows []row
-	dirs := map[string]string{"cairn": "."} // by the last word of their path
+	dirs := map[string]string{"cairn": "."} // by the last element of their path
 	for line := range strings.Lines(rooms) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
 		if len(cells) != 6 || !strings.HasPrefix(cells[1], " `") {
@@ -103,7 +104,8 @@ func importTable(t *testing.T) map[string]room {
 	return table
 }
 
-// modulesOfOneRoom are the modules that only one room may import, as ARCHITECTURE.md lists them.
+// modulesOfOneRoom returns the modules that only one package may import, as listed in
+// ARCHITECTURE.md.
 func modulesOfOneRoom(t *testing.T) (out []string) {
 	t.Helper()
 	text, err := os.ReadFile("ARCHITECTURE.md")
@@ -125,7 +127,7 @@ func modulesOfOneRoom(t *testing.T) (out []string) {
 	return out
 }
 
-// words are the names of a cell, which are separated by commas; none for a dash.
+// words returns the comma-separated names of a table cell, or none for a dash.
 func words(cell string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for name := range strings.SplitSeq(cell, ",") {
@@ -136,7 +138,7 @@ func words(cell string) iter.Seq[string] {
 	}
 }
 
-// requiredModules are the modules that go.mod names, without their major versions.
+// requiredModules returns the modules that go.mod requires, without their major versions.
 func requiredModules(t *testing.T) (out []string) {
 	t.Helper()
 	text, err := os.ReadFile("go.mod")
@@ -156,8 +158,8 @@ func TestEveryImportIsInTheTable(t *testing.T) {
 	t.Parallel()
 	table := importTable(t)
 	single := modulesOfOneRoom(t)
-	owner := map[string]string{} // module of others -> the room that imports it
-	used := map[string]bool{}    // room and a room that it imports
+	owner := map[string]string{} // third-party module -> the package that imports it
+	used := map[string]bool{}    // package and a package that it imports
 	for _, file := range productFiles(t) {
 		dir := path.Dir(file)
 		r, ok := table[dir]
@@ -209,7 +211,8 @@ func moduleOf(modules []string, path string) string {
 	return ""
 }
 
-// importsOf are the third-party and own imports of a file, on whatever system it builds.
+// importsOf returns a file's imports of third-party modules and of cairn's packages. Build
+// constraints do not matter.
 func importsOf(t *testing.T, file string) (imports []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)

@@ -13,7 +13,8 @@ import (
 	"cairn/internal/store"
 )
 
-// servingWithOneReader opens a cairn with one reader as servers do, over a store with some pages.
+// servingWithOneReader opens a cairn with one reader, as servers do, over a store of
+// several pages.
 func servingWithOneReader(t *testing.T) (*Cairn, *store.Store) {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,7 +31,7 @@ func servingWithOneReader(t *testing.T) (*Cairn, *store.Store) {
 	return c, s
 }
 
-// TestAServerIsToldOfDamageWithinADay that came while it ran.
+// TestAServerIsToldOfDamageWithinADay damages the store while the server runs.
 func TestAServerIsToldOfDamageWithinADay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +48,7 @@ func TestAServerIsToldOfDamageWithinADay(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- w.Run(t.Context()) }()
-		time.Sleep(25 * time.Hour) // of the bubble's time
+		time.Sleep(25 * time.Hour) // in the bubble's time
 		if at := c.readServerState(); time.Since(at.checked) > 2*time.Hour {
 			t.Errorf("after a day it was last checked %v ago", time.Since(at.checked))
 		}
@@ -70,7 +71,7 @@ func TestAServerIsToldOfDamageWithinADay(t *testing.T) {
 	})
 }
 
-// damageEveryPage writes over all pages but the first, in the log too.
+// damageEveryPage overwrites all pages except the first, in the log too.
 func damageEveryPage(t *testing.T, path string) {
 	t.Helper()
 	for _, file := range []string{path, path + "-wal"} {
@@ -96,8 +97,8 @@ func damageEveryPage(t *testing.T, path string) {
 	}
 }
 
-// TestALongCheckDoesNotHoldUpAStart for more than two seconds: here it waits for the
-// only reader.
+// TestALongCheckDoesNotHoldUpAStart checks that a start waits at most two seconds. Here the
+// check waits for the only reader.
 func TestALongCheckDoesNotHoldUpAStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +116,7 @@ func TestALongCheckDoesNotHoldUpAStart(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { ended <- w.Run(ctx) }()
 		close(release)
-		time.Sleep(time.Second) // of the bubble's time
+		time.Sleep(time.Second) // in the bubble's time
 		if c.readServerState().checked.IsZero() {
 			t.Error("the check was given up")
 		}
@@ -128,8 +129,8 @@ func TestALongCheckDoesNotHoldUpAStart(t *testing.T) {
 	})
 }
 
-// TestLongWaitsMakeTheLevelRedUntilTheyAreOld although they count for ever in the
-// histogram.
+// TestLongWaitsMakeTheLevelRedUntilTheyAreOld checks this although the histogram counts the
+// waits permanently.
 func TestLongWaitsMakeTheLevelRedUntilTheyAreOld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +138,7 @@ func TestLongWaitsMakeTheLevelRedUntilTheyAreOld(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		tended := make(chan error)
 		go func() { tended <- c.Maintain(ctx) }()
-		time.Sleep(time.Hour) // of the bubble's time
+		time.Sleep(time.Hour) // in the bubble's time
 		health := func() HealthCheck {
 			h, err := c.HealthCheck(t.Context())
 			if err != nil {

@@ -18,7 +18,7 @@ import (
 	"cairn/internal/store"
 )
 
-// newKey is a key that is in no file of the tree.
+// newKey returns a key that is in no file of the tree.
 func newKey(t testing.TB) []byte {
 	t.Helper()
 	key := make([]byte, store.KeySize)

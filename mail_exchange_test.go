@@ -25,7 +25,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// office is the mail of a home.
+// mailService returns the mail service of a home.
 func (h home) mailService() *service.Mail {
 	h.t.Helper()
 	s, err := h.Store(context.Background())
@@ -35,7 +35,7 @@ func (h home) mailService() *service.Mail {
 	return service.New(s, mail.Config{Filter: h.observationConfig.Filter})
 }
 
-// mailStep does one thing to the mail; that it may be refused is part of it.
+// mailStep performs one action on the mail. The action may be refused.
 func (x *history) mailStep() {
 	ctx, o := x.ctx(), x.mailService()
 	key := pick(x.T, "key", x.shop, x.shop, x.works, x.folder)
@@ -89,7 +89,7 @@ func (x *history) agent(label string) string {
 	return pick(x.T, label, "GreenLake", "BlueDog", "RedFox")
 }
 
-// correspondence is a home whose project shop has mail of every kind.
+// correspondence returns a home whose project shop has mail of every kind.
 func correspondence(t testing.TB, now *atomic.Int64) home {
 	t.Helper()
 	h, shop := busy(t, now)
@@ -125,7 +125,7 @@ func runMail(t testing.TB, h home, shop string, from, to string) {
 	fine(o.ReleaseFileReservations(ctx, c, reservations.ReleaseArgs{ProjectKey: shop, AgentName: from, Paths: []string{"b/**"}}))
 }
 
-// mailLines are the lines of mail of an export.
+// mailLines returns the lines of mail in an export.
 func mailLines(text []byte) (out []string) {
 	for _, l := range body(text) {
 		if strings.HasPrefix(l, `{"kind":"mail.`) {
@@ -170,8 +170,8 @@ func TestMailOfEveryKindIsExportedAndComesBackEqual(t *testing.T) {
 	}
 }
 
-// TestExportsOfTwoDevicesWithTheSameDifferInTheHeaderAlone although they are made at
-// different times: nothing else depends on when or where they are made.
+// TestExportsOfTwoDevicesWithTheSameDifferInTheHeaderAlone creates the exports at different
+// times. Only the header depends on the time and the device.
 func TestExportsOfTwoDevicesWithTheSameDifferInTheHeaderAlone(t *testing.T) {
 	t.Parallel()
 	now := clockAt(1_770_000_000)
@@ -204,8 +204,8 @@ func TestExportsOfTwoDevicesWithTheSameDifferInTheHeaderAlone(t *testing.T) {
 	}
 }
 
-// TestNumbersThatAreTakenAreGivenAnewAndThreadsFollow imports the mail of one store
-// into another that has mail of its own under the same numbers.
+// TestNumbersThatAreTakenAreGivenAnewAndThreadsFollow imports the mail of one store into a
+// store that has mail with the same numbers.
 func TestNumbersThatAreTakenAreGivenAnewAndThreadsFollow(t *testing.T) {
 	t.Parallel()
 	now := clockAt(1_770_000_000)
@@ -236,7 +236,7 @@ func TestNumbersThatAreTakenAreGivenAnewAndThreadsFollow(t *testing.T) {
 	if again := target.mustRestore(source.export("shop")); again.Mail.Messages != 0 || len(again.Mail.Added) != 0 {
 		t.Errorf("importing again added %+v", again.Mail)
 	}
-	// And on: what comes back from there is known by its uids.
+	// Messages that come back from there are recognized by their uids.
 	if back := source.mustRestore(target.export("shop")); len(back.Mail.Added) != 0 {
 		t.Errorf("what came back was added: %+v", back.Mail)
 	}
@@ -247,7 +247,8 @@ func jsonNumber(n int64) string {
 	return string(text)
 }
 
-// TestTwoStoresMailOfOneProjectBecomesOne: ordinals and numbers collide, uids do not.
+// TestTwoStoresMailOfOneProjectBecomesOne imports mail whose ordinals and numbers collide,
+// but not its uids.
 func TestTwoStoresMailOfOneProjectBecomesOne(t *testing.T) {
 	t.Parallel()
 	now := clockAt(1_770_000_000)
@@ -256,13 +257,14 @@ func TestTwoStoresMailOfOneProjectBecomesOne(t *testing.T) {
 	if r.Mail.Messages != 3 || r.Mail.Added[mail.KindAgent] != 0 || r.Mail.Added[mail.KindContact] != 0 {
 		t.Errorf("restored %+v", r.Mail)
 	}
-	// A project, 3 agents, 2 attachments, 6 messages, 2 deliveries, a contact, 4 reservations.
+	// A project, 3 agents, 2 attachments, 6 messages, 2 deliveries, a contact, 4
+	// reservations.
 	if n := len(mailLines(b.export("shop"))); n != 19 {
 		t.Errorf("%d lines of mail, want 19", n)
 	}
 }
 
-// strip is an export without the lines of some kinds.
+// strip returns an export without the lines of the given kinds.
 func strip(t testing.TB, text []byte, kinds ...string) []byte {
 	t.Helper()
 	return sealed(t, slices.DeleteFunc(body(text), func(l string) bool {
@@ -397,8 +399,8 @@ func TestAMergeMovesMailOnlyIntoAProjectWithoutAny(t *testing.T) {
 	h.sound()
 }
 
-// TestAPurgeOfASessionOrProjectLeavesItsMailWhole: agents' bindings and leases refer
-// to sessions.
+// TestAPurgeOfASessionOrProjectLeavesItsMailWhole covers agents' bindings and leases, which
+// refer to sessions.
 func TestAPurgeOfASessionOrProjectLeavesItsMailWhole(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]forget.PurgeArgs{

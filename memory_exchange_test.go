@@ -15,18 +15,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-// memories calls do with the memories of a home.
+// memories calls do with the memory service of a home.
 func (h home) memories(c memory.Caller, do func(context.Context, *memory.Service, memory.Caller) error) error {
 	return h.Memories().Write(context.Background(), c, do)
 }
 
-// entriesOf are all entries of a memory, newest first.
+// entriesOf returns all entries of a memory, newest first.
 func entriesOf(ctx context.Context, b *memory.Service, c memory.Caller, m string) ([]memory.Entry, error) {
 	list, err := b.ListEntries(ctx, c, memory.ListArgs{MemoryID: m, Limit: 50})
 	return list.Entries, err
 }
 
-// memoryStep does one thing to the memories; that it may be refused is part of it.
+// memoryStep performs one action on the memories. The action may be refused.
 func (x *history) memoryStep() {
 	c := memory.Caller{ProjectID: pick(x.T, "project", "shop", "shop", "works")}
 	x.fine(x.memories(c, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
@@ -63,7 +63,8 @@ func (x *history) memoryStep() {
 	}), fault.NotFound, fault.Invalid, fault.Conflict)
 }
 
-// someMemory is the default memory, or one of a vault of its own or of the project's.
+// someMemory returns the default memory, or a memory in a vault of its own or of the
+// project.
 func (x *history) someMemory(ctx context.Context, b *memory.Service, c memory.Caller) (string, error) {
 	kind := pick(x.T, "which", "default", "default", "own vault", "project's vault")
 	vaults, err := b.Vaults(ctx, c)
@@ -89,7 +90,7 @@ func (x *history) someMemory(ctx context.Context, b *memory.Service, c memory.Ca
 	return made.MemoryID, err
 }
 
-// memoryAnswers is what is said about memories.
+// memoryAnswers passes results about memories to keep.
 func (h home) memoryAnswers(keep func(any, error)) {
 	for _, p := range []string{"shop", "works"} {
 		err := h.Memories().Read(context.Background(), memory.Caller{ProjectID: p}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
@@ -105,7 +106,7 @@ func (h home) memoryAnswers(keep func(any, error)) {
 			for _, m := range which {
 				entries, eerr := entriesOf(ctx, b, c, m)
 				for i := range entries {
-					entries[i].ActorID = "" // of the device
+					entries[i].ActorID = "" // specific to the device
 				}
 				keep(entries, eerr)
 				d, derr := b.GetContext(ctx, c, m)
@@ -124,7 +125,7 @@ func (h home) memoryAnswers(keep func(any, error)) {
 	}
 }
 
-// altered is an export in which each line was changed.
+// altered returns an export in which change was applied to each line.
 func altered(t testing.TB, text []byte, change func(line []byte) []byte) []byte {
 	t.Helper()
 	lines := body(text)
@@ -148,7 +149,7 @@ func (h home) note(project, text string) (id string) {
 	return id
 }
 
-// notes are the texts of the default memory of a project, newest first.
+// notes returns the texts of the default memory of a project, newest first.
 func (h home) notes(project string) (texts []string) {
 	h.t.Helper()
 	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {

@@ -61,7 +61,7 @@ func (p *past) mail(do func(context.Context, *service.Mail, mail.Caller) error) 
 	p.fine(p.Mail().Write(p.t.Context(), mail.Caller{Owner: true}, do))
 }
 
-// step does one thing; that it may be refused is part of it.
+// step performs one action. The action may be refused.
 func (p *past) step() {
 	p.t.Helper()
 	me, you := p.one(pastAgents...), p.one(pastAgents...)
@@ -135,7 +135,7 @@ func (p *past) author() record.Caller {
 	return record.Caller{Project: "shop", SessionID: p.one("s1", "s2")}
 }
 
-// clock is the time, for users.
+// clock returns the time in human-readable form.
 func (p *past) clock() string {
 	p.t.Helper()
 	s, err := p.Store(p.t.Context())
@@ -145,8 +145,8 @@ func (p *past) clock() string {
 	return s.Now().UTC().Format(time.RFC3339Nano)
 }
 
-// state is what the answers of a moment say, as JSON: of now with "". What is not known of
-// the past, and what says only that it is the past, is left out.
+// state returns the results for a moment as JSON, or the present results with "". It omits
+// values that are not known for the past, and markers of the past.
 func (p *past) state(at string, withRecords bool) string {
 	p.t.Helper()
 	var all []any
@@ -203,12 +203,12 @@ func (p *past) state(at string, withRecords bool) string {
 	return string(text)
 }
 
-// TestTheStateOf1000RandomMomentsIsAnsweredLaterAsItWasThen: by time and by tick, over ten
-// histories.
+// TestTheStateOf1000RandomMomentsIsAnsweredLaterAsItWasThen reads the states by time and by
+// tick, over ten histories.
 func TestTheStateOf1000RandomMomentsIsAnsweredLaterAsItWasThen(t *testing.T) {
 	t.Parallel()
 	histories := uint64(10)
-	if testing.Short() { // a second time, with the other driver
+	if testing.Short() { // the repeated run with the other driver
 		histories = 2
 	}
 	for seed := range histories {

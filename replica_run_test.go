@@ -16,8 +16,8 @@ import (
 	"cairn/internal/store"
 )
 
-// While nobody has joined a hub, replication has no lock file and removes none; when a
-// user joins, by another process, it begins.
+// Before a user has joined a hub, replication creates no lock file and removes none. After
+// a user has joined by another process, replication starts.
 func TestReplicationHoldsNothingUntilAUserHasJoined(t *testing.T) {
 	t.Parallel()
 	c, s := servingWithOneReader(t)
@@ -80,8 +80,8 @@ func TestReplicationHoldsNothingUntilAUserHasJoined(t *testing.T) {
 	}
 }
 
-// A replicator without a token is tried again every second and says so once, until the
-// reason is another.
+// Without a token, replication is retried every second. The reason is logged once, until it
+// changes.
 func TestAReplicatorWithoutATokenSaysSoOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestAReplicatorWithoutATokenSaysSoOnce(t *testing.T) {
 			defer close(ended)
 			run.runOne(ctx, u, nil)
 		}()
-		time.Sleep(time.Hour) // of the bubble's time
+		time.Sleep(time.Hour) // in the bubble's time
 		if err := os.Mkdir(run.tokenFile(u.UserID), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"cairn/internal/replica"
 )
 
-// remote is a real hub that listens.
+// remote starts a real hub that listens.
 func remote(t *testing.T) (url, secret string, away func()) {
 	t.Helper()
 	h, err := hub.Open(context.Background(), hub.Config{Database: "sqlite:" + t.TempDir() + "/hub.db", Log: slog.New(slog.DiscardHandler)})
@@ -40,7 +40,7 @@ func remote(t *testing.T) (url, secret string, away func()) {
 	return server.URL, secret, func() { server.CloseClientConnections(); server.Close() }
 }
 
-// device is a store of its own, and its data directory.
+// device returns a cairn with its own store, and its data directory.
 func device(t *testing.T) (c *cairn.Cairn, dir string) {
 	t.Helper()
 	home := t.TempDir()
@@ -62,8 +62,8 @@ func device(t *testing.T) (c *cairn.Cairn, dir string) {
 	return c, dir
 }
 
-// Who has joined a hub and is refused by another one, or as another user, still has the
-// token of the first and is served by it.
+// A device has joined a hub. Joining another hub is refused. The first hub's token is kept,
+// and that hub still accepts it.
 func TestARefusedJoinLeavesTheTokenOfTheHubThatWasJoined(t *testing.T) {
 	t.Parallel()
 	first, secret, _ := remote(t)
@@ -86,7 +86,7 @@ func TestARefusedJoinLeavesTheTokenOfTheHubThatWasJoined(t *testing.T) {
 	}
 }
 
-// A token that cannot be kept is told, and joining again then keeps it.
+// A token that cannot be stored is reported. Joining again then stores it.
 func TestJoiningAgainKeepsATokenThatCouldNotBeKept(t *testing.T) {
 	t.Parallel()
 	url, secret, _ := remote(t)
@@ -125,8 +125,9 @@ func TestJoiningAgainKeepsATokenThatCouldNotBeKept(t *testing.T) {
 	}
 }
 
-// A process that does not replicate, such as a command, still asks the hub to delete,
-// and reads what was purged here at the hub; without the hub it says what it lacks.
+// A process that does not replicate, such as a command, still sends deletions to the hub.
+// It reads locally purged entries from the hub. Without the hub it reports that entries are
+// missing.
 func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	t.Parallel()
 	url, secret, away := remote(t)
@@ -188,7 +189,7 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 		t.Fatalf("delete: %v", err)
 	}
 
-	// All of it goes from here; two more are written.
+	// All entries are purged locally. Two more are written.
 	err = with(func(ctx context.Context, b *memory.Service, who memory.Caller) error {
 		n, err := b.Purge(ctx, true)
 		if err == nil && n.Entries != 11 {

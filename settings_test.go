@@ -9,8 +9,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// TestARepositoryLowersLimitsAndRaisesNone reads a repository's file with and
-// without one of the user.
+// TestARepositoryLowersLimitsAndRaisesNone reads a repository's file with and without a
+// user's file.
 func TestARepositoryLowersLimitsAndRaisesNone(t *testing.T) {
 	t.Parallel()
 	const unset = -1
@@ -18,7 +18,7 @@ func TestARepositoryLowersLimitsAndRaisesNone(t *testing.T) {
 		{unset, unset, unset},
 		{unset, 5, 5},
 		{unset, 0, 0},
-		{unset, 25, 20}, // above what is usual and below a recovery's 30: set, so that it is not raised
+		{unset, 25, 20}, // above the default and below the 30 of a recovery: set, so that it is not raised
 		{unset, 30, unset},
 		{unset, 1000, unset},
 		{7, unset, 7},
@@ -50,7 +50,7 @@ func TestARepositoryLowersLimitsAndRaisesNone(t *testing.T) {
 		case unset:
 			half, tokens = unset, 0
 		case 20:
-			tokens = 700 // the usual maximum
+			tokens = 700 // the default maximum
 		}
 		if l, x := got(s.Context.LocalLimit), got(s.Context.CrossLimit); l != c.want || x != half || s.Context.MaxTokens != tokens {
 			t.Errorf("user %d, repository %d: %d, %d and %d tokens", c.user, c.repo, l, x, s.Context.MaxTokens)
@@ -58,8 +58,8 @@ func TestARepositoryLowersLimitsAndRaisesNone(t *testing.T) {
 	}
 }
 
-// TestARepositoryDecidesNothingElse gives a repository every key there is, in the
-// direction that would loosen.
+// TestARepositoryDecidesNothingElse sets every existing key in a repository's file, in the
+// less strict direction.
 func TestARepositoryDecidesNothingElse(t *testing.T) {
 	t.Parallel()
 	dir, root := t.TempDir(), t.TempDir()

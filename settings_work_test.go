@@ -13,8 +13,8 @@ import (
 	"cairn/internal/memory"
 )
 
-// everyMailSetting is config.toml with each key of mail §12 that is read here, in a
-// value that is not its default.
+// everyMailSetting is config.toml with each key of mail §12 that cairn reads, set to a
+// value other than the default.
 const everyMailSetting = `
 [mail]
 name_mode = "strict"
@@ -156,12 +156,12 @@ func TestDefaultsOfMailAreThoseOfTheContract(t *testing.T) {
 	if w.DB.minOpen() != 25 || w.DB.maxOpen() != 100 {
 		t.Errorf("%d to %d readers", w.DB.minOpen(), w.DB.maxOpen())
 	}
-	if got := w.mailConfig(); !reflect.DeepEqual(got, mail.Config{}) { // whose zero values stand for the defaults
+	if got := w.mailConfig(); !reflect.DeepEqual(got, mail.Config{}) { // zero values mean the defaults
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestTheEnvironmentGoesOverTheFile sets every key both ways.
+// TestTheEnvironmentGoesOverTheFile sets every key in both.
 func TestTheEnvironmentGoesOverTheFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

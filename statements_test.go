@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// TestNoStatementOfTheStoreIsPreparedAtEveryRun: SQLite does so if the LIMIT is a bare
-// parameter (see store.Tx.Exec). The hub's statements run on PostgreSQL too, which cannot
-// infer the type of a parameter with a sign; they are written in another form.
+// TestNoStatementOfTheStoreIsPreparedAtEveryRun checks the store's statements. SQLite
+// prepares a statement at each run if its LIMIT is a bare parameter (see store.Tx.Exec).
+// The hub's statements also run on PostgreSQL, which cannot infer the type of a parameter
+// with a sign. They use another form.
 func TestNoStatementOfTheStoreIsPreparedAtEveryRun(t *testing.T) {
 	t.Parallel()
 	bare := regexp.MustCompile(`LIMIT [?:@]`)

@@ -16,16 +16,17 @@ import (
 	"testing"
 )
 
-// owned is what ARCHITECTURE.md says of a table, under "Tables": which package owns it,
-// whether packages of other parts may read it, and which packages of the same part also write it.
+// owned describes a table as listed under "Tables" in ARCHITECTURE.md: the package that
+// owns it, and whether packages of other parts may read it. It also contains the packages
+// of the same part that write the table.
 type owned struct {
 	owner    string
 	readable bool
 	writers  []string
 }
 
-// partOf returns the part that a package belongs to: "internal/mail", also for the packages
-// in its folder.
+// partOf returns the part that a package belongs to: "internal/mail" also for the packages
+// in its directory.
 func partOf(dir string) string {
 	parts := strings.SplitN(dir, "/", 3)
 	return path.Join(parts[:min(len(parts), 2)]...)
@@ -59,7 +60,8 @@ func readTables(text string) map[string]owned {
 	return tables
 }
 
-// ownerOf looks a table up; those that FTS5 keeps for an index are its owner's.
+// ownerOf returns a table's entry. Tables that FTS5 creates for an index belong to the
+// owner of the index.
 func ownerOf(name string, known map[string]owned) (owned, bool) {
 	t, ok := known[name]
 	for _, part := range []string{"_data", "_idx", "_docsize", "_config"} {
@@ -70,17 +72,17 @@ func ownerOf(name string, known map[string]owned) (owned, bool) {
 	return t, ok
 }
 
-// use is a place that names a table.
+// use is a place in the code that names a table.
 type use struct {
 	at    string // file:line
 	table string
 	write bool
 }
 
-// The words of SQL: a comment and a text in quotes count as nothing.
+// The words of SQL. Comments and quoted texts are matched as a whole and ignored.
 var sqlWord = regexp.MustCompile(`--[^\n]*|'[^']*'|[A-Za-z_][A-Za-z_0-9]*|[(),;.]|\S`)
 
-// namedTables returns the tables that a piece of SQL names, and which of them it writes.
+// namedTables returns the tables that an SQL text names, and which of them it writes.
 func namedTables(sql string, known map[string]owned) map[string]bool {
 	found := map[string]bool{}
 	words := slices.DeleteFunc(sqlWord.FindAllString(sql, -1), func(w string) bool { return w[0] == '\'' || strings.HasPrefix(w, "--") })
@@ -113,7 +115,7 @@ func namedTables(sql string, known map[string]owned) map[string]bool {
 	return found
 }
 
-// constants are the constant texts of a package, by name.
+// constants returns the constant texts of a package, by name.
 func constants(files []*ast.File) map[string]ast.Expr {
 	named := map[string]ast.Expr{}
 	for _, f := range files {
@@ -133,7 +135,7 @@ func constants(files []*ast.File) map[string]ast.Expr {
 	return named
 }
 
-// textOf puts a text together out of its pieces; what is no constant is a blank.
+// textOf concatenates the parts of a text. A part that is not constant becomes a blank.
 func textOf(e ast.Expr, named map[string]ast.Expr, depth int) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -154,8 +156,8 @@ func textOf(e ast.Expr, named map[string]ast.Expr, depth int) string {
 	return " "
 }
 
-// usesIn returns the tables that the files of one package name: in SQL, and as a text
-// that is the name of a table alone, out of which SQL may be made.
+// usesIn returns the tables that the files of one package name. It finds names in SQL, and
+// texts that consist only of a table's name, from which SQL could be built.
 func usesIn(files *token.FileSet, all []*ast.File, known map[string]owned) (uses []use) {
 	named := constants(all)
 	var visit func(n ast.Node) bool
@@ -189,7 +191,7 @@ func usesIn(files *token.FileSet, all []*ast.File, known map[string]owned) (uses
 	return uses
 }
 
-// unread are the operands of a sum out of which textOf reads nothing.
+// unread returns the operands of a sum from which textOf reads nothing.
 func unread(e ast.Expr) []ast.Expr {
 	switch e := e.(type) {
 	case *ast.BinaryExpr:
@@ -205,7 +207,7 @@ func unread(e ast.Expr) []ast.Expr {
 	return []ast.Expr{e}
 }
 
-// crossing says what a use breaks, "" if nothing.
+// crossing describes how a use breaks the rules, or returns "" if the use is allowed.
 func crossing(dir string, u use, known map[string]owned) string {
 	t, _ := ownerOf(u.table, known)
 	switch {
@@ -243,7 +245,7 @@ func parseAll(t *testing.T, sources map[string]any) (*token.FileSet, []*ast.File
 	return files, all
 }
 
-// TestATableIsNamedByItsOwnerAlone: see ARCHITECTURE.md, Tables.
+// TestATableIsNamedByItsOwnerAlone enforces the section "Tables" of ARCHITECTURE.md.
 func TestATableIsNamedByItsOwnerAlone(t *testing.T) {
 	t.Parallel()
 	known, seen, writes := knownTables(t), map[string]bool{}, map[string]bool{}
@@ -258,7 +260,7 @@ func TestATableIsNamedByItsOwnerAlone(t *testing.T) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if !seen[name] && !slices.Contains([]string{"change_log", "injections", "observations"}, name) { // these are for people
+		if !seen[name] && !slices.Contains([]string{"change_log", "injections", "observations"}, name) { // these are shown to users
 			t.Errorf("no statement names %s", name)
 		}
 		for _, dir := range known[name].writers {
@@ -272,12 +274,12 @@ func TestATableIsNamedByItsOwnerAlone(t *testing.T) {
 	}
 }
 
-// TestAPartsPackagesReadItsTablesAndOneThatIsListedWritesThem shows what packages in the folder
-// of a part may do.
+// TestAPartsPackagesReadItsTablesAndOneThatIsListedWritesThem checks what packages in the
+// directory of a part may do.
 func TestAPartsPackagesReadItsTablesAndOneThatIsListedWritesThem(t *testing.T) {
 	t.Parallel()
 	known := map[string]owned{"observation_rows": {owner: "internal/observation", writers: []string{"internal/observation/forget"}}}
-	for dir, want := range map[string][2]bool{ // may it read, may it write
+	for dir, want := range map[string][2]bool{ // may read, may write
 		"internal/observation":        {true, true},
 		"internal/observation/forget": {true, true},
 		"internal/observation/search": {true, false},
@@ -291,7 +293,7 @@ func TestAPartsPackagesReadItsTablesAndOneThatIsListedWritesThem(t *testing.T) {
 	}
 }
 
-// TestATableOfAnotherPackageIsSeenHoweverItIsNamed shows that the test above can fail.
+// TestATableOfAnotherPackageIsSeenHoweverItIsNamed checks that the test above can fail.
 func TestATableOfAnotherPackageIsSeenHoweverItIsNamed(t *testing.T) {
 	t.Parallel()
 	const source = `package mail
@@ -341,7 +343,8 @@ func f(t string) []string {
 	}
 }
 
-// TestPackagesOfMailReadEachOthersTablesAndWriteTheirOwn holds the exception for mail to its limits.
+// TestPackagesOfMailReadEachOthersTablesAndWriteTheirOwn checks the limits of the exception
+// for mail.
 func TestPackagesOfMailReadEachOthersTablesAndWriteTheirOwn(t *testing.T) {
 	t.Parallel()
 	known := knownTables(t)
@@ -365,8 +368,9 @@ func TestPackagesOfMailReadEachOthersTablesAndWriteTheirOwn(t *testing.T) {
 
 var created = regexp.MustCompile(`^CREATE (?:UNIQUE |VIRTUAL )?(TABLE|VIEW|INDEX|TRIGGER) (\w+)(?:[^(]*? ON (\w+))?`)
 
-// TestTheSchemaKeepsToTheTableOfOwners: every table has an owner, and keys, views and
-// triggers cross from one owner to another only to read what all may read.
+// TestTheSchemaKeepsToTheTableOfOwners checks that every table has an owner. Keys, views
+// and triggers may use another owner's table only to read it, and only if all packages may
+// read it.
 func TestTheSchemaKeepsToTheTableOfOwners(t *testing.T) {
 	t.Parallel()
 	known := knownTables(t)
@@ -404,7 +408,7 @@ func TestTheSchemaKeepsToTheTableOfOwners(t *testing.T) {
 	}
 }
 
-// sourceFiles are the files of the product outside tests, by package.
+// sourceFiles returns the non-test files of the product, by package.
 func sourceFiles(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	found := map[string]map[string]any{}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// productFiles are the Go files of the product, with slashes, in the order of their names:
-// without tests, packages of tests, and modules of their own.
+// productFiles returns the Go files of the product, with slashes, sorted by name. It omits
+// tests, test packages and nested modules.
 func productFiles(t *testing.T) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {

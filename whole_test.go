@@ -20,7 +20,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// essence is what a line of an export says, without numbers that a store gives out.
+// essence returns the content of an export line without the numbers that a store assigns.
 func essence(t testing.TB, line string) string {
 	t.Helper()
 	raw := map[string]any{}
@@ -58,7 +58,7 @@ func essence(t testing.TB, line string) string {
 	return kind
 }
 
-// missing is what one export says and another one does not.
+// missing returns the content of one export that another export lacks.
 func missing(t testing.TB, before, after []byte) (out []string) {
 	t.Helper()
 	has := map[string]int{}
@@ -74,9 +74,9 @@ func missing(t testing.TB, before, after []byte) (out []string) {
 	return out
 }
 
-// TestASalvagedStoreWithItsLastExportIsWhole does random things in all parts, exports,
-// damages one page of the store, salvages it and imports the export: nothing that was
-// exported is missing then.
+// TestASalvagedStoreWithItsLastExportIsWhole performs random actions in all parts and
+// exports. It damages one page of the store, salvages it and imports the export. Then no
+// exported content is missing.
 func TestASalvagedStoreWithItsLastExportIsWhole(t *testing.T) {
 	t.Parallel()
 	runs, failed := 0, false
@@ -117,8 +117,8 @@ func TestASalvagedStoreWithItsLastExportIsWhole(t *testing.T) {
 	})
 }
 
-// isWhole reports whether a salvage says that no row is lost or altered, and has restored
-// none of the tables whose rows the change log does not hold.
+// isWhole reports whether a salvage lost or altered no row. It must not have restored rows
+// of tables that the change log does not contain.
 func isWhole(s *store.Salvaged) bool {
 	rowsOnly := []string{"observation_rows", "prompt_rows", "sessions", "session_branches", "store_meta"}
 	return s.Lost == 0 && !slices.ContainsFunc(s.Tables, func(t store.SalvagedTable) bool {
@@ -126,7 +126,7 @@ func isWhole(s *store.Salvaged) bool {
 	})
 }
 
-// damage overwrites a part of a page of a store behind its first one.
+// damage overwrites a part of a page of a store, but not of the first page.
 func damage(r *rapid.T, db string) {
 	file, err := os.ReadFile(db)
 	if err != nil {
@@ -144,8 +144,8 @@ func damage(r *rapid.T, db string) {
 	}
 }
 
-// TestEveryRoadOfARandomHistoryEndsAtTheSameStore does random things in all parts. The
-// export, the archive and the change log each lead to a store that exports the same bytes.
+// TestEveryRoadOfARandomHistoryEndsAtTheSameStore performs random actions in all parts. The
+// export, the archive and the change log each restore a store that exports the same bytes.
 func TestEveryRoadOfARandomHistoryEndsAtTheSameStore(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -167,7 +167,7 @@ func TestEveryRoadOfARandomHistoryEndsAtTheSameStore(t *testing.T) {
 }
 
 // inPieces imports the exports of the projects in a random order, each twice, and then the
-// whole one.
+// whole export.
 func (h home) inPieces(r *rapid.T, whole []byte) {
 	projects, err := h.Projects(context.Background())
 	if err != nil {
@@ -180,16 +180,17 @@ func (h home) inPieces(r *rapid.T, whole []byte) {
 	}
 	target := newHome(h.t, h.now, "")
 	for _, piece := range rapid.Permutation(pieces).Draw(r, "order") {
-		target.mustRestore(piece, includePurged) // of the second of a purge nobody knows what came first
+		target.mustRestore(piece, includePurged) // within the second of a purge the order is unknown
 	}
 	target.mustRestore(whole, includePurged)
 	again := target.export("")
-	lost, more := missing(h.t, whole, again), missing(h.t, again, whole) // numbers are given as they come
+	lost, more := missing(h.t, whole, again), missing(h.t, again, whole) // numbers are assigned in the order of the imports
 	here := map[string]bool{}
 	for _, line := range body(again) {
 		here[essence(h.t, line)] = true
 	}
-	// Equal rows of one second without an id are counted within a file, not over several.
+	// Equal rows of one second without an id are counted within one file, not over several
+	// files.
 	lost = slices.DeleteFunc(lost, func(row string) bool { return strings.HasPrefix(row, "observation ") && here[row] })
 	if len(lost)+len(more) > 0 {
 		r.Fatalf("in pieces these are missing:\n%s\nand these are more:\n%s", strings.Join(lost, "\n"), strings.Join(more, "\n"))
@@ -198,8 +199,8 @@ func (h home) inPieces(r *rapid.T, whole []byte) {
 
 func includePurged(a *ImportArgs) { a.IncludePurged = true }
 
-// reindexed reads the archive of a home into a new one, twice: mail and records are the
-// same then. With the export everything is.
+// reindexed reads the archive of a home into a new home, twice. Mail and records must be
+// equal then, and everything else after the import of the export.
 func (h home) reindexed(r *rapid.T, whole []byte) {
 	if done, err := h.SyncArchive(context.Background(), ArchiveArgs{}); err != nil || len(done.Failed) > 0 {
 		r.Fatalf("sync: %+v, %v", done, err)
@@ -208,8 +209,9 @@ func (h home) reindexed(r *rapid.T, whole []byte) {
 	if err := os.CopyFS(target.ArchiveDir(), os.DirFS(h.ArchiveDir())); err != nil && !os.IsNotExist(err) {
 		r.Fatal(err)
 	}
-	// By the contract the file of a reservation does not name its session, and an archive
-	// knows neither where a project is nor when it and a session were seen.
+	// By the contract the file of a reservation does not contain its session. An archive
+	// contains neither a project's location nor the times when the project and a session
+	// were seen.
 	told := func(export []byte, wanted func(string) bool) string {
 		return reservingSession.ReplaceAllString(linesOf(export, wanted), "${1}null")
 	}
@@ -232,15 +234,15 @@ func (h home) reindexed(r *rapid.T, whole []byte) {
 
 var reservingSession = regexp.MustCompile(`("kind":"mail.reservation".*"session_id":)("[^"]*"|null)`)
 
-// linesOf are the lines of an export that are wanted, in an order that does not depend on
-// when sessions began.
+// linesOf returns the wanted lines of an export, in an order that does not depend on the
+// start times of sessions.
 func linesOf(export []byte, wanted func(line string) bool) string {
 	lines := slices.DeleteFunc(body(export), func(l string) bool { return !wanted(l) })
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
 
-// isArchived reports whether an archive has what a line of an export says.
+// isArchived reports whether an archive contains the content of an export line.
 func isArchived(line string) bool {
 	return strings.HasPrefix(line, `{"kind":"mail.`) || strings.HasPrefix(line, `{"kind":"record`)
 }
@@ -249,7 +251,7 @@ func isContent(line string) bool {
 	return !strings.HasPrefix(line, `{"kind":"project"`) && !strings.HasPrefix(line, `{"kind":"session"`)
 }
 
-// fromLog deletes all rows that the change log tells of, and salvages the store, twice.
+// fromLog deletes all rows that the change log describes, and salvages the store, twice.
 func (h home) fromLog(r *rapid.T, whole []byte) {
 	if err := h.Close(); err != nil {
 		r.Fatal(err)

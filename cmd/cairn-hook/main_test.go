@@ -12,7 +12,8 @@ import (
 	"cairn/internal/store"
 )
 
-// TestTheHookLinksNeitherServerNorCommands, which every hook would pay for at its start.
+// TestTheHookLinksNeitherServerNorCommands checks that the hook does not link them, because
+// every hook would start more slowly.
 func TestTheHookLinksNeitherServerNorCommands(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
@@ -35,8 +36,9 @@ func TestTheHookLinksNeitherServerNorCommands(t *testing.T) {
 	}
 }
 
-// TestTheHookLinksOneSQLite: a build with C hands the events of encrypted stores over to
-// cairn, and so has no use for SQLite in Go, which would be a third of the program.
+// TestTheHookLinksOneSQLite checks that a build with C does not link SQLite in Go, which
+// would be a third of the program. Such a build does not need it, because it passes events
+// of encrypted stores to cairn.
 func TestTheHookLinksOneSQLite(t *testing.T) {
 	t.Parallel()
 	args, inC := []string{"build"}, store.Driver == "mattn/go-sqlite3"
@@ -51,7 +53,7 @@ func TestTheHookLinksOneSQLite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const runsStatements = "_sqlite3VdbeExec" // of the module that is SQLite in Go
+	const runsStatements = "_sqlite3VdbeExec" // a symbol of the SQLite module in Go
 	if inGo := bytes.Contains(text, []byte(runsStatements)); inGo == inC {
 		t.Errorf("the driver is %s, SQLite in Go is linked: %v", store.Driver, inGo)
 	}

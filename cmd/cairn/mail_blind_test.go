@@ -18,8 +18,8 @@ import (
 )
 
 // TestABlindCopyIsToldToNobodyElse (G8, §15.5) searches for the name of an agent that
-// got blind copies: in every answer to others, in what hooks print, in the logs of a
-// server that failed, and in every object of the archive's repository.
+// received blind copies. It searches all results for other agents, the output of hooks, the
+// logs of a server that failed, and every object of the archive's repository.
 func TestABlindCopyIsToldToNobodyElse(t *testing.T) {
 	t.Parallel()
 	h := prepared(newHome(t))
@@ -44,7 +44,7 @@ func TestABlindCopyIsToldToNobodyElse(t *testing.T) {
 		}
 		return string(text)
 	}
-	// Who is here is no secret, and tells nothing of what somebody got.
+	// The list of agents is not secret. It does not show what an agent received.
 	known := []string{ask("whois", fields{"agent_name": "QuietOwl"}), ask("list_contacts", fields{"agent_name": "BlueDog"})}
 
 	w := &town{home: h}
@@ -104,7 +104,8 @@ func TestABlindCopyIsToldToNobodyElse(t *testing.T) {
 	h.saysNothingOf("QuietOwl", c)
 }
 
-// saysNothingOf searches the log of a server, which this ends, and the archive.
+// saysNothingOf stops a server and checks that neither its log nor the archive contains
+// name.
 func (h *home) saysNothingOf(name string, c *client) {
 	h.t.Helper()
 	c.ends()
@@ -136,7 +137,7 @@ func (h *home) saysNothingOf(name string, c *client) {
 	searched := 0
 	for line := range strings.Lines(all) {
 		hash, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if kind == "tree" || strings.Contains(own, hash) { // a tree names the agent's folder, and that it wrote
+		if kind == "tree" || strings.Contains(own, hash) { // trees contain the agent's folder, and its own files contain its name
 			continue
 		}
 		text, err := gitIn(repository, "cat-file", kind, hash)
@@ -150,13 +151,13 @@ func (h *home) saysNothingOf(name string, c *client) {
 	}
 }
 
-// file is the text of a file in the data folder, "" if there is none.
+// file returns the text of a file in the data directory, or "" if the file does not exist.
 func (h *home) file(name string) string {
 	text, _ := os.ReadFile(filepath.Join(h.dataDir(), name))
 	return string(text)
 }
 
-// TestBadTextsAndNumbersOverTheWire are those that no client library lets through
+// TestBadTextsAndNumbersOverTheWire sends texts and numbers that client libraries reject
 // (mail §14).
 func TestBadTextsAndNumbersOverTheWire(t *testing.T) {
 	t.Parallel()

@@ -21,8 +21,8 @@ import (
 	"cairn/internal/project"
 )
 
-// letters writes mail in the repository's project: so many messages with a file, read
-// by every second one of their recipients, and a reservation for each.
+// letters writes mail in the repository's project: n messages, each with an attachment and
+// a reservation. The recipient has read every second message.
 func (h *home) letters(n int) {
 	h.t.Helper()
 	h.put(filepath.Join("shop", "plan.txt"), []byte("what comes first"))
@@ -57,7 +57,7 @@ func (h *home) letters(n int) {
 	})
 }
 
-// mailLines are the lines of mail of an export of everything.
+// mailLines returns the lines of mail in an export of everything.
 func (h *home) mailLines() (out []string) {
 	h.t.Helper()
 	for line := range strings.Lines(h.cairn("export", "--all")) {
@@ -68,8 +68,8 @@ func (h *home) mailLines() (out []string) {
 	return out
 }
 
-// TestSalvageBringsMailBackFromItsOtherCopy: rows and change log say the same, so the
-// loss of a page of either costs nothing but attachments.
+// TestSalvageBringsMailBackFromItsOtherCopy damages pages of rows and of the change log.
+// Both contain the same mail, so the loss of a page of either loses only attachments.
 func TestSalvageBringsMailBackFromItsOtherCopy(t *testing.T) {
 	t.Parallel()
 	source := newHome(t)
@@ -123,7 +123,7 @@ func TestSalvageBringsMailBackFromItsOtherCopy(t *testing.T) {
 	}
 }
 
-// TestARestoreThatIsKilledLeavesTheOldStoreOrTheNew, at any instant.
+// TestARestoreThatIsKilledLeavesTheOldStoreOrTheNew kills a restore at random instants.
 func TestARestoreThatIsKilledLeavesTheOldStoreOrTheNew(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -179,7 +179,8 @@ func TestARestoreThatIsKilledLeavesTheOldStoreOrTheNew(t *testing.T) {
 	}
 }
 
-// TestARestoreIsRefusedWhileAServerHasTheStoreOpen and works once it has ended.
+// TestARestoreIsRefusedWhileAServerHasTheStoreOpen also checks that the restore succeeds
+// after the server has ended.
 func TestARestoreIsRefusedWhileAServerHasTheStoreOpen(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

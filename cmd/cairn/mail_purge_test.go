@@ -20,8 +20,8 @@ import (
 	"cairn/internal/project"
 )
 
-// Words that stand in the text of one message only, and as the index of words, which
-// cuts them, and a file's name have them.
+// Words that only one message contains. They are chosen for the search index, which stems
+// words, and for a file name.
 const (
 	purgedSubject = "Xyloquartz handover"
 	purgedBody    = "The QIBUVEKO ledger is below the stairs."
@@ -32,7 +32,7 @@ func purgedWords() []string {
 	return []string{"Xyloquartz", "xyloquartz", "xyloquart", "QIBUVEKO", "qibuveko", "zuphorinth", "stairs"}
 }
 
-// mailed runs fn with the mail of the store.
+// mailed runs fn with the mail service of the store.
 func (h *home) mailed(fn func(ctx context.Context, o *service.Mail, by mail.Caller) error) {
 	h.t.Helper()
 	h.opened(func(ctx context.Context, c *cairn.Cairn) error {
@@ -44,8 +44,8 @@ func (h *home) mailed(fn func(ctx context.Context, o *service.Mail, by mail.Call
 	})
 }
 
-// secretLetter sends, between others, one message with the words above, which is
-// read by one of three, one of them in blind copy; it returns its number.
+// secretLetter sends several messages, one of them with the words above, and returns the id
+// of that message. One of its three recipients reads it; one recipient is a blind copy.
 func (h *home) secretLetter() (id int64) {
 	h.t.Helper()
 	h.put(filepath.Join("shop", "plan.txt"), []byte("what comes first"))
@@ -88,8 +88,8 @@ func (h *home) sendAgain() (out messages.Sent) {
 	return out
 }
 
-// tipHolds are the files of an archive's work tree and of its main, with a word in
-// their name or content.
+// tipHolds returns the files in an archive's working tree and in its main branch whose name
+// or content contains one of the words.
 func tipHolds(t *testing.T, folder string, words []string) (found []string) {
 	t.Helper()
 	names, err := exec.Command("git", "-C", folder, "ls-tree", "-r", "--name-only", "main").Output()
@@ -122,8 +122,8 @@ func (h *home) archiveFolder() string {
 	return filepath.Dir(all[0])
 }
 
-// storeHolds reports which of the words the files of the data directory hold, the
-// archive aside.
+// storeHolds returns the words that files of the data directory contain, not counting the
+// archive.
 func (h *home) storeHolds(words []string) (found []string) {
 	h.t.Helper()
 	for name := range h.files() {
@@ -132,7 +132,7 @@ func (h *home) storeHolds(words []string) (found []string) {
 		}
 		data, err := os.ReadFile(filepath.Join(h.dataDir(), name))
 		if err != nil {
-			continue // a folder
+			continue // a directory
 		}
 		for _, word := range words {
 			if bytes.Contains(data, []byte(word)) {
@@ -144,7 +144,7 @@ func (h *home) storeHolds(words []string) (found []string) {
 	return found
 }
 
-// TestAPurgedMessageLeavesATombstone follows its words through all places.
+// TestAPurgedMessageLeavesATombstone searches for the words of a purged message everywhere.
 func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -166,7 +166,7 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 	}
 	number := fmt.Sprint(id)
 
-	// A dry run, and what cannot be.
+	// A dry run, and invalid calls.
 	if said := h.cairn("purge", "--message", number); !strings.Contains(said, "would purge 1 message\n") || !strings.Contains(said, "add --confirm") {
 		t.Errorf("the dry run says %q", said)
 	}
@@ -217,7 +217,7 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 	h.cairn("reconcile", "--check")
 	h.check()
 
-	// The row stays, with its receipts; a repetition under the key sends nothing.
+	// The row stays, with its receipts. A retry with the same key sends nothing.
 	h.wantRows(`SELECT subject, body_md, thread_id, ack_required, sender_id FROM mail_messages WHERE id = `+number, "||FEAT-1|1|1")
 	h.wantRows(`SELECT a.name, r.kind, r.ack_ts NOTNULL FROM mail_recipients r JOIN mail_agents a ON a.id = r.agent_id WHERE message_id = `+number+` ORDER BY 1`,
 		"BlueDog|to|0", "GoldBear|bcc|0", "RedFox|cc|1")
@@ -225,13 +225,13 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 		t.Errorf("the kept answer: %+v", again)
 	}
 	h.wantRows(`SELECT count(*) FROM mail_messages`, "3")
-	h.wantRows(`SELECT count(*) FROM mail_blobs`, "1") // the one that the first message has too
+	h.wantRows(`SELECT count(*) FROM mail_blobs`, "1") // the blob that the first message also has
 	h.wantRows(`SELECT count(*) FROM archive_commits WHERE summary LIKE '%Xyloquartz%'`, "0")
 	if said := h.cairn("purge", "--message", number, "--confirm"); said != "purged 0 messages\n1 message were already purged\n" {
 		t.Errorf("again: %q", said)
 	}
 
-	// The store as it was before the purge learns it from the archive.
+	// A copy of the store from before the purge learns of the purge from the archive.
 	now, err := os.ReadFile(h.db())
 	if err == nil {
 		err = os.WriteFile(h.db(), was, 0o600)
@@ -249,7 +249,7 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Neither an older export nor the archive brings it back.
+	// Neither an older export nor the archive restores the message.
 	file := filepath.Join(h.dir, "older.jsonl")
 	if err := os.WriteFile(file, []byte(older), 0o600); err != nil {
 		t.Fatal(err)
@@ -277,7 +277,7 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 	h.cairn("reconcile", "--check")
 	h.check()
 
-	// What purge names begins a new history.
+	// The command that purge prints starts a new history.
 	if err := os.RemoveAll(folder); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 	}
 	h.cairn("reconcile", "--check")
 
-	// All of a project.
+	// Purge all mail of a project.
 	if said := h.cairn("purge", "--mail", "--project", h.repo, "--confirm"); !strings.HasPrefix(said, "purged 2 messages\n1 message were already purged\nalso deleted: 1 attachment\n") {
 		t.Errorf("all: %q", said)
 	}

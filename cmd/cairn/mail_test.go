@@ -32,7 +32,7 @@ func (c *client) starts(repo, name string, paths ...string) service.Started {
 	return asked[service.Started](c, "macro_start_session", args)
 }
 
-// denied is the envelope of a call that must be refused with a code.
+// denied makes a call that must be refused with a code, and returns the error envelope.
 func (c *client) denied(code, tool string, args fields) fault.Envelope {
 	c.t.Helper()
 	text, isError, err := c.answer(tool, args)
@@ -46,8 +46,8 @@ func (c *client) denied(code, tool string, args fields) fault.Envelope {
 	return e
 }
 
-// TestTwoServersShareMailAndReservations has one client for each of two server
-// processes on one store.
+// TestTwoServersShareMailAndReservations uses two server processes on one store, each with
+// one client.
 func TestTwoServersShareMailAndReservations(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -81,7 +81,7 @@ func TestTwoServersShareMailAndReservations(t *testing.T) {
 		t.Errorf("%+v", reply)
 	}
 
-	// The blind copy is named to its sender and itself alone.
+	// Only the sender and the recipient of the blind copy see its name.
 	for _, c := range []*client{here, there} {
 		for _, uri := range []string{"inbox/GreenCastle?include_bodies=1&project=", "message/" + fmt.Sprint(id) + "?project=", "thread/" + fmt.Sprint(id) + "?include_bodies=1&project="} {
 			if text := c.resource(uri + key); strings.Contains(text, "RedFox") || !strings.Contains(text, "BlueLake") {
@@ -121,8 +121,8 @@ func (c *client) resource(address string) string {
 	return r.Contents[0].Text
 }
 
-// TestServersThatRaceForAPathGrantItOnce lets two processes reserve overlapping
-// patterns at the same time, again and again.
+// TestServersThatRaceForAPathGrantItOnce makes two processes reserve overlapping patterns
+// concurrently, many times.
 func TestServersThatRaceForAPathGrantItOnce(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -149,8 +149,8 @@ func TestServersThatRaceForAPathGrantItOnce(t *testing.T) {
 	h.check()
 }
 
-// TestACommandActsAsTheAgentOfItsSession records a hook, so that this process is a
-// harness, and registers by the server that it starts.
+// TestACommandActsAsTheAgentOfItsSession records a hook, so that this process counts as a
+// harness. It registers an agent through a server that it starts.
 func TestACommandActsAsTheAgentOfItsSession(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -167,14 +167,14 @@ func TestACommandActsAsTheAgentOfItsSession(t *testing.T) {
 	h.wantRows("SELECT source FROM mail_reservations", "cli")
 	h.wantRows("SELECT DISTINCT agent FROM change_log WHERE kind = 'mail.reservation'", "BlueLake (by owner)")
 
-	c.starts(h.repo, "RedFox") // now the session acts as two
+	c.starts(h.repo, "RedFox") // now the session acts as two agents
 	e := h.run(h.command("mail", "inbox"), nil)
 	if e.code != 2 || !strings.Contains(e.stderr, "acts as BlueLake and RedFox (choose one with --as)") {
 		t.Errorf("two agents: %+v", e)
 	}
 }
 
-// TestLooseArgumentsAreTakenOverTheWire gives every lenient form at once.
+// TestLooseArgumentsAreTakenOverTheWire uses all lenient forms of arguments in one call.
 func TestLooseArgumentsAreTakenOverTheWire(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -196,7 +196,7 @@ func TestLooseArgumentsAreTakenOverTheWire(t *testing.T) {
 	c.denied(mail.CodeInvalid, "send_message", fields{"project_key": h.repo, "sender_name": "BlueLake", "to": nil, "subject": "s", "body_md": "b"})
 }
 
-// TestGuardsAreInstalledByTools asks the tools, twice each.
+// TestGuardsAreInstalledByTools calls each tool twice.
 func TestGuardsAreInstalledByTools(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -224,8 +224,8 @@ func TestGuardsAreInstalledByTools(t *testing.T) {
 	}
 }
 
-// TestEditsAndCommitsAreSignsOfLife looks at a reservation of a file that is old, has
-// just been edited as a hook saw, and has just been committed.
+// TestEditsAndCommitsAreSignsOfLife checks an old reservation of a file: first after a hook
+// has recorded an edit, then after a commit.
 func TestEditsAndCommitsAreSignsOfLife(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

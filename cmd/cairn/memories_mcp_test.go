@@ -10,7 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// refusal is how a tool of memories says no (memories §9).
+// refusal is the error of a memory tool (memories §9).
 type refusal struct {
 	Status int
 	Error  struct {
@@ -20,7 +20,7 @@ type refusal struct {
 	}
 }
 
-// tell calls a tool with arguments as JSON text, which need not be sound.
+// tell calls a tool with arguments as JSON text, which may be invalid.
 func (c *client) tell(tool, args string) (*sdk.CallToolResult, string) {
 	c.t.Helper()
 	r, err := c.CallTool(c.t.Context(), &sdk.CallToolParams{Name: tool, Arguments: json.RawMessage(args)})
@@ -34,7 +34,8 @@ func (c *client) tell(tool, args string) (*sdk.CallToolResult, string) {
 	return r, r.Content[0].(*sdk.TextContent).Text
 }
 
-// remembered is the answer of a tool, which must stand in its text and its structure.
+// remembered calls a tool and returns its result, which must be equal as text and as
+// structured content.
 func remembered[T any](c *client, tool, args string) (out T) {
 	c.t.Helper()
 	r, text := c.tell(tool, args)
@@ -51,8 +52,8 @@ func remembered[T any](c *client, tool, args string) (out T) {
 	return out
 }
 
-// refused calls a tool that says no, in the envelope with the status and in a text that
-// begins with the code.
+// refused calls a tool that must fail: the envelope must contain the status, and the text
+// must begin with the code.
 func (c *client) refused(tool, args string, status int, code, field string) refusal {
 	c.t.Helper()
 	var out refusal
@@ -70,8 +71,8 @@ func (c *client) refused(tool, args string, status int, code, field string) refu
 	return out
 }
 
-// TestBadArgumentsOfMemoryToolsAreRefusedByField goes through the rows of memories §5.3
-// that a client of MCP can bring about.
+// TestBadArgumentsOfMemoryToolsAreRefusedByField covers the rows of memories §5.3 that an
+// MCP client can cause.
 func TestBadArgumentsOfMemoryToolsAreRefusedByField(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -175,7 +176,7 @@ func TestBadArgumentsOfMemoryToolsAreRefusedByField(t *testing.T) {
 	}
 }
 
-// TestIntegersOfMemoryToolsAreReadThenClamped is the second row of memories §5.3.
+// TestIntegersOfMemoryToolsAreReadThenClamped covers the second row of memories §5.3.
 func TestIntegersOfMemoryToolsAreReadThenClamped(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -200,7 +201,7 @@ func TestIntegersOfMemoryToolsAreReadThenClamped(t *testing.T) {
 	}
 }
 
-// TestMemoryToolsAnswerAsTheContractSays goes through what succeeds (memories §3, §9).
+// TestMemoryToolsAnswerAsTheContractSays covers successful calls (memories §3, §9).
 func TestMemoryToolsAnswerAsTheContractSays(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// metric is a name of memories §14, how it is typed, and the label that it has beside le.
+// metric is a metric of memories §14: its name, its type, and its label other than le.
 type metric struct{ name, kind, label string }
 
-// metricsOfDevices are those of serve --http, without cairn_.
+// metricsOfDevices returns the metrics of serve --http, without the prefix cairn_.
 func metricsOfDevices() []metric {
 	return []metric{
 		{"shard_submissions_total", "counter", "shard"}, {"shard_queue_full_total", "counter", "shard"},
@@ -25,12 +25,13 @@ func metricsOfDevices() []metric {
 	}
 }
 
-// metricsOfHubs are those of cairn hub. What was not tried again has no line.
+// metricsOfHubs returns the metrics of cairn hub. The counter of retries has no line before
+// the first retry.
 func metricsOfHubs() []metric {
 	return []metric{{"hub_items_total", "counter", "status"}, {"hub_tx_retries_total", "counter", "sqlstate"}, {"hub_pool_in_use", "gauge", ""}}
 }
 
-// lackOf says which of the metrics are missing, or not as they should be.
+// lackOf returns the metrics that are missing or wrong.
 func lackOf(text string, all []metric) (lacking []string) {
 	for _, m := range all {
 		name := "cairn_" + m.name

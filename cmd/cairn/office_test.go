@@ -22,8 +22,8 @@ import (
 //	office reserve NAME PATH REASON  for an hour, exclusively
 //	office advise NAME PATH REASON   the same, advisory
 //	office send FROM TO IMPORTANCE SUBJECT BODY
-//	office force NAME ID             as the person at this machine
-//	office read NAME                 marks all as read
+//	office force NAME ID             as the human at this machine
+//	office read NAME                 marks all messages as read
 func office(ts *testscript.TestScript, neg bool, args []string) {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Config{Path: ts.Getenv("DB"), Role: store.Server})

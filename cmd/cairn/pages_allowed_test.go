@@ -12,15 +12,15 @@ import (
 	router "cairn/internal/web"
 )
 
-// pageAddress is an address of the pages.
+// pageAddress is an address of a web page.
 type pageAddress struct {
-	pattern string     // of the router
-	path    string     // in the store of filled
-	status  int        // for a person who is signed in
-	form    url.Values // that is accepted with its token; nil where no form is sent
+	pattern string     // as in the router
+	path    string     // for the store that filled creates
+	status  int        // for a signed-in user
+	form    url.Values // accepted with its token; nil for pages without a form
 }
 
-// addresses are those of all pages behind sign-in.
+// addresses returns the addresses of all pages that require sign-in.
 func (v *visitor) addresses() []pageAddress {
 	return []pageAddress{
 		{"/", "/", http.StatusOK, nil},
@@ -51,7 +51,7 @@ func (v *visitor) addresses() []pageAddress {
 	}
 }
 
-// memory is the id of the only memory.
+// memory returns the id of the only memory.
 func (v *visitor) memory() string {
 	v.w.h.t.Helper()
 	var all struct {
@@ -63,7 +63,7 @@ func (v *visitor) memory() string {
 	return all.Vaults[0].Memories[0].MemoryID
 }
 
-// filled has something behind each address of the router.
+// filled stores something for every address of the router.
 func (h *home) filled() {
 	h.t.Helper()
 	h.worked()
@@ -75,10 +75,10 @@ func (h *home) filled() {
 	h.cairn("memory", "add-entry", "Refunds are counted in UTC.")
 }
 
-// Every address of the pages is for the person alone: neither somebody without a token nor the
-// bearer of a token that is meant for memories gets in, at any level. Forms need the token of
-// the visit, and to come from a page of this server. An address that is not in the table above
-// fails.
+// All pages are for the human user alone. Requests without a token and requests with a
+// memory token of any level are refused. Forms require the session's token and must come
+// from a page of this server. An address that is missing from the table above fails the
+// test.
 func TestEveryAddressOfThePagesIsForThePersonAlone(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -98,7 +98,7 @@ func TestEveryAddressOfThePagesIsForThePersonAlone(t *testing.T) {
 	token := regexp.MustCompile(`name="form_token" value="([^"]+)"`).FindStringSubmatch(v.get("/status").body)[1]
 	for _, a := range router.Addresses() {
 		if slices.Contains([]string{router.SignInPath, router.SignOutPath, router.StylePath, router.ScriptPath, router.EventsPath}, a.Pattern) {
-			continue // below
+			continue // checked below
 		}
 		i := slices.IndexFunc(table, func(row pageAddress) bool { return row.pattern == a.Pattern })
 		if i < 0 {
@@ -128,7 +128,7 @@ func TestEveryAddressOfThePagesIsForThePersonAlone(t *testing.T) {
 	v.needsItsToken(nobody, router.SignOutPath, url.Values{}, token, bearers)
 }
 
-// isClosed expects that nobody but the person gets a page.
+// isClosed expects that only the signed-in user gets a page.
 func (v *visitor) isClosed(nobody *visitor, path string, bearers map[string]string) {
 	v.w.h.t.Helper()
 	if r := nobody.get(path); r.status != http.StatusSeeOther || !strings.HasPrefix(r.header.Get("Location"), "/login") {
@@ -141,8 +141,8 @@ func (v *visitor) isClosed(nobody *visitor, path string, bearers map[string]stri
 	}
 }
 
-// needsItsToken expects that a form is taken with the visit's token from this server, and not
-// otherwise.
+// needsItsToken expects that a form is accepted only with the session's token and only from
+// this server.
 func (v *visitor) needsItsToken(nobody *visitor, path string, form url.Values, token string, bearers map[string]string) {
 	v.w.h.t.Helper()
 	good := with(form, "form_token", token)
@@ -163,8 +163,8 @@ func (v *visitor) needsItsToken(nobody *visitor, path string, form url.Values, t
 	refused("as it should be", v.submit(path, good), http.StatusSeeOther)
 }
 
-// refusalOf is the status of the pages for the bearer of a token: those of memories are known,
-// and not enough.
+// refusalOf returns the status of the pages for the bearer of a token. Memory tokens are
+// known but not sufficient.
 func refusalOf(level string) int {
 	if level == "wrong" {
 		return http.StatusUnauthorized

@@ -23,12 +23,12 @@ func (h *home) appends(session, prompt, name, before, added string) {
 	}}))
 }
 
-// Beside each line stands the prompt that wrote it; records say whether what they cite has
-// changed; the history lists edits and commits across sessions.
+// Each line is shown with the prompt that wrote it. Records show whether the files they
+// cite have changed. The history lists edits and commits of all sessions.
 func TestBesideEachLineStandsThePromptThatWroteIt(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
-	h := newReader(t) // window.go, committed by a person
+	h := newReader(t) // window.go, committed by a human
 	const begin = "package refund\n\nconst days = 30\n"
 	first := "\n// Left is how many days remain until the window is closed.\nfunc Left(paid int) int {\n\treturn days - paid\n}\n"
 	h.appends("S2", "show customers how many days are left", "window.go", begin, first)
@@ -37,7 +37,7 @@ func TestBesideEachLineStandsThePromptThatWroteIt(t *testing.T) {
 	h.inShell("git add . && git -c user.name=Ana -c user.email=ana@example.org commit -q -m 'Days left'")
 	second := "\n// Open reports whether a refund is still possible on that day.\nfunc Open(paid int) bool { return Left(paid) > 0 }\n"
 	h.appends("S3", "tell whether the window is open", "window.go", begin+first, second)
-	h.put("shop/window.go", []byte(strings.Replace(begin+first, "days - paid", "days - paid - 1", 1)+second)) // by hand
+	h.put("shop/window.go", []byte(strings.Replace(begin+first, "days - paid", "days - paid - 1", 1)+second)) // edited by hand
 	h.correspondents("BlueLake")
 	h.cairn("reserve", "window.go", "--as", "BlueLake")
 
@@ -71,7 +71,7 @@ func TestBesideEachLineStandsThePromptThatWroteIt(t *testing.T) {
 		told = append(told, fmt.Sprintf("%d to %d: %s", b.Lines[0].N, b.Lines[len(b.Lines)-1].N, by))
 	}
 	want := []string{
-		"1 to 4: -, Refunds expire after 30 days", "5 to 6: show customers how many days are left, Days left", "7 to 7: -", "8 to 9: -, Days left", // a bracket behind a line of a person is too common to tell
+		"1 to 4: -, Refunds expire after 30 days", "5 to 6: show customers how many days are left, Days left", "7 to 7: -", "8 to 9: -, Days left", // a closing bracket after a human's line is too common to be attributed
 		"10 to 11: tell whether the window is open",
 	}
 	if strings.Join(told, "|") != strings.Join(want, "|") {
@@ -93,8 +93,8 @@ func TestBesideEachLineStandsThePromptThatWroteIt(t *testing.T) {
 	v.page(v.get("/files/shop?path=window.go&view=blame"), http.StatusBadRequest, "history or left out")
 }
 
-// A file of many and of long lines is shown in pages that together have each line once, none
-// larger than 150 KB.
+// A file with many or long lines is shown in pages of at most 150 KB. Together the pages
+// contain each line once.
 func TestALongFileIsPagedWithoutGapsOrRepeats(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -138,7 +138,7 @@ func TestALongFileIsPagedWithoutGapsOrRepeats(t *testing.T) {
 	v.page(v.get("/files/shop?path=long.txt&from=0"), http.StatusBadRequest)
 }
 
-// The timeline shows one day, and what the sessions of one agent did.
+// The timeline can show one day, and the sessions of one agent.
 func TestTheTimelineIsNarrowedToADayAndAnAgent(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -176,8 +176,8 @@ func TestTheTimelineIsNarrowedToADayAndAnAgent(t *testing.T) {
 	shows("/search?q=refund+window&when=24h", nil, []string{"add a <mark>refund</mark>"})
 }
 
-// An event has a page with the prompt behind it and what it printed; a session's commits and
-// actions lead there.
+// The page of an event shows its prompt and its output. A session's commits and actions
+// link to it.
 func TestAnEventIsShownWithItsPromptAndOutput(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Health shows what doctor finds, and everything that a person looks after, with the command
-// that does it.
+// Health shows the findings of doctor and everything that the user maintains, each with the
+// command for it.
 func TestHealthShowsFindingsCopiesAndFollowers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

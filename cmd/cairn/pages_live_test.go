@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// follow opens the stream that tells pages of changes, and returns what reads its next line
-// that begins so; "" when the stream has ended.
+// follow opens the stream that notifies pages of changes. It returns a function that reads
+// the next line with a given prefix, or "" after the stream has ended.
 func (v *visitor) follow() func(begin string) string {
 	v.w.h.t.Helper()
 	r, err := http.NewRequestWithContext(v.w.h.t.Context(), http.MethodGet, v.w.url+"/events", nil)
@@ -22,7 +22,7 @@ func (v *visitor) follow() func(begin string) string {
 	if err != nil {
 		v.w.h.t.Fatal(err)
 	}
-	v.w.h.t.Cleanup(func() { _ = answer.Body.Close() }) // of a server that is gone by then
+	v.w.h.t.Cleanup(func() { _ = answer.Body.Close() }) // the server has ended by then
 	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
 		v.w.h.t.Fatalf("/events: %d %v", answer.StatusCode, answer.Header)
 	}
@@ -43,13 +43,13 @@ func (v *visitor) follow() func(begin string) string {
 	}
 }
 
-// A page that is looked at learns that something has changed, but not what.
+// An open page is notified that something has changed, but not what.
 func TestPagesAreToldThatSomethingHasChanged(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	w := h.listenUntil()
 	v := w.visitor()
-	next := v.follow() // before there is a store
+	next := v.follow() // before the store exists
 	if line := next("retry"); line != "retry: 2000" {
 		t.Fatalf("the stream began with %q", line)
 	}
@@ -58,7 +58,8 @@ func TestPagesAreToldThatSomethingHasChanged(t *testing.T) {
 		t.Fatalf("a change was told as %q", line)
 	}
 
-	// Nobody else may follow, and a stream ends with the visit and with the server.
+	// Other clients must not follow. A stream ends with the login session and with the
+	// server.
 	stranger := &visitor{w: w}
 	if r := stranger.get("/events"); r.status != http.StatusSeeOther {
 		t.Errorf("without a visit: %d", r.status)
@@ -85,7 +86,7 @@ func TestPagesAreToldThatSomethingHasChanged(t *testing.T) {
 	}
 }
 
-// tokenOf is the token of the form on a page.
+// tokenOf returns the token of the form on a page.
 func tokenOf(page reply) string {
 	_, rest, _ := strings.Cut(page.body, `name="form_token" value="`)
 	token, _, _ := strings.Cut(rest, `"`)

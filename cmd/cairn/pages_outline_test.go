@@ -13,9 +13,9 @@ import (
 	"golang.org/x/net/html"
 )
 
-// outline is the structure of a page: landmarks, headings, tables with their columns, forms with
-// their fields, and charts, each a line, indented by what it is in. Times, folders and ids are left
-// out, and so are lines that repeat the one before.
+// outline returns the structure of a page: landmarks, headings, tables with columns, forms
+// with fields, and charts. Each is one line, indented by its parents. It omits times,
+// folders and ids, and lines equal to the previous line.
 func outline(dir string, page string) (string, error) {
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {
@@ -40,7 +40,8 @@ func outline(dir string, page string) (string, error) {
 	return strings.Join(lines, "\n") + "\n", nil
 }
 
-// describe is an element that belongs to the structure, in words; "" for others.
+// describe returns a description of an element that belongs to the structure, or "" for
+// other elements.
 func describe(n *html.Node) string {
 	if n.Type != html.ElementNode {
 		return ""
@@ -78,7 +79,7 @@ func attr(n *html.Node, key string) string {
 	return n.Attr[i].Val
 }
 
-// textOf is the text of an element without that of its charts.
+// textOf returns the text of an element without the text of its charts.
 func textOf(n *html.Node) string {
 	var b strings.Builder
 	var walk func(n *html.Node)
@@ -96,8 +97,8 @@ func textOf(n *html.Node) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// The structure of every page is that of its golden file (go test -update writes them), and
-// every page has one main part, one first heading, and a name for each navigation.
+// The structure of every page must match its golden file (go test -update writes them).
+// Every page must have one main landmark, one top heading, and a name for each navigation.
 func TestTheStructureOfEveryPageIsAsItWas(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// fill fetches the page of a form and returns what its form holds hidden, with more fields.
+// fill fetches the page of a form and returns the values of its hidden fields together with
+// more fields.
 func (v *visitor) fill(path string, more ...string) url.Values {
 	v.w.h.t.Helper()
 	r := v.page(v.get(path), http.StatusOK, `name="form_token"`)
@@ -28,7 +29,7 @@ func (v *visitor) fill(path string, more ...string) url.Values {
 	return form
 }
 
-// stores sends a form and expects to be led to a page.
+// stores submits a form and expects a redirect to a page.
 func (v *visitor) stores(path string, form url.Values, to string) {
 	v.w.h.t.Helper()
 	if r := v.submit(path, form); r.status != http.StatusSeeOther || r.header.Get("Location") != to {
@@ -36,7 +37,7 @@ func (v *visitor) stores(path string, form url.Values, to string) {
 	}
 }
 
-// A person creates, answers, changes and compares records on the page.
+// A user creates, answers, changes and compares records on the page.
 func TestRecordsAreWrittenFromThePage(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -57,7 +58,7 @@ func TestRecordsAreWrittenFromThePage(t *testing.T) {
 	}
 	v.stores("/records/shop", v.fill("/records/shop?do=new&parent=R001", "type", "note", "title", "Ask finance", "summary", "s", "body", ""), "/records/shop/R002")
 
-	// What is refused keeps the text.
+	// A refused form keeps its text.
 	v.page(v.submit("/records/shop", v.fill("/records/shop?do=new", "type", "", "title", "Kept text", "summary", "s", "body", "my long text")), http.StatusBadRequest, "Kept text", "my long text")
 	v.page(v.submit("/records/shop/R002", v.fill("/records/shop/R002?do=state", "to", "LATER", "reason", "")), http.StatusBadRequest, "reason")
 	v.page(v.submit("/records/shop/R099", v.fill("/records/shop/R002?do=state", "to", "LATER", "reason", "x")), http.StatusNotFound)
@@ -67,7 +68,8 @@ func TestRecordsAreWrittenFromThePage(t *testing.T) {
 	v.stores("/records/shop/R001", v.fill("/records/shop/R001?do=answer", "type", "conclusion", "title", "The shop pays", "summary", "s", "body", "As agreed."), "/records/shop/R001")
 	v.page(v.get("/records/shop/R001"), http.StatusOK, "RESOLVED", "resolved by", "/records/shop/R003")
 
-	// Two people edit one record: what does not touch is merged, what does is shown side by side.
+	// Two users edit one record. Changes that do not overlap are merged. Overlapping
+	// changes are shown side by side.
 	edit := func(body string) url.Values {
 		return v.fill("/records/shop/R003?do=edit", "title", "The shop pays", "summary", "s", "body", body)
 	}
@@ -96,8 +98,8 @@ func TestRecordsAreWrittenFromThePage(t *testing.T) {
 	}
 }
 
-// Two clones changed a record. Both texts stand side by side on its page, and the merge is taken
-// from there, which ends the conflict.
+// Two clones changed a record. Its page shows both texts side by side. Choosing the merge
+// there ends the conflict.
 func TestAConflictOfTwoStoresIsMergedOnThePage(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

@@ -10,7 +10,7 @@ import (
 )
 
 // Reservations, an inbox, records and the context of a memory are shown as they were at a
-// moment, without forms, and with the way back to now.
+// point in time. These pages have no forms, and a link back to the present.
 func TestPagesOfStateShowAMomentOfThePast(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -42,14 +42,15 @@ func TestPagesOfStateShowAMomentOfThePast(t *testing.T) {
 		}
 		v.page(v.get(c.path+"at=next+year"), http.StatusBadRequest)
 	}
-	// The way back leaves nothing of the moment behind, also that of the slider.
+	// The link to the present drops every parameter of the point in time, including the
+	// slider's.
 	r := v.page(v.get("/records/shop?state=OPEN&tick=1&last=9"), http.StatusOK, `class="past"`)
 	if !strings.Contains(r.body, `<a href="/records/shop?state=OPEN">Back to now</a>`) {
 		t.Errorf("the slider leads nowhere: %s", r.body)
 	}
 }
 
-// A person ends a reservation on its page, with a reason that its holder reads.
+// A user releases a reservation on its page and gives a reason, which its holder can read.
 func TestAPersonEndsAReservationOnItsPage(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -73,14 +74,14 @@ func TestAPersonEndsAReservationOnItsPage(t *testing.T) {
 	}
 }
 
-// The map shows edits below the reservation that covers them, and those of others; Files lists
-// what was edited.
+// The map shows edits below the reservation that covers them, and edits without a
+// reservation. Files lists the edited files.
 func TestEditsAreShownOnTheMapAndAmongTheFiles(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
 	h := newHome(t)
 	h.correspondents("BlueLake")
-	h.worked() // edits src/refund.go in a session of no agent
+	h.worked() // edits src/refund.go in a session without an agent
 	h.cairn("reserve", "src/**", "--as", "BlueLake")
 	h.recorded(h.payload("PostToolUse", fields{"tool_name": "Edit", "tool_use_id": "t90", "tool_input": fields{"file_path": filepath.Join(h.repo, "docs.md")}}))
 	v := h.listen().visitor()
@@ -90,8 +91,8 @@ func TestEditsAreShownOnTheMapAndAmongTheFiles(t *testing.T) {
 	v.page(v.get("/files?project=nowhere"), http.StatusNotFound)
 }
 
-// One question finds records and mail of all projects, each with its own page, and corrects
-// words by all of them.
+// One query finds records and mail of all projects. Each result links to its page. Spelling
+// is corrected with the words of all projects.
 func TestSearchFindsRecordsAndMailOfAllProjects(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

@@ -16,14 +16,14 @@ import (
 	"cairn/internal/mail/agents"
 )
 
-// visitor is a person with a browser, without scripts.
+// visitor is a user with a browser without scripts.
 type visitor struct {
 	w       *web
 	cookie  string // NAME=VALUE
 	project string // the path of its pages
 }
 
-// visitor signs in.
+// visitor signs in and returns the visitor.
 func (w *web) visitor() *visitor {
 	w.h.t.Helper()
 	v := &visitor{w: w, project: "/projects/" + url.PathEscape(w.h.repo)}
@@ -35,7 +35,7 @@ func (w *web) visitor() *visitor {
 	return v
 }
 
-// ask requests a page as a browser does; an empty value takes a header away.
+// ask requests a page as a browser does. An empty value removes a header.
 func (v *visitor) ask(method, path string, form url.Values, headers ...string) reply {
 	v.w.h.t.Helper()
 	var body io.Reader
@@ -63,7 +63,7 @@ func (v *visitor) ask(method, path string, form url.Values, headers ...string) r
 			r.Header.Set(name, value)
 		}
 	}
-	answer, err := v.w.http.Transport.RoundTrip(r) // does not follow
+	answer, err := v.w.http.Transport.RoundTrip(r) // does not follow redirects
 	if err != nil {
 		v.w.h.t.Fatal(err)
 	}
@@ -87,8 +87,8 @@ func (v *visitor) submit(path string, form url.Values, headers ...string) reply 
 	return v.ask(http.MethodPost, path, form, headers...)
 }
 
-// page expects a status, and what every page has. The tag of the pages' own script is not in
-// the reply.
+// page expects a status and the parts that every page has. The tag of the pages' own script
+// is removed from the reply.
 func (v *visitor) page(r reply, status int, holds ...string) reply {
 	v.w.h.t.Helper()
 	if r.status != status || !strings.HasPrefix(r.body, "<!doctype html>") {
@@ -108,7 +108,7 @@ func (v *visitor) page(r reply, status int, holds ...string) reply {
 	}
 	policy := "no-referrer"
 	if strings.Contains(r.body, `method="post"`) {
-		policy = "same-origin" // or browsers hide the Origin of the form
+		policy = "same-origin" // otherwise browsers omit the form's Origin
 	}
 	if r.header.Get("Referrer-Policy") != policy || strings.Contains(r.body, "<script") {
 		v.w.h.t.Errorf("Referrer-Policy %q: %.300s", r.header.Get("Referrer-Policy"), r.body)
@@ -121,7 +121,7 @@ func (v *visitor) page(r reply, status int, holds ...string) reply {
 	return r
 }
 
-// form is what the form to write to agents holds for this visit.
+// form returns the values of the form to write to agents, for this login session.
 func (v *visitor) form(to ...string) url.Values {
 	v.w.h.t.Helper()
 	r := v.page(v.get(v.project+"/overseer"), http.StatusOK)
@@ -197,7 +197,7 @@ func TestOnlyTheTokenSignsInAndNotTooOften(t *testing.T) {
 	h := newHome(t)
 	w := h.listen()
 	nobody := &visitor{w: w, project: "/projects/" + url.PathEscape(h.repo)}
-	// Who is foreign is refused before anything is looked at.
+	// Requests from other origins are refused before anything else is checked.
 	right := url.Values{"token": {w.token}}
 	nobody.page(nobody.submit("/login", right, "Origin", "https://evil.example"), http.StatusForbidden)
 	nobody.page(nobody.submit("/login", right, "Origin", "null"), http.StatusForbidden)
@@ -321,7 +321,8 @@ func TestAPersonWritesToAgentsFromThePages(t *testing.T) {
 	h.wantRows(`SELECT a.program || ' ' || a.model || ' ' || m.importance || ' ' || m.body_md FROM mail_messages m JOIN mail_agents a ON a.id = m.sender_id`,
 		"WebUI Human high Leave the *branch*\nalone.")
 
-	// Sending a form twice writes once; what was changed meanwhile is another message.
+	// Submitting a form twice sends one message. A form that was changed in between sends
+	// another message.
 	if r := v.submit(v.project+"/overseer", form); r.header.Get("Location") != v.project+"/mail/1" {
 		t.Errorf("sent again: %d %s", r.status, r.header.Get("Location"))
 	}
@@ -417,7 +418,7 @@ func TestWhatAgentsWroteIsEscapedOnEveryPage(t *testing.T) {
 		if strings.Contains(r.body, "<img") || strings.Contains(r.body, `"><`+"script") {
 			t.Errorf("%s: %s", path, r.body)
 		}
-		// Who got a blind copy is among the agents of the project and nowhere else.
+		// A recipient of a blind copy appears only in the list of the project's agents.
 		if told := strings.Count(r.body, "RedOwl"); strings.Contains(path, "/mail/") && told != 0 || strings.HasSuffix(path, "/mail") && told != strings.Count(r.body, `?to=RedOwl`)*4 {
 			t.Errorf("%s names RedOwl %d times: %s", path, told, r.body)
 		}

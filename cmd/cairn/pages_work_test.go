@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// failed is a payload of a shell call that failed.
+// failed returns a payload of a failed shell call.
 func (h *home) failed(id, command, message string) []byte {
 	h.t.Helper()
 	return h.payload("PostToolUseFailure", fields{"tool_name": "Bash", "tool_use_id": id, "tool_input": fields{"command": command}, "error": "Exit code 1\n" + message})
 }
 
-// json is the same page as JSON.
+// json reads the same page as JSON.
 func (v *visitor) json(path string, into any) {
 	v.w.h.t.Helper()
 	mark := "?"
@@ -34,7 +34,7 @@ func (v *visitor) json(path string, into any) {
 	}
 }
 
-// A day of work: what ran, what it came to, and what waits for a person.
+// A day of work: what ran, its result, and what needs a decision by the user.
 func TestTodayShowsWhatRanAndWhatNeedsAPerson(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -89,7 +89,7 @@ func TestTodayShowsWhatRanAndWhatNeedsAPerson(t *testing.T) {
 	if r := v.submit(path, url.Values{"form_token": {"wrong"}}); r.status != http.StatusForbidden {
 		t.Errorf("a form of nobody's: %d", r.status)
 	}
-	for range 2 { // again changes nothing
+	for range 2 { // a retry changes nothing
 		if r := v.submit(path, url.Values{"form_token": {token}}); r.status != http.StatusSeeOther || r.header.Get("Location") != v.project+"/mail/2" {
 			t.Errorf("acknowledging: %d %s", r.status, r.body)
 		}
@@ -137,7 +137,7 @@ func TestASessionIsShownWithItsConversationAndActions(t *testing.T) {
 	v.page(v.get("/status"), http.StatusOK, "Nothing is set aside")
 }
 
-// The pages of a timeline together hold each row once, in order.
+// The pages of a timeline together contain each row once, in order.
 func TestTheTimelineIsPagedWithoutGapsOrRepeats(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -198,7 +198,7 @@ func TestRecordsAndReservationsAreShown(t *testing.T) {
 	v.page(v.get("/reservations"), http.StatusOK, "<b>1 reservation</b>", "src/**", "BlueLake", "the refund window", "src/a.go", `class="below"><a href="/files/shop?path=src%2Fa.go"`)
 }
 
-// Beside a session stands what it was told and used, and its mail and records.
+// The page of a session shows the context it was given and used, and its mail and records.
 func TestBesideASessionStandWhatItWasToldItsMailAndRecords(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -223,7 +223,7 @@ func TestBesideASessionStandWhatItWasToldItsMailAndRecords(t *testing.T) {
 	}
 }
 
-// What agents, commands and records say is escaped on every page of work.
+// Text from agents, commands and records is escaped on every page of work.
 func TestWhatWasRecordedIsEscapedOnEveryPage(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -255,8 +255,8 @@ func TestWhatWasRecordedIsEscapedOnEveryPage(t *testing.T) {
 	}
 }
 
-// A file is shown with the prompt behind a line. Files that no agent has touched, and those
-// outside of the working tree, are not shown.
+// A file is shown with the prompt that wrote a line. Files that no agent has edited and
+// files outside the working tree are not shown.
 func TestAFileIsShownWithTheReasonOfALine(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -314,7 +314,7 @@ func TestMemoriesAndTheirWorthAreShown(t *testing.T) {
 	v.page(v.get("/worth?period=7d"), http.StatusOK, "Tokens by day", "Tokens by week", "As a table", time.Now().Format(time.DateOnly), "recent here", "session start")
 }
 
-// Worth says what tools cost, what is kept for how long, and what was removed before storage.
+// Worth shows what tools cost, the retention of data, and what was redacted before storage.
 func TestWorthShowsToolsRetentionAndRedactions(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -355,7 +355,7 @@ func TestWorthShowsToolsRetentionAndRedactions(t *testing.T) {
 	v.page(v.get("/worth?project=mail"), http.StatusOK, "no stored event had a secret removed")
 }
 
-// A person who has a terminal gets to the pages without the token, once for each link.
+// A user with a terminal can open the pages without the token. Each link works once.
 func TestOpenSignsInByALinkThatWorksOnce(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -388,7 +388,7 @@ func TestOpenSignsInByALinkThatWorksOnce(t *testing.T) {
 	if r := v.get("/login?" + changed.Encode()); r.status != http.StatusUnauthorized || r.header.Get("Set-Cookie") != "" {
 		t.Errorf("a changed link: %d %v", r.status, r.header)
 	}
-	second := strings.TrimSpace(h.cairn("open", "records", "--print", "--http", link.Host)) // finds the server
+	second := strings.TrimSpace(h.cairn("open", "records", "--print", "--http", link.Host)) // finds the running server
 	if u, err := url.Parse(second); err != nil || u.Host != link.Host || u.Query().Get("next") != "/records" {
 		t.Errorf("a second open printed %s", second)
 	}

@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// hugePayload is a payload of about 100 MB: a part is repeated between its head and
-// its end.
+// hugePayload returns a payload of about 100 MB: head, then part repeated, then end.
 func hugePayload(head, part, end string) io.Reader {
 	chunk := strings.Repeat(part, 1<<20/len(part))
 	readers := []io.Reader{strings.NewReader(head)}
@@ -24,9 +23,9 @@ func hugePayload(head, part, end string) io.Reader {
 	return io.MultiReader(append(readers, strings.NewReader(end))...)
 }
 
-// hookOn runs the hook on an input that need not be in memory. It fails the test if
-// the hook does not read the whole of it. The result is the exit code, the errors and
-// the most memory that the hook used, in bytes.
+// hookOn runs the hook on an input that need not be in memory. It fails the test if the
+// hook does not read all of the input. It returns the exit code, the errors and the hook's
+// peak memory in bytes.
 func (h *home) hookOn(input io.Reader) (code int, stderr string, peak int64) {
 	h.t.Helper()
 	cmd := h.measured("record", "--assist")
@@ -56,8 +55,9 @@ func (h *home) hookOn(input io.Reader) (code int, stderr string, peak int64) {
 	return cmd.ProcessState.ExitCode(), errs.String(), peak
 }
 
-// TestAPayloadOf100MBNeedsLimitedMemory and what is around its long part is stored. A
-// payload that is not JSON is refused with the limit, never with a veto.
+// TestAPayloadOf100MBNeedsLimitedMemory also checks that the fields around the long part
+// are stored. A payload that is not JSON is refused and reports the limit, never with a
+// veto.
 func TestAPayloadOf100MBNeedsLimitedMemory(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTheMarketplaceOffersThePluginThatLiesHere reads what `claude plugin marketplace add`
-// reads.
+// TestTheMarketplaceOffersThePluginThatLiesHere reads the files that `claude plugin
+// marketplace add` reads.
 func TestTheMarketplaceOffersThePluginThatLiesHere(t *testing.T) {
 	t.Parallel()
 	read := func(path string, into any) {
@@ -63,7 +63,7 @@ func TestSlashCommandsOfThePluginRunWhatCairnHas(t *testing.T) {
 			words := strings.Fields(m[2])
 			if m[1] != "" {
 				words = strings.Fields(strings.TrimPrefix(m[1], "cairn "))
-				for i, word := range words { // up to what the shell does with it
+				for i, word := range words { // up to the first redirection or pipe
 					if strings.ContainsAny(word, "<>|&") || strings.HasPrefix(word, "2>") {
 						words = words[:i]
 						break

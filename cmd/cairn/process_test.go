@@ -24,20 +24,20 @@ import (
 	"cairn/internal/store"
 )
 
-// stopLimit is when a process that does not end is taken to hang.
+// stopLimit is the time after which a process counts as hanging.
 const stopLimit = 90 * time.Second
 
-// home is a home directory of a test's own, in which the program runs in real
-// processes: copies of this test's binary that are called cairn, so that the
-// race detector, if it is on, watches them too.
+// home is the home directory of one test. The program runs in it in real processes, which
+// are copies of this test binary named cairn. So the race detector, if enabled, checks them
+// too.
 type home struct {
 	t       *testing.T
 	program string
 	dir     string // HOME
-	repo    string // a repository in it, where events happen unless they say otherwise
+	repo    string // a repository in the home; the default location of events
 	vars    map[string]string
-	limit   time.Duration // when a process of it is taken to hang
-	as      uint32        // the user whose processes they are, 0 for the test's own
+	limit   time.Duration // the time after which a process counts as hanging
+	as      uint32        // the user id of the processes; 0 means the user of the test
 }
 
 func newHome(t *testing.T) *home {
@@ -49,13 +49,13 @@ func newHome(t *testing.T) *home {
 	dir := t.TempDir()
 	h := &home{t: t, program: program, dir: dir, limit: stopLimit, repo: filepath.Join(dir, "shop"), vars: map[string]string{
 		"HOME": dir, "USERPROFILE": dir,
-		// The race detector's runtime would wait a second at each exit.
+		// Otherwise the race detector's runtime waits a second at each exit.
 		"GORACE": strings.TrimSpace(os.Getenv("GORACE") + " atexit_sleep_ms=0"),
 	}}
 	for _, name := range []string{"PATH", "SYSTEMROOT", "GOCOVERDIR"} {
 		h.vars[name] = os.Getenv(name)
 	}
-	tmp := t.TempDir() // doctor reports what killed processes of other tests left in a shared one
+	tmp := t.TempDir() // in a shared one, doctor would report files that killed processes of other tests left
 	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} {
 		h.vars[name] = tmp
 	}
@@ -63,7 +63,7 @@ func newHome(t *testing.T) *home {
 	return h
 }
 
-// repository makes a folder with an empty .git folder in it.
+// repository creates a directory with an empty .git directory in it.
 func (h *home) repository(dir string) string {
 	h.t.Helper()
 	if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o755); err != nil {
@@ -72,8 +72,8 @@ func (h *home) repository(dir string) string {
 	return dir
 }
 
-// newClone is newHome where the repository is a clone of the remote that all of them have:
-// one project on several devices.
+// newClone is like newHome, but the repository is a clone of a remote that all such homes
+// share. They are one project on several devices.
 func newClone(t *testing.T) *home {
 	t.Helper()
 	h := newHome(t)
@@ -84,7 +84,7 @@ func newClone(t *testing.T) *home {
 	return h
 }
 
-// dataDir is where the program keeps its data.
+// dataDir returns the program's data directory.
 func (h *home) dataDir() string {
 	if dir := h.vars["CAIRN_HOME"]; dir != "" {
 		return dir
@@ -94,8 +94,8 @@ func (h *home) dataDir() string {
 
 func (h *home) db() string { return filepath.Join(h.dataDir(), "cairn.db") }
 
-// command is one run of cairn in the repository, not started yet; hooks run cairn-hook. It
-// is killed when it exceeds the home's limit.
+// command returns a command that runs cairn in the repository, not started yet. Hooks run
+// cairn-hook. The process is killed when it exceeds the home's limit.
 func (h *home) command(args ...string) *exec.Cmd {
 	h.t.Helper()
 	// The test's own context ends before its cleanups, which still need processes.
@@ -118,7 +118,7 @@ func (h *home) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ending is how a process ended.
+// ending is the result of a process.
 type ending struct {
 	code   int // -1 after a signal
 	stdout string
@@ -127,7 +127,7 @@ type ending struct {
 	state  *os.ProcessState
 }
 
-// run runs a command with an input to its end.
+// run runs a command with an input and waits for its end.
 func (h *home) run(cmd *exec.Cmd, input []byte) ending {
 	h.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -151,10 +151,11 @@ func (h *home) cairn(args ...string) string {
 	return e.stdout
 }
 
-// fields are those of a hook payload.
+// fields are the fields of a hook payload.
 type fields map[string]any
 
-// payload is an event of session s1 in the repository, unless f says otherwise.
+// payload returns an event of session s1 in the repository, unless f overrides these
+// fields.
 func (h *home) payload(event string, f fields) []byte {
 	h.t.Helper()
 	all := fields{"hook_event_name": event, "session_id": "s1", "cwd": h.repo}
@@ -168,7 +169,7 @@ func (h *home) payload(event string, f fields) []byte {
 	return data
 }
 
-// shell is a payload of one shell call.
+// shell returns the payload of a shell call.
 func (h *home) shell(id, command string) []byte {
 	h.t.Helper()
 	return h.payload("PostToolUse", fields{
@@ -194,7 +195,7 @@ func (h *home) recorded(payload []byte) string {
 	return e.stdout
 }
 
-// opened gives fn the store, opened in this process, and closes it again.
+// opened opens the store in this process, passes it to fn, and closes it.
 func (h *home) opened(fn func(ctx context.Context, c *cairn.Cairn) error) {
 	h.t.Helper()
 	ctx := context.WithoutCancel(h.t.Context())
@@ -207,7 +208,7 @@ func (h *home) opened(fn func(ctx context.Context, c *cairn.Cairn) error) {
 	}
 }
 
-// check reports everything that the store's own check finds.
+// check runs the store's own check and reports all its findings.
 func (h *home) check() {
 	h.t.Helper()
 	h.opened(func(ctx context.Context, c *cairn.Cairn) error {
@@ -230,7 +231,7 @@ func (h *home) check() {
 	})
 }
 
-// rows gives the rows of a query, columns separated by |.
+// rows returns the rows of a query, with columns separated by |.
 func (h *home) rows(query string, args ...any) (out []string) {
 	h.t.Helper()
 	h.opened(func(ctx context.Context, c *cairn.Cairn) error {
@@ -274,7 +275,7 @@ func (h *home) wantRows(query string, want ...string) {
 	}
 }
 
-// contents counts the rows of each content.
+// contents returns the number of rows of each content.
 func (h *home) contents() map[string]int {
 	h.t.Helper()
 	seen := map[string]int{}
@@ -284,7 +285,7 @@ func (h *home) contents() map[string]int {
 	return seen
 }
 
-// wantOnce reports contents that the store does not hold exactly once.
+// wantOnce reports contents that the store does not contain exactly once.
 func wantOnce(t *testing.T, seen map[string]int, contents []string) {
 	t.Helper()
 	wrong := 0
@@ -301,11 +302,11 @@ func wantOnce(t *testing.T, seen map[string]int, contents []string) {
 	}
 }
 
-// soaking reports whether tests are to run longer than usual.
+// soaking reports whether tests run longer than usual.
 func soaking() bool { return os.Getenv("CAIRN_SOAK") != "" || os.Getenv("CAIRN_SOAK_KILLS") != "" }
 
-// often is how often a test repeats what a few times show, too: full times, or
-// again times where it runs again with the other driver (-short).
+// often returns the number of repetitions of a test: full, or again in the repeated run
+// with the other driver (-short).
 func often(full, again int) int {
 	if testing.Short() {
 		return again
@@ -313,8 +314,8 @@ func often(full, again int) int {
 	return full
 }
 
-// sameWithEachDriver leaves a test out where it would run again with the other driver
-// (-short): of what it is about, nothing is SQLite's.
+// sameWithEachDriver skips a test in the repeated run with the other driver (-short),
+// because its result does not depend on SQLite.
 func sameWithEachDriver(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -340,7 +341,7 @@ func (g *gathered) String() string {
 	return g.text.String()
 }
 
-// files are the data directory and the files in it, by their relative path.
+// files returns the modes of the data directory and of the files in it, by relative path.
 func (h *home) files() map[string]os.FileMode {
 	h.t.Helper()
 	modes := map[string]os.FileMode{}
@@ -362,14 +363,14 @@ func (h *home) files() map[string]os.FileMode {
 	return modes
 }
 
-// racing reports whether the race detector watches this binary.
+// racing reports whether the race detector is enabled in this binary.
 func racing() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
 }
 
-// measured is a program of its own: it runs a command and prints the most memory
-// that it used, in bytes. Its exit code is the command's.
+// measured is the main function of a helper program. It runs a command and prints the
+// command's peak memory in bytes. Its exit code is the command's.
 func measured() {
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr

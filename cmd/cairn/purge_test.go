@@ -20,21 +20,21 @@ import (
 	"cairn/internal/store"
 )
 
-// told is one invented event with words that stand nowhere else: what must be on
-// the disk while its row is there, and nowhere after it was purged.
+// told is an invented event with unique words. They must be on the disk while its row
+// exists, and nowhere after the row was purged.
 type told struct {
 	words   []string
 	hook    []byte
-	lines   []fields // the same in a transcript
+	lines   []fields // the same event in a transcript
 	obsType string
 }
 
-// teach is a session told both by hooks and by a transcript.
+// teach is a session that is recorded both by hooks and by a transcript.
 type teach struct {
 	*home
 	session string
 	cwd     string
-	used    map[string]bool // beginnings of words
+	used    map[string]bool // prefixes of words
 	events  map[string]*told
 	order   []string
 	lines   int
@@ -47,8 +47,8 @@ func newTeach(h *home, session, cwd string, used map[string]bool) *teach {
 	return s
 }
 
-// word is a word that nothing else begins like, in capitals, so that its small
-// letters on the disk can only be the search index's.
+// word returns a word in capitals with a unique prefix. Its lower-case form on the disk can
+// only come from the search index.
 func (s *teach) word() string {
 	const rare, vowels, others = "qxz", "aeiou", "bcdfghjklmnpqrtvwxz"
 	for {
@@ -58,13 +58,13 @@ func (s *teach) word() string {
 		}
 		if start := string(b[:3]); !s.used[start] {
 			s.used[start] = true
-			return strings.ToUpper(string(b)) + "KINGS" // which stemming cuts
+			return strings.ToUpper(string(b)) + "KINGS" // which stemming removes
 		}
 	}
 }
 
-// core is what of a word must be on the disk however it is spelt there: the index
-// leaves out what a word shares with the one before, and its ending.
+// core returns the part of a word that must be on the disk in any spelling. The index omits
+// the prefix that a word shares with the previous word, and its suffix.
 func core(word string) string { return strings.ToLower(word[2:12]) }
 
 func (s *teach) add(name, obsType string, e *told, event string, f fields) {
@@ -106,7 +106,7 @@ func (s *teach) line(e *told, kind string, content, response any) {
 	e.lines = append(e.lines, line)
 }
 
-// everyKind makes an event for every field that a text can come to rest in.
+// everyKind adds an event for every field in which a text can be stored.
 func (s *teach) everyKind() {
 	w := s.word
 	prompt := &told{words: []string{w(), w(), w()}}
@@ -158,7 +158,7 @@ func (s *teach) live() {
 	}
 }
 
-// write writes the session's transcript into a folder; its lines begin at a time.
+// write writes the session's transcript into a directory. Its lines start at a given time.
 func (s *teach) write(dir string, at time.Time) {
 	s.t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -180,7 +180,7 @@ func (s *teach) write(dir string, at time.Time) {
 	}
 }
 
-// words are those of the named events, of all without names.
+// words returns the words of the named events, or of all events without names.
 func (s *teach) words(names ...string) (all []string) {
 	if len(names) == 0 {
 		names = s.order
@@ -191,8 +191,8 @@ func (s *teach) words(names ...string) (all []string) {
 	return all
 }
 
-// onDisk are those of the words that a file of the data directory holds, as it is
-// or, if the store is encrypted, under its key.
+// onDisk returns the words that a file of the data directory contains. If the store is
+// encrypted, it also searches the decrypted files.
 func (h *home) onDisk(words []string) (found []string) {
 	h.t.Helper()
 	seen := map[string]bool{}
@@ -246,7 +246,7 @@ func (h *home) wantGone(words []string) {
 	}
 }
 
-// indexed are the words whose stems stand in the search index, in small letters.
+// indexed returns the number of words whose stems are in the search index, in lower case.
 func (h *home) indexed(words []string) (n int) {
 	h.t.Helper()
 	var blocks []byte
@@ -261,15 +261,15 @@ func (h *home) indexed(words []string) (n int) {
 	return n
 }
 
-// purgeHome is a home with two sessions, one of which is to go, and a transcript
-// of each; both are stored, by hooks and from an older transcript.
+// purgeHome is a home with two sessions and a transcript of each. Both are stored by hooks
+// and from an older transcript. One of them will be purged.
 type purgeHome struct {
 	*home
 	gone, kept, old *teach
 	transcripts     string
 }
 
-// inventedWords are settings with which words that mean nothing are not secrets.
+// inventedWords are settings under which meaningless words do not count as secrets.
 const inventedWords = "[observations.filter]\nlevel = 'relaxed'\n"
 
 // settle writes the settings.
@@ -306,15 +306,15 @@ func newPurgeHome(t *testing.T) *purgeHome {
 	return p
 }
 
-// TestPurgedTextIsOnNoDiskAndComesBackOnlyWhenAskedFor purges by each filter and
-// looks at every byte of the data directory.
+// TestPurgedTextIsOnNoDiskAndComesBackOnlyWhenAskedFor purges by each filter and checks
+// every byte of the data directory.
 func TestPurgedTextIsOnNoDiskAndComesBackOnlyWhenAskedFor(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		filter func(p *purgeHome) []string
-		gone   func(p *purgeHome) []string // words; the others stay
-		added  int                         // by importing with what was purged
+		gone   func(p *purgeHome) []string // purged words; the others stay
+		added  int                         // by an import that includes purged text
 	}{
 		{"session", func(*purgeHome) []string { return []string{"--session", "gone"} },
 			func(p *purgeHome) []string { return p.gone.words() }, 10},
@@ -386,8 +386,8 @@ func TestPurgedTextIsOnNoDiskAndComesBackOnlyWhenAskedFor(t *testing.T) {
 	}
 }
 
-// TestPurgeBesideAServerLeavesNothing purges while an MCP server has the store
-// open and has answered from it.
+// TestPurgeBesideAServerLeavesNothing purges while an MCP server has the store open and has
+// read from it.
 func TestPurgeBesideAServerLeavesNothing(t *testing.T) {
 	t.Parallel()
 	plainAndEncrypted(t, purgeBesideAServer)
@@ -408,8 +408,8 @@ func purgeBesideAServer(t *testing.T, encrypt func(*home)) {
 	}
 }
 
-// TestPurgeSaysWhenAReaderHoldsTheBytes purges while another process reads an
-// older state: the rows go, the bytes only when it has ended.
+// TestPurgeSaysWhenAReaderHoldsTheBytes purges while another process reads an older state.
+// The rows are deleted immediately, the bytes only after that process has ended.
 func TestPurgeSaysWhenAReaderHoldsTheBytes(t *testing.T) {
 	t.Parallel()
 	p := newPurgeHome(t)

@@ -13,7 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestRecallAnswersAlikeOverMCPAndAsJSON asks for what two sessions did, in the profile
+// TestRecallAnswersAlikeOverMCPAndAsJSON recalls the work of two sessions, in the profile
 // with the fewest tools.
 func TestRecallAnswersAlikeOverMCPAndAsJSON(t *testing.T) {
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestRecallAnswersAlikeOverMCPAndAsJSON(t *testing.T) {
 	}
 }
 
-// TestAnAnswerToAnAgentHasAtMost800Tokens has many sessions with long prompts.
+// TestAnAnswerToAnAgentHasAtMost800Tokens stores many sessions with long prompts.
 func TestAnAnswerToAnAgentHasAtMost800Tokens(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

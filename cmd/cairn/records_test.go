@@ -12,7 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// kept is a record as tools answer it, as far as these tests look at it.
+// kept is a record in tool results, with the fields that these tests check.
 type kept struct {
 	ID, Type, Title, Summary, Body, State string
 	ParentID                              *string `json:"parent_id"`
@@ -20,7 +20,7 @@ type kept struct {
 	Version                               int
 }
 
-// activated is the answer of activate.
+// activated is the result of activate.
 type activated struct {
 	SessionID     string `json:"session_id"`
 	AlreadyLoaded bool   `json:"already_loaded"`
@@ -36,7 +36,7 @@ type activated struct {
 	}
 }
 
-// updated is the answer of update_record.
+// updated is the result of update_record.
 type updated struct {
 	Record   kept
 	Conflict *struct {
@@ -48,7 +48,7 @@ type updated struct {
 	}
 }
 
-// synced is the answer of sync_session.
+// synced is the result of sync_session.
 type synced struct {
 	ProjectTick int `json:"project_tick"`
 	TickGap     int `json:"tick_gap"`
@@ -61,7 +61,7 @@ type synced struct {
 	}
 }
 
-// asked is a tool's answer in T.
+// asked calls a tool and returns its result as T.
 func asked[T any](c *client, tool string, args fields) (v T) {
 	c.t.Helper()
 	text, isError, err := c.answer(tool, args)
@@ -74,7 +74,7 @@ func asked[T any](c *client, tool string, args fields) (v T) {
 	return v
 }
 
-// created makes a record and returns it.
+// created creates a record and returns it.
 func (c *client) created(args fields) kept {
 	c.t.Helper()
 	all := fields{"type": "question", "summary": "", "body": ""}
@@ -84,7 +84,7 @@ func (c *client) created(args fields) kept {
 	return asked[struct{ Record kept }](c, "create_record", all).Record
 }
 
-// envelope is an error as the tools of records send it.
+// envelope is an error of a record tool.
 type envelope struct {
 	Error struct {
 		Code, Message string
@@ -93,7 +93,7 @@ type envelope struct {
 	}
 }
 
-// fails expects an error of a code and returns it.
+// fails expects an error with a code and returns the error.
 func (c *client) fails(tool string, args any, code string) envelope {
 	c.t.Helper()
 	text, isError, err := c.answer(tool, args)
@@ -246,8 +246,8 @@ func TestAConflictIsShownAndResolved(t *testing.T) { // the seed's pattern 4
 	h.check()
 }
 
-// TestWrongArgumentsAreExplainedInTheEnvelope goes through every record tool's
-// required and typed arguments.
+// TestWrongArgumentsAreExplainedInTheEnvelope checks every record tool's required and typed
+// arguments.
 func TestWrongArgumentsAreExplainedInTheEnvelope(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -298,8 +298,8 @@ func observationTools() []string {
 	return []string{"search", "get_observations", "timeline", "recent_context", "session_trace", "file_history"}
 }
 
-// isOfMail reports whether a tool with these arguments is one of mail, which names
-// its project in its own way and has codes of its own.
+// isOfMail reports whether a tool with these arguments is a mail tool. Mail tools have
+// their own project argument and their own codes.
 func isOfMail(properties map[string]struct{ Type string }) bool {
 	return slices.ContainsFunc([]string{"project_key", "human_key", "code_repo_path"}, func(name string) bool {
 		_, ok := properties[name]
@@ -307,7 +307,7 @@ func isOfMail(properties map[string]struct{ Type string }) bool {
 	})
 }
 
-// with is f with a text for each name that it lacks.
+// with sets a text in f for each name except but, and returns f.
 func (f fields) with(names []string, but string) fields {
 	for _, name := range names {
 		if name != but {
@@ -434,8 +434,8 @@ func TestUnknownArgumentsAreIgnoredAndNamed(t *testing.T) {
 	}
 }
 
-// TestTheSessionOfTheAgentThatStartedTheServerIsUsed records a hook in the name of
-// this process, which starts the servers too.
+// TestTheSessionOfTheAgentThatStartedTheServerIsUsed records a hook with this process as
+// the agent. This process starts the servers too.
 func TestTheSessionOfTheAgentThatStartedTheServerIsUsed(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

@@ -13,9 +13,10 @@ import (
 	"cairn"
 )
 
-// TestAnArchiveThatPeopleChangedIsRestoredAsFarAsItGoes (mail §14, §15.3): files that
-// were edited by hand or say a number twice are listed, the rest comes back as it was;
-// an archive of a newer cairn is refused with its format.
+// TestAnArchiveThatPeopleChangedIsRestoredAsFarAsItGoes (mail §14, §15.3) restores an
+// archive with hand-edited files and duplicate numbers. They are listed, and everything
+// else is restored unchanged. An archive of a newer cairn is refused, and the error names
+// its format.
 func TestAnArchiveThatPeopleChangedIsRestoredAsFarAsItGoes(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -42,7 +43,7 @@ func TestAnArchiveThatPeopleChangedIsRestoredAsFarAsItGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	commit := func() { // what is only in the working tree does not go over main
+	commit := func() { // changes only in the working tree do not override main
 		t.Helper()
 		if out, err := gitIn(archive, "commit", "--all", "--quiet", "-m", "By hand"); err != nil {
 			t.Fatal(err, out)
@@ -71,7 +72,7 @@ func TestAnArchiveThatPeopleChangedIsRestoredAsFarAsItGoes(t *testing.T) {
 	edited, copied := letters[2], filepath.Join(filepath.Dir(letters[3]), "mine.md")
 	was := read(edited)
 	put(edited, strings.Replace(was, `"from"`, "# who", 1))
-	put(copied, strings.Replace(read(letters[3]), `"uid": "`, `"uid": "0`, 1)) // the same number, of another message
+	put(copied, strings.Replace(read(letters[3]), `"uid": "`, `"uid": "0`, 1)) // the same number, for another message
 	commit()
 	r, e := restored()
 	var listed []string
@@ -93,7 +94,7 @@ func TestAnArchiveThatPeopleChangedIsRestoredAsFarAsItGoes(t *testing.T) {
 			t.Errorf("exit %d, %s is not listed: %v, %s", e.code, rel(path), listed, e.stderr)
 		}
 	}
-	unplaced := func(lines []string) []string { // a lost message leaves no gap in its month's ordinals
+	unplaced := func(lines []string) []string { // a lost message leaves no gap in the numbering of its month
 		return strings.SplitAfter(regexp.MustCompile(`"ordinal":\d+,`).ReplaceAllString(strings.Join(lines, ""), ""), "\n")
 	}
 	now := unplaced(h.mailLines())

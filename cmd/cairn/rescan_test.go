@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestRescanTakesOldTextOffTheDisk adds a pattern and applies it to what was
-// stored before.
+// TestRescanTakesOldTextOffTheDisk adds a pattern and applies it to text that is already
+// stored.
 func TestRescanTakesOldTextOffTheDisk(t *testing.T) {
 	t.Parallel()
 	plainAndEncrypted(t, rescan)
@@ -38,7 +38,7 @@ func rescan(t *testing.T, encrypt func(*home)) {
 		return r
 	}
 	dry := sweep("--dry-run")
-	if err := os.Rename(settings, filepath.Join(p.dir, "config.toml")); err != nil { // it names the words
+	if err := os.Rename(settings, filepath.Join(p.dir, "config.toml")); err != nil { // it contains the words
 		t.Fatal(err)
 	}
 	p.wantOnDisk(secret)

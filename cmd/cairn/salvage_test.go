@@ -16,7 +16,7 @@ import (
 
 const pageSize = 4096
 
-// written is a store with many rows, as one file, and what it holds.
+// written returns a store with many rows, as one file, and its rows.
 func written(t *testing.T) (file []byte, rows []string) {
 	t.Helper()
 	h := newHome(t)
@@ -38,7 +38,7 @@ func written(t *testing.T) (file []byte, rows []string) {
 const everyRow = `SELECT content, id, timestamp, session_id, project_id, prompt_id, obs_type, source_event, tool_name, file_path,
 path_key, metadata, tool_use_id, part FROM observations ORDER BY id`
 
-// putStore makes a file the store of a home.
+// putStore writes a file as the store of a home.
 func (h *home) putStore(file []byte) {
 	h.t.Helper()
 	if err := errors.Join(os.MkdirAll(h.dataDir(), 0o700), os.WriteFile(h.db(), file, 0o600)); err != nil {
@@ -46,7 +46,7 @@ func (h *home) putStore(file []byte) {
 	}
 }
 
-// salvage runs doctor --salvage, which must succeed, and compares what it kept.
+// salvage runs doctor --salvage, which must succeed, and compares the rows that it kept.
 func (h *home) salvage(broken []byte) (r store.Salvaged) {
 	h.t.Helper()
 	if err := json.Unmarshal([]byte(h.cairn("doctor", "--salvage", "--json")), &r); err != nil {
@@ -63,8 +63,8 @@ func (h *home) salvage(broken []byte) (r store.Salvaged) {
 	return r
 }
 
-// TestSalvageKeepsEveryRowThatStoodOutsideTheDamagedPage whichever page it is;
-// afterwards hooks, search and import work as ever.
+// TestSalvageKeepsEveryRowThatStoodOutsideTheDamagedPage damages each page in turn. After
+// the salvage, hooks, search and import work as before.
 func TestSalvageKeepsEveryRowThatStoodOutsideTheDamagedPage(t *testing.T) {
 	t.Parallel()
 	file, rows := written(t)
@@ -89,7 +89,7 @@ func TestSalvageKeepsEveryRowThatStoodOutsideTheDamagedPage(t *testing.T) {
 		h.putStore(broken)
 		if e := h.run(h.command("doctor", "--deep"), nil); e.code != 1 {
 			t.Logf("page %d: doctor exits %d", n+1, e.code)
-			continue // a free page, say
+			continue // for example a free page
 		}
 		r := h.salvage(broken)
 		got := map[string]bool{}
@@ -122,7 +122,7 @@ func TestSalvageKeepsEveryRowThatStoodOutsideTheDamagedPage(t *testing.T) {
 	}
 }
 
-// TestDamageIsSalvagedAndHooksGoOn in each of the ways in which hooks refuse.
+// TestDamageIsSalvagedAndHooksGoOn covers each way in which hooks refuse a damaged store.
 func TestDamageIsSalvagedAndHooksGoOn(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(file []byte) []byte{
@@ -166,7 +166,8 @@ func TestDamageIsSalvagedAndHooksGoOn(t *testing.T) {
 	}
 }
 
-// TestSalvageIsRefusedWhileAServerHasTheStoreOpen and works once it has ended.
+// TestSalvageIsRefusedWhileAServerHasTheStoreOpen also checks that it succeeds after the
+// server has ended.
 func TestSalvageIsRefusedWhileAServerHasTheStoreOpen(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -185,5 +186,5 @@ func TestSalvageIsRefusedWhileAServerHasTheStoreOpen(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Logf("the server of a damaged store: %v", err)
 	}
-	h.salvage(nil) // what the server had noted of the archive went into the file as it closed
+	h.salvage(nil) // the server wrote its archive state to the file when it closed it
 }

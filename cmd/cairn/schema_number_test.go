@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// atSchemaNumber is where SQLite's header has user_version.
+// atSchemaNumber is the offset of user_version in SQLite's header.
 const atSchemaNumber = 60
 
-// TestADamagedSchemaNumberIsSalvagedAndANewerStoreIsNot: a flipped bit makes it negative,
-// older, newer or nothing. A store of a newer cairn notes the number a second time.
+// TestADamagedSchemaNumberIsSalvagedAndANewerStoreIsNot flips bits, so that the number is
+// negative, older, newer or zero. A store of a newer cairn has a second copy of the number.
 func TestADamagedSchemaNumberIsSalvagedAndANewerStoreIsNot(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -52,8 +52,8 @@ func TestADamagedSchemaNumberIsSalvagedAndANewerStoreIsNot(t *testing.T) {
 	h.fails("salvage", h.run(h.command("doctor", "--salvage"), nil), 2, "schema 99", "upgrade cairn")
 }
 
-// TestAFlippedBitInAnObservationIsSeenAndNamed in every part of a row that says what
-// happened; the row stays, and is marked.
+// TestAFlippedBitInAnObservationIsSeenAndNamed flips bits in every part of a row that
+// describes the event. The row stays and is marked.
 func TestAFlippedBitInAnObservationIsSeenAndNamed(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -88,8 +88,8 @@ func TestAFlippedBitInAnObservationIsSeenAndNamed(t *testing.T) {
 	}
 }
 
-// TestTextsThatAreRewrittenKeepTheirChecksums: a rescan redacts them, and rows of an older
-// store get theirs from a sweep.
+// TestTextsThatAreRewrittenKeepTheirChecksums rewrites texts by a rescan, which redacts
+// them. A sweep adds checksums to rows of an older store.
 func TestTextsThatAreRewrittenKeepTheirChecksums(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -97,7 +97,7 @@ func TestTextsThatAreRewrittenKeepTheirChecksums(t *testing.T) {
 		h.recorded(h.shell(fmt.Sprint("t", i), fmt.Sprintf("make number %d with zebra", i)))
 	}
 	h.sqlite(h.raw(), `UPDATE observation_rows SET checksum = NULL WHERE id < 4`)
-	h.cairn("doctor", "--deep") // unknown, and no damage
+	h.cairn("doctor", "--deep") // unknown, but not damaged
 	h.cairn("sweep")
 	h.wantRows(`SELECT count(*) FROM observation_rows WHERE checksum IS NULL`, "0")
 	h.put(".cairn/config.toml", []byte("[observations.filter]\nextra_patterns = ['zebra']\n"))

@@ -9,16 +9,16 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// resultSchemas are the schemas of results that a server lists, by tool; none of a lean
-// server.
+// resultSchemas are the result schemas that a server lists, by tool. A lean server lists
+// none.
 type resultSchemas struct {
 	once sync.Once
 	all  map[string]*jsonschema.Resolved
 	err  error
 }
 
-// checked reports a result of a tool that is not as its schema says, as official clients
-// do, or that has fields which its schema does not name.
+// checked reports a tool result that does not match its schema, as official clients do. It
+// also reports fields that the schema does not list.
 func (c *client) checked(tool string, r *sdk.CallToolResult) {
 	c.t.Helper()
 	c.schemas.once.Do(func() { c.schemas.all, c.schemas.err = c.listSchemas() })
@@ -60,7 +60,7 @@ func (c *client) listSchemas() (map[string]*jsonschema.Resolved, error) {
 	return all, nil
 }
 
-// closeObjects forbids objects of a schema the fields that it does not name.
+// closeObjects forbids objects of a schema to have unlisted fields.
 func closeObjects(schema any) {
 	switch s := schema.(type) {
 	case []any:

@@ -30,13 +30,13 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"cairn": main, "cairn-hook": hookMain, "measured": measured, "agenthost": agentHost})
 }
 
-// hookMain is the program cairn-hook.
+// hookMain is the main function of the program cairn-hook.
 func hookMain() {
 	veto.Prevent()
 	os.Exit(cairnhook.Run(cairnhook.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, os.Args[0], version, os.Args[1:]))
 }
 
-// Scripts run the whole program from outside, each in an empty home.
+// TestScripts runs the whole program from outside. Each script has an empty home.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("USERPROFILE", home)
 			e.Setenv("DB", filepath.Join(home, ".cairn", "cairn.db"))
 			e.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-			e.Setenv("GORACE", "atexit_sleep_ms=0") // else every raced process ends a second late
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every process with the race detector ends a second late
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -77,7 +77,7 @@ func TestScripts(t *testing.T) {
 			"nul":        nul,
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "csqlite" { // plain stores are opened by SQLite in C
+			if name != "csqlite" { // SQLite in C opens only plain stores
 				return false, fmt.Errorf("unknown condition %q", name)
 			}
 			return store.Driver == "mattn/go-sqlite3", nil
@@ -85,10 +85,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// hook sends one payload to cairn-hook: hook EVENT key=value... Values are
-// JSON, or text where they are not. The default session is s1, the default cwd
-// $WORK/repo. exit=N wants that exit code instead of 0, from=H passes --from H; -
-// drops a field; --assist goes to cairn-hook.
+// hook sends one payload to cairn-hook: hook EVENT key=value... Values are JSON; a value
+// that is not valid JSON is text. The default session is s1, the default cwd $WORK/repo.
+// exit=N expects that exit code instead of 0. from=H passes --from H. - drops a field.
+// --assist is passed to cairn-hook.
 func hook(ts *testscript.TestScript, _ bool, args []string) {
 	fields := map[string]string{
 		"hook_event_name": quote(args[0]), "session_id": `"s1"`, "cwd": quote(ts.MkAbs("repo")),
@@ -120,8 +120,8 @@ func hook(ts *testscript.TestScript, _ bool, args []string) {
 	send(ts, "{"+strings.Join(parts, ",")+"}", want, options...)
 }
 
-// until repeats a hook until a query finds a value: until QUERY VALUE hook EVENT
-// key=value... A hook whose time is over leaves work to the next.
+// until repeats a hook until a query returns a value: until QUERY VALUE hook EVENT
+// key=value... A hook that runs out of time leaves the rest of its work to the next hook.
 func until(ts *testscript.TestScript, neg bool, args []string) {
 	db := storetest.OpenFile(ts.Getenv("DB"), "mode=ro")
 	defer db.Close()
@@ -164,7 +164,7 @@ func send(ts *testscript.TestScript, payload, want string, options ...string) {
 	}
 }
 
-// program finds a program on the script's own PATH.
+// program finds a program on the script's PATH.
 func program(ts *testscript.TestScript, name string) string {
 	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
 		for _, suffix := range []string{"", ".exe"} {
@@ -188,15 +188,15 @@ func looksLikeJSON(v string) bool {
 	return v != "" && strings.ContainsRune(`{["0123456789-`, rune(v[0])) || v == "true" || v == "false" || v == "null"
 }
 
-// change runs a statement on the store that cairn would not: change STATEMENT.
+// change runs a statement on the store that cairn would not run: change STATEMENT.
 func change(ts *testscript.TestScript, _ bool, args []string) {
 	db := storetest.OpenFile(ts.Getenv("DB"), "")
 	_, err := db.Exec(strings.Join(args, " "))
 	ts.Check(errors.Join(err, db.Close()))
 }
 
-// filler writes a transcript of so many prompts in $WORK/repo that have no rare word
-// in common with anything: filler FILE PROMPTS.
+// filler writes a transcript of PROMPTS prompts in $WORK/repo that share no rare words with
+// other texts: filler FILE PROMPTS.
 func filler(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := strconv.Atoi(args[1])
 	ts.Check(err)
@@ -209,10 +209,10 @@ func filler(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text.String()), 0o600))
 }
 
-// fill puts into files what is only known when a script runs: fill FILE...
-// @WORK@ becomes the work folder in its current form in a JSON string, @NAME@ that
-// variable, @N@ the time N seconds after the newest observation, or now if there is
-// none.
+// fill inserts values into files that are only known when a script runs: fill FILE...
+// @WORK@ becomes the work directory in its current form in a JSON string. @NAME@ becomes
+// that variable. @N@ becomes the time N seconds after the newest observation, or after now
+// if there is no observation.
 func fill(ts *testscript.TestScript, _ bool, args []string) {
 	base := time.Now().Unix()
 	db := storetest.OpenFile(ts.Getenv("DB"), "mode=ro")
@@ -258,12 +258,12 @@ func query(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(rows.Err())
 }
 
-// oldStore puts a store of the cairn before migration 9 where the program expects one. In
-// it /srv/work has clones of https://example.org/acme/tool.git at one/tool and two/tool,
-// https://example.org/other/tool.git at x/tool, a repository without a remote at lone and
-// the folder plain/notes; each has a session with a prompt that says zebra. one/tool has a
-// record, agent BlueLake, who holds a.go, and a memory; two/tool two records; x/tool a
-// record, agent RedFox and a memory.
+// oldStore writes a store of the cairn before migration 9 to the store's path. In it
+// /srv/work has clones of https://example.org/acme/tool.git at one/tool and two/tool, and a
+// clone of https://example.org/other/tool.git at x/tool. It also has a repository without a
+// remote at lone, and the directory plain/notes. Each has a session with a prompt that
+// contains zebra. one/tool has a record, a memory, and the agent BlueLake, who holds a.go.
+// two/tool has two records. x/tool has a record, a memory and the agent RedFox.
 func oldStore(ts *testscript.TestScript, _ bool, _ []string) {
 	packed, err := os.ReadFile(filepath.Join("testdata", "store8.db.gz"))
 	ts.Check(err)
@@ -285,13 +285,13 @@ func newKey(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// keep sets a variable to what the last command printed: keep NAME.
+// keep sets a variable to the output of the last command: keep NAME.
 func keep(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 }
 
-// ids sets a variable to the first value of a member in the JSON that the last command
-// printed: ids NAME MEMBER.
+// ids sets a variable to the first value of a member in the JSON output of the last
+// command: ids NAME MEMBER.
 func ids(ts *testscript.TestScript, _ bool, args []string) {
 	found := regexp.MustCompile(`"` + args[1] + `": ?"([^"]*)"`).FindStringSubmatch(ts.ReadFile("stdout"))
 	if found == nil {
@@ -300,12 +300,12 @@ func ids(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
-// noGit leaves cairn alone on the PATH.
+// noGit sets a PATH that contains only cairn.
 func noGit(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("PATH", filepath.Dir(program(ts, "cairn")))
 }
 
-// nowhere fails if a file of a folder contains a text: nowhere FOLDER TEXT.
+// nowhere fails if a file in a directory contains a text: nowhere FOLDER TEXT.
 func nowhere(ts *testscript.TestScript, neg bool, args []string) {
 	entries, err := os.ReadDir(ts.MkAbs(args[0]))
 	ts.Check(err)

@@ -11,8 +11,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// surfaceOf lists what a server with arguments offers. Its instructions name no
-// tool that it lacks, unless call_tool reaches it.
+// surfaceOf lists the tools that a server with these arguments offers. It fails if the
+// instructions name a missing tool that call_tool does not reach.
 func (h *home) surfaceOf(args ...string) (names []string, bytes int) {
 	h.t.Helper()
 	c := h.dialTo(h.command(append([]string{"serve"}, args...)...), "", nil)
@@ -87,7 +87,7 @@ func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestTheLeanSurfaceCostsLittle in what a client is sent.
+// TestTheLeanSurfaceCostsLittle measures the bytes that a client is sent.
 func TestTheLeanSurfaceCostsLittle(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -106,8 +106,8 @@ func TestTheLeanSurfaceCostsLittle(t *testing.T) {
 	}
 }
 
-// TestLeanToolsTakeEveryArgument gives one that the lean definition leaves out, and calls
-// tools that the lean list leaves out.
+// TestLeanToolsTakeEveryArgument uses an argument that the lean definition omits, and calls
+// tools that the lean list omits.
 func TestLeanToolsTakeEveryArgument(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -131,8 +131,8 @@ func TestLeanToolsTakeEveryArgument(t *testing.T) {
 	}
 }
 
-// TestTheMirrorHasWhatCallToolReaches and never call_tool itself, since a path names a
-// tool already.
+// TestTheMirrorHasWhatCallToolReaches also checks that the mirror does not have call_tool,
+// since a path already names a tool.
 func TestTheMirrorHasWhatCallToolReaches(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

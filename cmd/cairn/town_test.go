@@ -25,29 +25,28 @@ import (
 
 // The classes of consistency (mail §1).
 const (
-	inStore   = "S" // the database only; the follower refreshes what is archived already
-	inArchive = "E" // the database, and later the archive
-	beside    = "F" // the code repository, and no database
+	inStore   = "S" // database only; the follower refreshes documents that are already archived
+	inArchive = "E" // database, and later the archive
+	beside    = "F" // the code repository, not the database
 )
 
-// callToWrite is a tool of mail that writes, with a call for which a town is ready.
+// callToWrite is a mail tool that writes, with a call that is valid in a town.
 type callToWrite struct {
 	tool, class string
-	kind        string // of the changes that it appends
+	kind        string // the kind of the changes that it appends
 	args        fields
 }
 
-// town is a home whose agents have written to each other and archived all of it, so
-// that every tool of mail that writes has something to do. GreenLake and BlueDog
-// work, RedFox waits for leave to write, QuietOwl will leave, and StormyHawk has
-// reserved a file long ago.
+// town is a home whose agents have exchanged mail, all of it archived, so that every mail
+// tool that writes has something to do. GreenLake and BlueDog work. RedFox waits for
+// permission to write. QuietOwl will retire. StormyHawk has an old reservation.
 type town struct {
 	*home
 	read, acked int64 // messages to BlueDog
 	held, old   int64 // reservations of BlueDog and StormyHawk
 }
 
-// found prepares a town through a client, which may be one of any server.
+// found prepares a town through a client of any server.
 func found(h *home, c *client) *town {
 	h.t.Helper()
 	w := &town{home: h}
@@ -66,7 +65,7 @@ func found(h *home, c *client) *town {
 	return w
 }
 
-// prepared gives a home the settings of a town: a second makes a reservation stale.
+// prepared sets the settings of a town in a home: reservations are stale after one second.
 func prepared(h *home) *home {
 	h.t.Helper()
 	if out, err := exec.CommandContext(h.t.Context(), "git", "init", "-q", h.repo).CombinedOutput(); err != nil {
@@ -94,8 +93,8 @@ func (w *town) posts(c *client, subject, to string) int64 {
 	return sent.Deliveries[0].Payload.ID
 }
 
-// writings are all tools of mail that write, in an order in which none is in the way
-// of a later one.
+// writings returns calls of all mail tools that write. In this order no call prevents a
+// later one.
 func (w *town) writings() []callToWrite {
 	in := func(f fields) fields {
 		f["project_key"] = w.repo
@@ -126,7 +125,7 @@ func (w *town) writings() []callToWrite {
 		{"respond_contact", inArchive, mail.KindContact, in(fields{"to_agent": "BlueDog", "from_agent": "RedFox", "accept": true})},
 		{"install_precommit_guard", beside, "", in(fields{"code_repo_path": w.repo})},
 
-		// What the seed's tables do not name.
+		// Tools that the seed's tables do not name.
 		{"uninstall_precommit_guard", beside, "", fields{"code_repo_path": w.repo}},
 		{"create_contact", inArchive, mail.KindContact, in(fields{"agent_name": "BlueDog", "contact": "GreenLake"})},
 		{"macro_start_session", inArchive, mail.KindReservation, with(fields{"human_key": w.repo, "agent_name": "FrostyBear", "file_reservation_paths": []string{"start/**"}})},
@@ -137,7 +136,7 @@ func (w *town) writings() []callToWrite {
 	}
 }
 
-// failsWith expects the code of an error of a call; "" expects that it succeeds.
+// failsWith expects that a call fails with a code, or that it succeeds if the code is "".
 func (c *client) failsWith(code string, x callToWrite) {
 	c.t.Helper()
 	text, isError, err := c.answer(x.tool, x.args)
@@ -159,7 +158,7 @@ func (h *home) drain() {
 	h.cairn("archive", "sync")
 }
 
-// wantAgreement expects that store and archive agree and that Git finds nothing.
+// wantAgreement expects that store and archive agree and that Git reports no problem.
 func (h *home) wantAgreement() {
 	h.t.Helper()
 	if e := h.run(h.command("reconcile", "--check"), nil); e.code != 0 {
@@ -176,7 +175,7 @@ func (h *home) wantAgreement() {
 	}
 }
 
-// gitIn runs a plain git in a folder, as a person.
+// gitIn runs plain git in a directory, as a human would.
 func gitIn(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", append([]string{"-c", "safe.directory=*", "-C", dir}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir),
@@ -185,8 +184,8 @@ func gitIn(dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// archived is the archive in its current form: what main is, and every file of the working
-// trees with a hash of what it says.
+// archived returns the current state of the archive: the commit of main, and every file of
+// the working trees with a hash of its content.
 func (w *town) archived() string {
 	w.t.Helper()
 	root := filepath.Join(w.dataDir(), "archive")
@@ -216,7 +215,7 @@ func (w *town) archived() string {
 	return out.String()
 }
 
-// artefacts are the files of a town's project that main holds.
+// artefacts returns the files of a town's project in main.
 func (w *town) artefacts() map[string]string {
 	w.t.Helper()
 	out, err := gitIn(filepath.Join(w.dataDir(), "archive", "shop"), "ls-tree", "-r", "main")
@@ -231,7 +230,7 @@ func (w *town) artefacts() map[string]string {
 	return all
 }
 
-// dump is every row of every table.
+// dump returns every row of every table.
 func (w *town) dump() string {
 	w.t.Helper()
 	db := storetest.OpenFile(w.db(), "mode=ro")
@@ -246,7 +245,8 @@ func (w *town) dump() string {
 	return out.String()
 }
 
-// tables are those that hold rows of their own.
+// tables returns the tables that store rows: ordinary and shadow tables, but not virtual
+// tables or views.
 func tables(t *testing.T, db *sql.DB) (names []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), `SELECT name FROM pragma_table_list
@@ -284,7 +284,7 @@ func dumpTable(out io.Writer, db *sql.DB, name string) error {
 	return rows.Err()
 }
 
-// changed counts the changes of a kind.
+// changed returns the number of changes of a kind.
 func (w *town) changed(kind string) (n int) {
 	w.t.Helper()
 	if _, err := fmt.Sscan(w.rows(`SELECT count(*) FROM change_log WHERE kind = ?`, kind)[0], &n); err != nil {
@@ -293,7 +293,7 @@ func (w *town) changed(kind string) (n int) {
 	return n
 }
 
-// firstDifference shows where two texts part.
+// firstDifference returns the first place where two texts differ.
 func firstDifference(a, b string) string {
 	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
 	for i := range min(len(x), len(y)) {

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// call is one tool call of an invented transcript.
+// call is a tool call of an invented transcript.
 type call struct{ session, id, command string }
 
-// story is a folder of invented transcripts with what an import makes of it.
+// story is a directory of invented transcripts, with the expected result of an import.
 type story struct {
 	dir      string
 	digests  []string // of each session: id, prompts and actions, separated by |
-	contents []string // of the rows that an import adds, each its own
-	calls    []call   // the shell calls, which hooks may tell as well
+	contents []string // of the rows that an import adds, all different
+	calls    []call   // the shell calls, which hooks may report too
 }
 
-// newStory writes a transcript for each number of turns: of a session of its own
-// in cwd, with four rows a turn. What they tell contains name.
+// newStory writes one transcript for each number in turns. Each is a separate session in
+// cwd, with four rows a turn. All their texts contain name.
 func newStory(t *testing.T, dir, name, cwd string, turns ...int) *story {
 	t.Helper()
 	s := &story{dir: dir}
@@ -102,7 +102,7 @@ func (w *teller) line(kind string, message, response fields) {
 	w.text.Write(append(data, '\n'))
 }
 
-// added is what the JSON report of an import says it added.
+// added returns the number of added rows in the JSON report of an import.
 func added(t *testing.T, report string) int {
 	t.Helper()
 	var r struct{ Added int }

@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// limited is a command that the shell starts under limits: "-v" is the address space
-// in KiB, "-n" the number of descriptors, "-u" that of processes and threads.
+// limited returns a command that the shell starts under a limit. "-v" limits the address
+// space in KiB. "-n" limits the number of descriptors, "-u" the number of processes and
+// threads.
 func (h *home) limited(limit string, n int, args ...string) *exec.Cmd {
 	h.t.Helper()
 	shell, err := exec.LookPath("bash")
@@ -26,12 +27,12 @@ func (h *home) limited(limit string, n int, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// vetoable are events on which a host may read exit code 2 as a veto.
+// vetoable returns events for which a host may treat exit code 2 as a veto.
 func vetoable() []string { return []string{"PreToolUse", "UserPromptSubmit", "Stop", "PostToolUse"} }
 
-// TestAHookWithoutResourcesIsNoVeto with little address space, few descriptors, no
-// threads, and a payload for which the memory does not suffice. Go's runtime would
-// exit with 2, which a host reads as a veto (observations §4.1).
+// TestAHookWithoutResourcesIsNoVeto runs hooks with little address space, few descriptors,
+// no threads, and a payload that does not fit into memory. Go's runtime would exit with 2,
+// which a host treats as a veto (observations §4.1).
 func TestAHookWithoutResourcesIsNoVeto(t *testing.T) {
 	t.Parallel()
 	if racing() {
@@ -72,7 +73,8 @@ func TestAHookWithoutResourcesIsNoVeto(t *testing.T) {
 	h.check()
 }
 
-// TestAHookWithoutThreadsIsNoVeto as a user who may not have another one.
+// TestAHookWithoutThreadsIsNoVeto runs the hook as a user who must not start another
+// thread.
 func TestAHookWithoutThreadsIsNoVeto(t *testing.T) {
 	t.Parallel()
 	if racing() {
@@ -82,7 +84,7 @@ func TestAHookWithoutThreadsIsNoVeto(t *testing.T) {
 		t.Skip("only root can become a user who has no other process")
 	}
 	h := newHome(t)
-	const other = nobody - 7 // of whom nothing else runs
+	const other = nobody - 7 // a user without other processes
 	if !h.asNobody() {
 		t.Skip("this user's programs cannot be run by another one")
 	}

@@ -83,8 +83,8 @@ func TestAThousandCallersAreAllServed(t *testing.T) {
 	h.check()
 }
 
-// TestCallersBeyondTheLimitAreRefusedAtOnceAndNoneHangs keeps the store locked while
-// more callers come than are let in.
+// TestCallersBeyondTheLimitAreRefusedAtOnceAndNoneHangs locks the store while more clients
+// call than the server admits.
 func TestCallersBeyondTheLimitAreRefusedAtOnceAndNoneHangs(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -131,8 +131,8 @@ func TestCallersBeyondTheLimitAreRefusedAtOnceAndNoneHangs(t *testing.T) {
 	h.wantRows(`SELECT count(*) FROM records`, strconv.Itoa(admitted+1))
 }
 
-// TestAStopLetsRunningCallsEnd interrupts a server while a call waits for the store
-// and streams are open.
+// TestAStopLetsRunningCallsEnd interrupts a server while a call waits for the store and
+// streams are open.
 func TestAStopLetsRunningCallsEnd(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -183,7 +183,7 @@ func TestAStopLetsRunningCallsEnd(t *testing.T) {
 	h.check()
 }
 
-// openStream opens the stream for notices of a session.
+// openStream opens a session's stream for notifications.
 func (w *web) openStream(session string) io.Reader {
 	w.h.t.Helper()
 	r, err := http.NewRequestWithContext(w.h.t.Context(), http.MethodGet, w.url+"/mcp", nil)
@@ -246,7 +246,7 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	h.soon("a call", func() bool { return w.running() == 1 })
 	ended := make(chan error, 1)
 	go func() { ended <- w.server.Wait() }()
-	h.soon("the end", func() bool { // a signal that comes while the first is taken in counts as that one
+	h.soon("the end", func() bool { // a signal that arrives while the first one is handled is merged with it
 		_ = w.server.Process.Signal(os.Interrupt)
 		select {
 		case err := <-ended:
@@ -261,8 +261,8 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	release()
 }
 
-// TestStreamsAndLongCallsOutlastTheLimits has limits of a second and answers that
-// take longer.
+// TestStreamsAndLongCallsOutlastTheLimits uses limits of one second and responses that take
+// longer.
 func TestStreamsAndLongCallsOutlastTheLimits(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -293,7 +293,7 @@ func TestStreamsAndLongCallsOutlastTheLimits(t *testing.T) {
 	if _, err := io.WriteString(slow, "GET /health HT"); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := io.ReadAll(slow) // until its second is over, and the others' too
+	answer, err := io.ReadAll(slow) // until its time limit of one second, and that of the others, is over
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !strings.Contains(err.Error(), "reset") {
 		t.Errorf("a header that never ends: %v, %s", err, answer)
 	}
@@ -314,7 +314,7 @@ func TestStreamsAndLongCallsOutlastTheLimits(t *testing.T) {
 	}
 }
 
-// tooSlowABody sends half a body and expects to be told so.
+// tooSlowABody sends half a body and expects a timeout response.
 func (w *web) tooSlowABody() {
 	w.h.t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// secret makes a token for the memories of serve --http.
+// secret creates a token for the memories of serve --http.
 func (h *home) secret(args ...string) (id, bearer string) {
 	h.t.Helper()
 	var made struct{ ID, Token string }
@@ -18,7 +18,7 @@ func (h *home) secret(args ...string) (id, bearer string) {
 	return made.ID, "Bearer " + made.Token
 }
 
-// text is a field of a reply that is an object.
+// text returns a field of a reply that is an object.
 func (r reply) text(field string) string {
 	var v map[string]any
 	if json.Unmarshal([]byte(r.body), &v) != nil {
@@ -44,7 +44,7 @@ func TestMemoriesAreServedToTokensOfTheirLevelUntilTheyAreRevoked(t *testing.T) 
 	if added.text("status") != "committed" {
 		t.Errorf("added: %s", added.body)
 	}
-	// What came by HTTP is there for the command line, and for MCP.
+	// Entries written over HTTP are visible on the command line and over MCP.
 	if got := h.cairn("memory", "list-entries", "--project", "shop", "--json"); !strings.Contains(got, "kept by HTTP") {
 		t.Errorf("list-entries: %s", got)
 	}
@@ -68,8 +68,8 @@ func TestMemoriesAreServedToTokensOfTheirLevelUntilTheyAreRevoked(t *testing.T) 
 	h.check()
 }
 
-// TestAWaitLastsLongerThanARequestMayTakeToCome waits for a hub that is away, beyond
-// the times that a server grants for reading and writing.
+// TestAWaitLastsLongerThanARequestMayTakeToCome waits for an unreachable hub, longer than
+// the server's read and write timeouts.
 func TestAWaitLastsLongerThanARequestMayTakeToCome(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

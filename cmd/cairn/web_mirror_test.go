@@ -12,14 +12,14 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// step is a call of a tool of records, made by session one unless it says otherwise.
+// step is a call of a record tool, by session one unless the step names another session.
 type step struct {
 	tool string
 	args fields
-	get  string // the same as a query, of tools that only read
+	get  string // the same call as a query, for read-only tools
 }
 
-// recordSteps calls every command of records, with and without success.
+// recordSteps returns calls of every record command, some of which fail.
 func recordSteps() []step {
 	return []step{
 		{"create_project", fields{"id": "shop", "name": "Shop <&>"}, ""},
@@ -70,8 +70,8 @@ func (s step) withSession(takes []string) fields {
 
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
 
-// TestEveryRecordCommandAnswersAlikeOverMCPAndAsJSON does the same to two stores,
-// and reads one of them both ways, by POST and by GET.
+// TestEveryRecordCommandAnswersAlikeOverMCPAndAsJSON runs the same calls on two stores. It
+// reads one store both over MCP and as JSON, by POST and by GET.
 func TestEveryRecordCommandAnswersAlikeOverMCPAndAsJSON(t *testing.T) {
 	t.Parallel()
 	one, two := newHome(t), newHome(t)
@@ -93,7 +93,7 @@ func TestEveryRecordCommandAnswersAlikeOverMCPAndAsJSON(t *testing.T) {
 		if strings.Contains(string(schema), `"project_id"`) {
 			takesProject = append(takesProject, tool.Name)
 		}
-		if tool.Name != "recall" { // it is in every surface, and no command of records
+		if tool.Name != "recall" { // it is in every surface, but is not a record command
 			left = append(left, tool.Name)
 		}
 	}
@@ -153,7 +153,7 @@ func TestEveryRecordCommandAnswersAlikeOverMCPAndAsJSON(t *testing.T) {
 	two.check()
 }
 
-// TestTheMirrorListsItsRoutes and each of them can be called.
+// TestTheMirrorListsItsRoutes also checks that each route can be called.
 func TestTheMirrorListsItsRoutes(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
@@ -186,7 +186,7 @@ func TestTheMirrorListsItsRoutes(t *testing.T) {
 		if !slices.Contains(l.Methods, "POST") || reads && !slices.Contains(l.Methods, "GET") || !json.Valid(l.Schema) {
 			t.Errorf("%+v", l)
 		}
-		unused := l.Toolset == "memories" && !strings.Contains(string(l.Schema), `"memory_id"`) // its project is taken anyway
+		unused := l.Toolset == "memories" && !strings.Contains(string(l.Schema), `"memory_id"`) // they accept a project anyway
 		if l.ProjectArgument != "" && !unused && !strings.Contains(string(l.Schema), `"`+l.ProjectArgument+`"`) {
 			t.Errorf("%s has no argument %s", l.Name, l.ProjectArgument)
 		}
@@ -216,7 +216,7 @@ func TestThePathNamesTheProject(t *testing.T) {
 	if shop == 0 || mail == 0 || all != shop+mail || search("a%2Fb%20c") != 0 {
 		t.Errorf("%d in one project, %d in the other, %d in all", shop, mail, all)
 	}
-	// An alias may hold a slash, and reaches a store that knows it.
+	// An alias may contain a slash, and reaches a store that knows the alias.
 	h.cairn("project", "alias", "team/shop", "shop")
 	if n := search(url.PathEscape("team/shop")); n != shop {
 		t.Errorf("by an alias with a slash: %d", n)
@@ -234,8 +234,8 @@ func TestThePathNamesTheProject(t *testing.T) {
 	w.wants(http.StatusOK, "", http.MethodPost, "/v1/projects/shop/records/list_records", `{"project_id":null}`)
 }
 
-// TestMailIsTheSameAsJSON for a project that its folder names, with the token of a
-// protected agent in a header, and with the statuses of mail's codes.
+// TestMailIsTheSameAsJSON calls mail tools for a project named by its directory. It sends a
+// protected agent's token in a header, and checks the HTTP statuses of mail's codes.
 func TestMailIsTheSameAsJSON(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

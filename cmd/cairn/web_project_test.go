@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// posted sends one call as a script does, a plain POST, and returns the result's text
-// and structured content.
+// posted sends one call as a script does, by a plain POST. It returns the result's text and
+// structured content.
 func (w *web) posted(query, tool string, args fields, headers ...string) (text string, result fields) {
 	w.h.t.Helper()
 	body, err := json.Marshal(fields{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": fields{"name": tool, "arguments": args}})
@@ -78,7 +78,7 @@ func TestAWriteOverHTTPGoesToTheProjectOfItsSessionOrIsRefused(t *testing.T) { /
 	w.stop()
 
 	again := h.listenUntil() // the session's project and agent are kept
-	start(again, yard)       // and the newest start decides
+	start(again, yard)       // and the newest start takes precedence
 	wrote(again, "yard", "", "Mcp-Session-Id", "of-a-client")
 	again.stop()
 

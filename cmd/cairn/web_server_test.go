@@ -24,14 +24,14 @@ import (
 type web struct {
 	h      *home
 	server *exec.Cmd
-	url    string // http://127.0.0.1:PORT, unless it was to be another
+	url    string // http://127.0.0.1:PORT, unless the test sets another address
 	token  string
 	stderr *gathered
 	http   *http.Client
 }
 
-// listen starts a server on a free port; it is interrupted when the test ends and
-// must then exit 0 and have said nothing more.
+// listen starts a server on a free port. It interrupts the server when the test ends; the
+// server must then exit 0 without further output.
 func (h *home) listen(args ...string) *web {
 	h.t.Helper()
 	w := h.listenUntil(args...)
@@ -44,13 +44,13 @@ func (h *home) listen(args ...string) *web {
 	return w
 }
 
-// listenUntil is listen of a server that the test itself ends.
+// listenUntil is like listen, but the test itself stops the server.
 func (h *home) listenUntil(args ...string) *web {
 	h.t.Helper()
 	return h.listenAt(":0", args...)
 }
 
-// listenAt is listenUntil at an address.
+// listenAt is like listenUntil, but at a given address.
 func (h *home) listenAt(addr string, args ...string) *web {
 	h.t.Helper()
 	w := &web{h: h, server: h.command(append([]string{"serve", "--http", addr}, args...)...), stderr: &gathered{}}
@@ -59,7 +59,7 @@ func (h *home) listenAt(addr string, args ...string) *web {
 		h.t.Fatal(err)
 	}
 	line := regexp.MustCompile(`^cairn: serving (http://[0-9.]+:\d+) \(token in (.*)\)\n`)
-	h.t.Cleanup(func() { _ = w.server.Process.Kill() }) // has ended already, unless the test failed
+	h.t.Cleanup(func() { _ = w.server.Process.Kill() }) // has already ended, unless the test failed
 	h.soon("the address", func() bool { return strings.Contains(w.stderr.String(), "\n") })
 	m := line.FindStringSubmatch(w.stderr.String())
 	if m == nil || m[2] != filepath.Join(h.dataDir(), "http-token") {
@@ -76,7 +76,7 @@ func (h *home) listenAt(addr string, args ...string) *web {
 	return w
 }
 
-// soon waits until something is so.
+// soon waits until a condition holds.
 func (h *home) soon(what string, so func() bool) {
 	h.t.Helper()
 	for limit := time.Now().Add(stopLimit); ; {
@@ -87,7 +87,8 @@ func (h *home) soon(what string, so func() bool) {
 		if began.After(limit) {
 			h.t.Fatalf("%s: not in time", what)
 		}
-		// A look that costs much, a process say, leaves room for what it waits for.
+		// After an expensive check, for example of a process, wait longer, so that the
+		// checks leave CPU time to the server.
 		<-time.After(max(5*time.Millisecond, min(4*time.Since(began), time.Second)))
 	}
 }
@@ -106,14 +107,14 @@ func (w *web) stop() {
 	}
 }
 
-// reply is what a server answered.
+// reply is a response of the server.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// code is the error code in the envelope of a reply.
+// code returns the error code in the envelope of a reply.
 func (r reply) code() string {
 	var e envelope
 	if json.Unmarshal([]byte(r.body), &e) != nil || e.Error.Message == "" || e.Error.Details == nil {
@@ -122,8 +123,8 @@ func (r reply) code() string {
 	return e.Error.Code
 }
 
-// send makes a request with the token and a JSON body, "" for none. Headers are names
-// and values in turn; an empty value takes the header away.
+// send makes a request with the token and a JSON body, "" for no body. Headers are names
+// and values in turn. An empty value removes the header.
 func (w *web) send(method, path, body string, headers ...string) (reply, error) {
 	r, err := http.NewRequestWithContext(w.h.t.Context(), method, w.url+path, strings.NewReader(body))
 	if err != nil {
@@ -160,7 +161,7 @@ func (w *web) do(method, path, body string, headers ...string) reply {
 	return r
 }
 
-// wants expects a status of a request, and of an error its code.
+// wants expects the status of a request and, if it fails, its error code.
 func (w *web) wants(status int, code, method, path, body string, headers ...string) reply {
 	w.h.t.Helper()
 	r := w.do(method, path, body, headers...)
@@ -170,7 +171,7 @@ func (w *web) wants(status int, code, method, path, body string, headers ...stri
 	return r
 }
 
-// post calls a tool of the mirror, which must succeed.
+// post calls a tool of the mirror. The call must succeed.
 func (w *web) post(path string, args fields) reply {
 	w.h.t.Helper()
 	body, err := json.Marshal(args)
@@ -205,7 +206,7 @@ func (w *web) dial(path, revision, token string, o *sdk.ClientOptions) (*client,
 	return &client{ClientSession: session, t: w.h.t, left: true}, nil
 }
 
-// connect is dial for a client that leaves before the server ends.
+// connect is like dial, for a client that disconnects before the server ends.
 func (w *web) connect(path, revision string, o *sdk.ClientOptions) *client {
 	w.h.t.Helper()
 	c, err := w.dial(path, revision, w.token, o)
@@ -216,7 +217,7 @@ func (w *web) connect(path, revision string, o *sdk.ClientOptions) *client {
 	return c
 }
 
-// holdWrites keeps every other process from writing until release is called.
+// holdWrites prevents all other processes from writing until release is called.
 func (h *home) holdWrites() (release func()) {
 	h.t.Helper()
 	held, released := make(chan struct{}), make(chan struct{})
@@ -241,13 +242,13 @@ func (h *home) holdWrites() (release func()) {
 	return release
 }
 
-// running is how many calls the server works on.
+// running returns the number of calls that the server is working on.
 func (w *web) running() int {
 	w.h.t.Helper()
 	return w.number("cairn_http_running_calls")
 }
 
-// number is one of /metrics, -1 if it is not there.
+// number returns a value of /metrics, or -1 if it is missing.
 func (w *web) number(name string) int {
 	w.h.t.Helper()
 	for line := range strings.Lines(w.do(http.MethodGet, "/metrics", "").body) {

@@ -60,7 +60,7 @@ func TestSubscribersOverHTTPAreToldOfEveryProject(t *testing.T) {
 		}
 		other := h.repository(filepath.Join(h.dir, "elsewhere"))
 		i := 0
-		h.soon("a notice", func() bool { // the stream for notices may still be opening
+		h.soon("a notice", func() bool { // the stream for notifications may still be opening
 			i++
 			h.recorded(h.payload("UserPromptSubmit", fields{"prompt": fmt.Sprint("look ", i), "cwd": other, "session_id": "s" + revision}))
 			select {
@@ -95,7 +95,7 @@ func TestWithoutTheTokenNobodyIsLetIn(t *testing.T) {
 	w.wants(http.StatusOK, "", http.MethodGet, "/v1/tools", "", "Authorization", "", "Authorization", "bearer "+old)
 	w.wants(http.StatusOK, "", http.MethodGet, "/health", "", "Authorization", "")
 
-	// A new token counts at once, and the old one no more.
+	// A new token is valid immediately, and the old token is invalid.
 	if printed := h.cairn("http-token"); printed != old+"\n" {
 		t.Error("http-token prints another token")
 	}
@@ -155,7 +155,7 @@ func TestEightProcessesMakeOneToken(t *testing.T) {
 	}
 }
 
-func TestHostAndOriginAreChecked(t *testing.T) { // DNS rebinding, foreign pages
+func TestHostAndOriginAreChecked(t *testing.T) { // DNS rebinding, cross-origin pages
 	t.Parallel()
 	sameWithEachDriver(t)
 	h := newHome(t)
@@ -206,7 +206,7 @@ func TestHostAndOriginAreChecked(t *testing.T) { // DNS rebinding, foreign pages
 	w.wants(http.StatusForbidden, "forbidden", http.MethodOptions, "/mcp", "", append(preflight, "Origin", "https://evil.example")...)
 	w.wants(http.StatusUnauthorized, "", http.MethodOptions, "/mcp", "", preflight...)
 
-	// A page that is listed can be an MCP client, through a proxy too.
+	// A page of a listed origin can be an MCP client, also through a proxy.
 	w.wants(http.StatusOK, "", http.MethodPost, "/mcp", initializing, "Origin", "https://desk.example", "Host", "desk.example",
 		"Sec-Fetch-Site", "cross-site", "Accept", "application/json, text/event-stream")
 }
@@ -290,8 +290,8 @@ func TestHTTPStatusesFollowTheErrors(t *testing.T) { // records §2, mail §2.1 
 	h.check()
 }
 
-// TestAStoreThatCannotBeReadIsToldByHealthAndStatuses where that is no damage, which
-// servers refuse to begin with.
+// TestAStoreThatCannotBeReadIsToldByHealthAndStatuses makes a store unreadable without
+// damage. Servers refuse to start on a damaged store.
 func TestAStoreThatCannotBeReadIsToldByHealthAndStatuses(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// origin is the answer of why, as far as these tests look at it.
+// origin is the result of why, with the fields that these tests check.
 type origin struct {
 	File, Text string
 	Line       int
@@ -78,8 +78,8 @@ func TestAgentsAskWhyALineIsAsItIs(t *testing.T) {
 	h.check()
 }
 
-// TestTheHistoryOfAFileIsNotThatOfAnotherProjectsFileOfThatName has two repositories
-// with a file of one relative path each.
+// TestTheHistoryOfAFileIsNotThatOfAnotherProjectsFileOfThatName uses two repositories that
+// contain a file with the same relative path.
 func TestTheHistoryOfAFileIsNotThatOfAnotherProjectsFileOfThatName(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -124,7 +124,7 @@ func TestTheHistoryOfAFileIsNotThatOfAnotherProjectsFileOfThatName(t *testing.T)
 	if got := sessions(filepath.Join(h.repo, "src", "cart.go")); !slices.Equal(got, []string{"s1"}) {
 		t.Errorf("the other's file, by its absolute path: %v", got)
 	}
-	// A session in another project may well touch it: that is its history.
+	// A session in another project may edit this file. That edit is part of its history.
 	edit("s3", h.repo, own)
 	for _, file := range []string{"src/cart.go", own} {
 		if got := sessions(file); !slices.Equal(got, []string{"s3"}) {

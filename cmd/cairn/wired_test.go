@@ -10,13 +10,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// wired sends a payload to the command that a settings file names for an event,
-// as an agent would: wired FILE EVENT PAYLOAD. On Windows, where each agent has
-// a shell of its own, the program is called with the words of the line.
+// wired sends a payload to the command that a settings file contains for an event, as an
+// agent would: wired FILE EVENT PAYLOAD. On Windows each agent has its own shell, so the
+// program is called with the words of the command line.
 func wired(ts *testscript.TestScript, _ bool, args []string) {
 	var file struct {
 		Hooks map[string][]struct {
-			Command string // of Cursor
+			Command string // for Cursor
 			Hooks   []struct{ Command string }
 		}
 	}
