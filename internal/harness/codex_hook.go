@@ -7,7 +7,7 @@ import (
 )
 
 // codexEvent reads a payload of Codex CLI (observations §4.3). Its events have Claude Code's names
-// and almost the same content. It identifies turns by their prompt.
+// and mostly the same content. A turn's id serves as the id of its prompt.
 func codexEvent(body []byte) (observation.Event, error) {
 	e, err := commonEvent(codex, "turn_id", body)
 	if err != nil {
@@ -60,7 +60,7 @@ func fillCodexTool(e *observation.Event, body []byte) {
 	}
 }
 
-// The texts between which the editor's part of a prompt is, before the text that the user typed.
+// The beginnings and ends of the texts that the editor and Codex put before the user's text.
 const (
 	editorContext = "# Context from my IDE setup"
 	editorRequest = "## My request for Codex:"

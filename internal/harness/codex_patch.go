@@ -8,8 +8,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// The maximum number of files of one patch. A finished call is stored in one transaction, so its
-// limit is separate from the limit for announced calls.
+// The maximum number of files of one patch. Finished calls have a lower limit than announced ones,
+// because they are stored in one transaction. Announced calls are not stored.
 const (
 	maxPatchFiles     = 1000
 	maxAnnouncedFiles = 50_000
