@@ -9,7 +9,7 @@ import (
 )
 
 // The maximum number of files of one patch. Finished calls have a lower limit than announced ones,
-// because they are stored in one transaction. Announced calls are not stored.
+// because they are stored in one transaction.
 const (
 	maxPatchFiles     = 1000
 	maxAnnouncedFiles = 50_000
