@@ -20,7 +20,6 @@ type lineReader struct {
 	long   []byte // a line that is longer than the buffer of r
 }
 
-// line is one line of a file.
 type line struct {
 	text  []byte // without the newline, valid until the next call; nil if longer than maxLine
 	start int64

@@ -186,7 +186,7 @@ func unit(in []byte) (rune, bool) {
 }
 
 // plain returns the text of a value in any form that harnesses send. The forms are a string, an
-// array, or an object with such a value in content or text. An array contains strings and
+// array, or an object with such a value in text, content or message. An array contains strings and
 // {"type":"text","text":…} blocks, which plain joins by newlines.
 func plain(value []byte) string {
 	switch kindOf(value) {
