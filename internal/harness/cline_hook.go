@@ -43,7 +43,7 @@ func clineEvent(body []byte, home string) (observation.Event, error) {
 	case onBeforeTool:
 		c := pick(get(body, "tool_call"), "id", "name", "input")
 		e.Kind, e.Calls = observation.Touch, clineCalls(text(c[0]), text(c[1]), c[2])
-		if n, ok := integer(get(body, "iteration")); ok && n == 1 { // the conversation contains the turn's prompt by then
+		if n, ok := integer(get(body, "iteration")); ok && n == 1 { // the file contains the prompt by then
 			e.Transcript = clineConversation(home, e)
 		}
 	case onToolUse:

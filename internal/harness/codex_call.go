@@ -64,9 +64,9 @@ func webCall(c *observation.Call, input []byte) {
 	c.Action, c.Query = observation.WebSearch, text(f[0])
 }
 
-// codexResult is the content of a tool's response in any of its forms: a text, a text with a
-// header above the output, an object with output and metadata (also as JSON text), or blocks of
-// text.
+// codexResult is the content of a tool's response. The response is a text, possibly with a header
+// above the output, or an object with output and metadata, or blocks of text. The object may also
+// be JSON in a text.
 type codexResult struct {
 	stdout, stderr string
 	code           *int   // the exit code, nil if unknown

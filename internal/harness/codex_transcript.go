@@ -22,8 +22,8 @@ const (
 // lines. Codex copies the history with the time of the fork.
 const copyTime = 2 * time.Second
 
-// isCodexLine reports whether a line belongs to a transcript of Codex CLI: an envelope with a
-// payload, or a line of the oldest format, which had no envelopes.
+// isCodexLine reports whether a line belongs to a transcript of Codex CLI. Such a line is an
+// envelope with a payload. In the oldest format lines have no envelope.
 func isCodexLine(line []byte) bool {
 	f := pick(line, "type", "payload", "record_type", "id", "timestamp", "instructions", "call_id", "sessionId")
 	switch {

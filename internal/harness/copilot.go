@@ -140,8 +140,8 @@ const (
 )
 
 // copilotLastWords returns the agent's last message in a transcript before a turn stopped. It
-// returns "" if the file is not a transcript of Copilot CLI, if the turn's end is not written yet,
-// or if the turn has no message. It reads only the end of the file.
+// returns "" if the file is not a transcript of Copilot CLI, or if the turn's end is not written
+// yet. It also returns "" if the turn has no message. It reads only the end of the file.
 func copilotLastWords(path, session string, stopped time.Time) string {
 	if session == "" || !strings.Contains(path, session) {
 		return ""

@@ -208,8 +208,8 @@ func cursorQuestion(input []byte) string {
 	return firstQuestion(input)
 }
 
-// cursorMCP describes a call of an MCP server: through the general tool for such calls, by
-// MCP:METHOD, or by a name that joins server and method.
+// cursorMCP describes a call of an MCP server. The tool is the general one for such calls, or its
+// name is MCP:METHOD or joins server and method.
 func cursorMCP(c *observation.Call, input []byte) {
 	method, isMCP := strings.CutPrefix(c.Tool, "MCP:")
 	switch {

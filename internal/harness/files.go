@@ -37,7 +37,7 @@ func TranscriptFolders(h Homes) (folders []Folder) {
 }
 
 // TranscriptFiles finds the transcripts of sessions and subagents below a folder, at any depth. It
-// returns the files that have a harness's name for transcripts: *.jsonl except Claude Code's
+// returns the files with a harness's name for transcripts. These are *.jsonl except Claude Code's
 // internal files, Gemini CLI's session-*.json and logs.json, and those of the other harnesses. It
 // skips files that are neither regular files nor links to regular files.
 //

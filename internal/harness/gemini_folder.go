@@ -18,9 +18,9 @@ const maxRootFile = 1 << 20
 // .project_root contains the project's path. In earlier versions the folder's name is the SHA-256
 // of that path.
 //
-// folder compares the hash with all candidates: the folders in the session, the list of projects
-// and the store, and the parent folders of files in calls. If none matches, it returns a path
-// below the folder of all projects, which need not exist. The path ends with the folder's own
+// folder compares the hash with all candidates. These are the folders in the session, the list of
+// projects and the store, and the parent folders of files in calls. If none matches, it returns a
+// path below the folder of all projects, which need not exist. The path ends with the folder's own
 // name, or with the first digits of the hash.
 func (g *geminiChat) folder() string {
 	project := geminiProject(g.options.Path)

@@ -62,13 +62,14 @@ func TakesHelp(e observation.Event) bool { return senderOf(e).Helped }
 func ShowsError(e observation.Event) bool { return slices.Contains(senderOf(e).ShowsTwo, e.Source) }
 
 // StartsLate reports whether an event is a prompt in a harness that accepts the session's context
-// with the first prompt.
+// with the first prompt. Such a harness may start a session without an event, or drop the context
+// at the start.
 func StartsLate(e observation.Event) bool {
 	return e.Kind == observation.Prompt && senderOf(e).LateStart
 }
 
-// answerInEvent returns the output for Claude Code: plain text for users and models at the start
-// of a session or a turn, and an object with the event's name around calls.
+// answerInEvent returns the output for Claude Code. At the start of a session or a turn it is
+// plain text for users and models. Around calls it is an object with the event's name.
 func answerInEvent(e observation.Event, text string, v GuardDecision) (string, error) {
 	switch {
 	case text == "" && v.Decision == "":

@@ -56,7 +56,7 @@ func ReadPayload(r io.Reader) ([]byte, error) {
 		pieces[i] = nil
 	}
 	if total > 2*maxPiece {
-		runtime.GC() // otherwise the pieces would stay in memory, next to the caller's data, until the heap has doubled
+		runtime.GC() // otherwise the pieces would stay in memory until the heap has doubled
 	}
 	return whole, nil
 }

@@ -15,9 +15,9 @@ import (
 // the ends of earlier turns, or are read by the next import.
 const maxSettled = 2 << 20
 
-// Settled returns the calls in the last part of a transcript whose outcome is final, as imported
-// events in the order of the file (see observation.Event.Settled). For Cline, whose hooks only
-// report calls, it returns all events.
+// Settled returns the calls in the last part of a transcript whose outcome is final (see
+// observation.Event.Settled). They are imported events in the order of the file. For Cline, whose
+// hooks only report calls, Settled returns all events.
 //
 // It reads at most the last 2 MiB, and 1 MiB at the beginning for facts about the whole file. The
 // file must be a regular file with a name for a transcript of the session. For other names Settled

@@ -28,8 +28,8 @@ func shortened(s *shortener, input []byte, seed uint64) []byte {
 	return s.out
 }
 
-// TestShortenedPayloads checks that shortened payloads are usable: whole escapes and characters,
-// both ends of a string, the first of many elements, and all members around them.
+// TestShortenedPayloads checks that shortened payloads are usable. They contain whole escapes and
+// characters, both ends of a string, the first of many elements, and all members around them.
 func TestShortenedPayloads(t *testing.T) {
 	t.Parallel()
 	many := func(part string) string { return strings.Repeat(part, 300) }

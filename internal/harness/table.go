@@ -27,14 +27,14 @@ type Harness struct {
 	NeedsAnswer  bool     // it treats empty output before a call as a refusal
 	ShowsTwo     []string // sources of events on which exit code 2 shows the error to the user and blocks nothing
 	RefusesByTwo bool     // exit code 2 before a call refuses it, and nothing else does
-	LateStart    bool     // the session's context is added to its first prompt, because it may start sessions without an event or drop the context
+	LateStart    bool     // it gets a session's context with the first prompt, see StartsLate
 	Notice       string   // information for a user who has connected it, "" for none
 	Defers       bool     // it loads MCP tools on demand: the profile full costs nothing until then, else lean
 
 	// Files and properties of the harness.
 
-	Folder      func(Homes) string   // the folder of its user-level settings; if it exists, the harness counts as installed
-	Transcripts func(Homes) []string // folders, or single files, that contain its sessions; empty if they are unreadable
+	Folder      func(Homes) string   // of its user-level settings; if it exists, the harness is installed
+	Transcripts func(Homes) []string // folders or files that contain its sessions; nil if unreadable
 	KeptDays    int                  // days after which it deletes transcripts, 0 if it keeps them
 	KeptSetting string               // member of its first settings file that changes KeptDays
 	Runs        string               // another harness whose hooks it can also run, if a setting allows it
@@ -42,7 +42,7 @@ type Harness struct {
 	Package     string               // its npm package
 	Noted       string               // member of its last settings file that contains the last used version
 	Plugin      bool                 // cairn can be installed as a plugin with its own hooks and server
-	Unnamed     bool                 // its hooks and its transcripts have no ids in common, see observation.Match
+	Unnamed     bool                 // its hooks and transcripts share no ids, see observation.Match
 	Hooks       Hooks
 	Files       func(Homes) []File // its settings files
 
@@ -51,7 +51,7 @@ type Harness struct {
 	sends      func(body []byte) bool // reports whether only this harness sends such payloads
 	transcript func(name string) bool // reports whether a file with this name may be one of its transcripts
 	writes     func(line []byte) bool // reports whether its transcripts contain such lines
-	document   func(head []byte) bool // reports whether it writes files with this beginning that are not lines; nil if it writes only lines
+	document   func(head []byte) bool // reports whether it writes documents with this beginning; nil if it writes only lines
 	read       transcriptReader
 }
 
@@ -164,8 +164,8 @@ const (
 )
 
 // Harnesses returns the agent programs that cairn supports, in the order in which they are listed.
-// If the lines or the beginning of a transcript could be from several of them, the first one wins.
-// The table is created once and shared. Callers must not change it.
+// If a transcript matches several of them, the first one wins. If a payload matches several, the
+// last one wins. The table is created once and shared. Callers must not change it.
 func Harnesses() []Harness { return harnesses() }
 
 var harnesses = sync.OnceValue(func() []Harness {

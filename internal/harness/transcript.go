@@ -20,8 +20,8 @@ type TranscriptOptions struct {
 	// Path of the file, used only for facts that the file's lines do not contain, such as a
 	// subagent's id or the folder. May be empty.
 	Path string
-	// Offset is the position of the reader's first byte in the file, at the start of a line: 0, or
-	// the Resume of an earlier report.
+	// Offset is the position of the reader's first byte in the file: 0, or the Resume of an
+	// earlier report. It is always the start of a line.
 	Offset int64
 	// Head reads the file from its beginning, which in some harnesses contains facts about all
 	// lines. It is used only if Offset is over 0. With a nil Head, lines that need these facts
