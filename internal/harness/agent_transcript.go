@@ -9,9 +9,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// agentTranscript is the state of one reading of a file that reports what one agent
-// did in one session, and that is always read whole: Cursor's and Gemini CLI's
-// (observations §12).
+// agentTranscript is the state while reading a file about one agent in one session. Such files,
+// Cursor's and Gemini CLI's, are always read from the start (observations §12).
 type agentTranscript struct {
 	harness string
 	match   observation.Match
@@ -20,13 +19,13 @@ type agentTranscript struct {
 	decoder *jsontext.Decoder
 
 	session string
-	agent   string // the subagent whose file this is, "" for the main agent
-	cwd     string // "" if it is not known, or not yet
+	agent   string // the subagent that the file belongs to, "" for the main agent
+	cwd     string // "" if unknown or not read yet
 	at      time.Time
 
-	said  string            // the turn's latest words of the agent, "" if none
-	spoke observation.Event // the message that they would be
-	acted bool              // called a tool since
+	said  string            // the agent's latest text in this turn, "" if none
+	spoke observation.Event // the message event for said
+	acted bool              // the agent called a tool after said
 }
 
 func newAgentTranscript(harness string, match observation.Match, o TranscriptOptions, report *TranscriptReport,
@@ -39,14 +38,15 @@ func newAgentTranscript(harness string, match observation.Match, o TranscriptOpt
 
 func (t *agentTranscript) skip(reason string) { t.skipped[reason]++ }
 
-// dated takes a time, if it is one.
+// dated stores a time as the current one. It ignores invalid times.
 func (t *agentTranscript) dated(value []byte) {
 	if at, err := time.Parse(time.RFC3339Nano, text(value)); err == nil {
 		t.at = at
 	}
 }
 
-// incomplete reports whether an event would lack a required field, and counts it.
+// incomplete reports whether an event would lack a required field. If so, it counts the event as
+// skipped.
 func (t *agentTranscript) incomplete() bool {
 	if strings.TrimSpace(t.session) != "" && t.cwd != "" && !t.at.IsZero() {
 		return false
@@ -55,7 +55,7 @@ func (t *agentTranscript) incomplete() bool {
 	return true
 }
 
-// newEvent returns an event of this moment; lineID may be "".
+// newEvent returns an event at the current time; lineID may be "".
 func (t *agentTranscript) newEvent(kind observation.EventKind, source, lineID string) observation.Event {
 	return observation.Event{
 		Kind: kind, Source: source, Harness: t.harness, Session: t.session, Cwd: t.cwd, At: t.at,
@@ -63,12 +63,12 @@ func (t *agentTranscript) newEvent(kind observation.EventKind, source, lineID st
 	}
 }
 
-// says notes the latest words of the agent, which may end its turn.
+// says stores the agent's latest text, which may end its turn.
 func (t *agentTranscript) says(said, lineID string) {
 	t.said, t.spoke, t.acted = said, t.newEvent(observation.Message, onStop, lineID), false
 }
 
-// endTurn yields the message with which the agent ended its turn.
+// endTurn yields the agent's last message in the turn.
 func (t *agentTranscript) endTurn() error {
 	said := t.said
 	t.said, t.acted = "", false
@@ -78,8 +78,8 @@ func (t *agentTranscript) endTurn() error {
 	return t.yield(lastWords(t.spoke, said))
 }
 
-// finish ends the reading with the number of calls without a known outcome. A turn
-// that went on with a call is not over.
+// finish ends the reading. open is the number of calls without a known outcome. A turn whose last
+// message is followed by a call is not over.
 func (t *agentTranscript) finish(open int) error {
 	if open > 0 {
 		t.skipped[noResult] += open

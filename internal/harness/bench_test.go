@@ -26,8 +26,8 @@ func BenchmarkHook(b *testing.B) {
 	}
 }
 
-// BenchmarkReadTranscript reads a session of 200 turns in the proportions of
-// real ones: most bytes are file contents that nobody asks for.
+// BenchmarkReadTranscript reads a session of 200 turns with the proportions of real sessions: most
+// bytes are unused file contents.
 func BenchmarkReadTranscript(b *testing.B) {
 	source := strings.Repeat("\tif glaze := pot.Glaze(); glaze != nil {\n\t\treturn \"fired\"\n\t}\n", 60)
 	var w talk
@@ -44,8 +44,8 @@ func BenchmarkReadTranscript(b *testing.B) {
 	benchmarkReading(b, w.String(), 600)
 }
 
-// BenchmarkReadCodexTranscript reads a session of 200 turns, most of whose bytes
-// are patches and what commands gave back.
+// BenchmarkReadCodexTranscript reads a session of 200 turns in which most bytes are patches and
+// outputs of commands.
 func BenchmarkReadCodexTranscript(b *testing.B) {
 	source := strings.Repeat("+if glaze := pot.Glaze(); glaze != nil {\n+\treturn \"fired\"\n+}\n", 60)
 	w := new(rollout).meta(nil)
@@ -61,8 +61,8 @@ func BenchmarkReadCodexTranscript(b *testing.B) {
 	benchmarkReading(b, w.String(), 800)
 }
 
-// BenchmarkSettled reads what a hook of Codex reads at the end of a turn: of a rollout of
-// 10 MB no more than of one of 2 MB.
+// BenchmarkSettled reads the part of a rollout that a Codex hook reads at the end of a turn. The
+// part of a 10 MB rollout must not be larger than that of a 2 MB rollout.
 func BenchmarkSettled(b *testing.B) {
 	const session = "0a1b2c3d-0000-7000-8000-00000000c0de"
 	output := strings.Repeat("ok  \tkiln/glaze\t0.01s\n", 100)
@@ -88,7 +88,7 @@ func BenchmarkSettled(b *testing.B) {
 	}
 }
 
-// benchmarkReading reads a transcript that makes so many events.
+// benchmarkReading reads a transcript that produces a given number of events.
 func benchmarkReading(b *testing.B, in string, want int) {
 	b.SetBytes(int64(len(in)))
 	b.ReportAllocs()
@@ -104,7 +104,7 @@ func benchmarkReading(b *testing.B, in string, want int) {
 	}
 }
 
-// BenchmarkTyped cuts the machine's part out of a prompt of 4 KB.
+// BenchmarkTyped removes the harness's part from a prompt of 4 KB.
 func BenchmarkTyped(b *testing.B) {
 	prompt := string(bytes.Repeat([]byte("glaze a < b [and] "), 200)) + "<system-reminder>" + strings.Repeat("x", 400) + "</system-reminder>"
 	b.SetBytes(int64(len(prompt)))

@@ -6,15 +6,15 @@ import (
 	"cairn/internal/observation"
 )
 
-// What is kept of the arguments of an MCP call: enough for the 1,000 characters
-// that are stored and the look-ahead of redaction (observations §5, §7).
+// The limits for the arguments of an MCP call. They leave enough for the 1,000 characters that are
+// stored and the look-ahead of redaction (observations §5, §7).
 const (
 	maxArgs     = 256
 	maxArgBytes = 4 * (200 + 65_536)
 )
 
-// newCall describes a tool call by its input. Missing fields and fields of a wrong type
-// stay empty.
+// newCall describes a tool call by its input. Missing fields and fields of a wrong type stay
+// empty.
 func newCall(id, tool string, input []byte) observation.Call {
 	c := observation.Call{ID: id, Tool: tool, Action: actionOf(tool)}
 	f := pick(input, "file_path", "notebook_path")
@@ -47,7 +47,7 @@ func newCall(id, tool string, input []byte) observation.Call {
 	return c
 }
 
-// actionOf is what a tool of Claude Code does (observations §5).
+// actionOf returns the action of one of Claude Code's tools (observations §5).
 func actionOf(tool string) observation.Action {
 	switch tool {
 	case "Bash", "PowerShell":
@@ -77,14 +77,14 @@ func actionOf(tool string) observation.Action {
 	return observation.Other
 }
 
-// splitTool parts mcp__SERVER__METHOD, or SERVER__METHOD.
+// splitTool splits a tool name of the form mcp__SERVER__METHOD or SERVER__METHOD.
 func splitTool(tool string) (server, method string) {
 	server, method, _ = strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
 	return server, method
 }
 
-// isOwn reports whether a tool belongs to cairn's own MCP server, wired by itself
-// or as a plugin. Such calls make no row (observations §5).
+// isOwn reports whether a tool belongs to cairn's MCP server, connected directly or through a
+// plugin. Calls of such tools create no row (observations §5).
 func isOwn(tool string) bool {
 	name, ok := strings.CutPrefix(tool, "mcp__")
 	if !ok {
@@ -94,8 +94,8 @@ func isOwn(tool string) bool {
 	return ok && (server == "cairn" || strings.HasPrefix(server, "plugin_") && strings.HasSuffix(server, "_cairn"))
 }
 
-// unwrapOwn makes a call of cairn's tool call_tool, by which the profile lean reaches the
-// others, one of the tool that was called (amendments §B.6).
+// unwrapOwn replaces a call of cairn's tool call_tool by the call inside it. The profile lean
+// calls the other tools through call_tool (amendments §B.6).
 func unwrapOwn(c *observation.Call) {
 	if c.Method != "call_tool" || !isOwnServer(*c) {
 		return
@@ -114,17 +114,17 @@ func unwrapOwn(c *observation.Call) {
 	}
 }
 
-// maxResult bounds what is looked at of the result of one of cairn's own tools.
+// maxResult limits how many bytes of a result of cairn's own tools are read.
 const maxResult = 256 << 10
 
-// finishOwn adds the result to a call of one of cairn's own tools. also are
-// further objects in which an error flag may stand.
+// finishOwn adds the result to a call of one of cairn's own tools. also contains further objects
+// that may have an error flag.
 func finishOwn(c *observation.Call, response []byte, also ...[]byte) {
 	decideFailure(c, response, also...)
 	switch {
 	case len(response) > maxResult:
 	case kindOf(response) == '{' && get(response, "content") == nil && get(response, "text") == nil:
-		c.Result = validText(response) // what the tool returned, itself
+		c.Result = validText(response) // the result as the tool returned it
 	default:
 		c.Result = plain(response)
 	}
@@ -151,7 +151,7 @@ func firstQuestion(input []byte) string {
 	return text(f[1])
 }
 
-// firstOf returns the first value that is there.
+// firstOf returns the first value that is present.
 func firstOf(values ...[]byte) []byte {
 	for _, v := range values {
 		if v != nil {
@@ -179,14 +179,14 @@ func argument(value []byte) string {
 	return bounded(value[1 : len(value)-1])
 }
 
-// bounded returns the start of the inside of a JSON string.
+// bounded returns the text at the start of a JSON string, given without its quotes.
 func bounded(in []byte) string {
 	out, _ := decode(in, maxArgBytes)
 	return string(out)
 }
 
-// readResponse adds the information of a tool's response to a call. Its shapes vary: an
-// object with fields of its own, a text, blocks of text, nothing.
+// readResponse adds a tool's response to a call. A response is an object with named fields, a
+// text, blocks of text, or empty.
 func readResponse(c *observation.Call, response []byte) {
 	switch c.Action {
 	case observation.Shell:
@@ -211,8 +211,8 @@ func readResponse(c *observation.Call, response []byte) {
 	}
 }
 
-// printed returns the text that a tool printed: the response as plain returns it, else
-// the member that holds the text. A response without text returns "".
+// printed returns the text that a tool printed: the response as plain returns it, else the member
+// with the text. A response without text returns "".
 func printed(response []byte) string {
 	if said := plain(response); said != "" || kindOf(response) != '{' {
 		return said
@@ -222,7 +222,7 @@ func printed(response []byte) string {
 		return said
 	}
 	var all paragraphs
-	for result := range elements(f[3]) { // of a web search: texts, and lists of titles and addresses
+	for result := range elements(f[3]) { // results of a web search: texts, and lists of titles and addresses
 		if said := text(result); said != "" {
 			all.add(said)
 		}
@@ -238,7 +238,7 @@ func readShellResponse(c *observation.Call, response []byte) {
 	if kindOf(response) != '{' {
 		said := plain(response)
 		if _, failed := exitCode(said); !failed && !strings.HasPrefix(said, errorPrefix) {
-			c.Stdout, c.Stderr = said, said // one text holds both streams
+			c.Stdout, c.Stderr = said, said // one text contains both streams
 		}
 		return
 	}

@@ -13,13 +13,13 @@ import (
 	"cairn/internal/regular"
 )
 
-// isClineFile reports whether a name is that of a conversation of Cline.
+// isClineFile reports whether a file name belongs to a conversation of Cline.
 func isClineFile(name string) bool { return strings.HasSuffix(name, clineSuffix) }
 
 const clineSuffix = ".messages.json"
 
-// looksLikeCline reports, by its beginning, whether a file is a conversation of Cline: one
-// JSON document.
+// looksLikeCline reports whether a file is a conversation of Cline, one JSON document. It checks
+// only the beginning.
 func looksLikeCline(head []byte) bool {
 	head = trimSpace(bytes.TrimPrefix(head, []byte(byteOrderMark)))
 	head = head[:min(len(head), 4096)]
@@ -27,14 +27,14 @@ func looksLikeCline(head []byte) bool {
 	return kindOf(head) == '{' && has("messages") && has("sessionId") && has("origin") && has("agent")
 }
 
-// clineChat is the state of one reading of a conversation of Cline, which is written again
-// whenever a message comes. The file next to it reports where the session works.
+// clineChat is the state while reading a conversation of Cline. Cline rewrites the file for every
+// message. The file next to it contains the session's directory.
 type clineChat struct {
 	agentTranscript
 	open map[string]pendingCall
 }
 
-// readCline reads a conversation, always the whole of it (Resume is the start).
+// readCline reads a conversation, always from the start (Resume is the start).
 func readCline(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
 	report := newReport(o)
 	report.Resume = 0
@@ -72,8 +72,8 @@ func readCline(ctx context.Context, r io.Reader, o TranscriptOptions, yield func
 	return report, c.finish(len(c.open))
 }
 
-// place finds out the session, the subagent and where they work: files of subagents lie
-// beside their session's, which has the name of the folder.
+// place finds the session, the subagent and their directory. Subagents' files are in the folder of
+// their session's file. The folder has the session's name.
 func (c *clineChat) place(session, path string) {
 	c.session = session
 	if path == "" {
@@ -123,7 +123,8 @@ func (c *clineChat) message(raw []byte) error {
 	return nil
 }
 
-// prompt yields what a user wrote, which stands between tags; the rest is Cline's.
+// prompt yields the user's text, which Cline puts between tags. The rest of the message is
+// Cline's.
 func (c *clineChat) prompt(id, said string) error {
 	_, rest, ok := strings.Cut(said, "<user_input")
 	_, rest, closed := strings.Cut(rest, ">")
@@ -179,8 +180,8 @@ func (c *clineChat) result(id string, content []byte, failed bool) error {
 	return c.yield(e)
 }
 
-// clineResult describes the calls of a tool with what came back: a list with a result for
-// each, or one for all.
+// clineResult describes the calls of a tool with their results: a list with one result per call,
+// or one result for all.
 func clineResult(id, tool string, input, content []byte, failed bool) []observation.Call {
 	calls := clineCalls(id, tool, input)
 	var results [][]byte
@@ -197,7 +198,7 @@ func clineResult(id, tool string, input, content []byte, failed bool) []observat
 	return calls
 }
 
-// finishCline adds to a call what came back from it: {result, error, success}, or text.
+// finishCline adds the result to a call: {result, error, success}, or text.
 func finishCline(c *observation.Call, input, answer []byte, failed bool) {
 	answer = firstOf(insideText(answer), answer)
 	f := pick(answer, "result", "error", "success")
@@ -235,8 +236,8 @@ func finishCline(c *observation.Call, input, answer []byte, failed bool) {
 	}
 }
 
-// clineCalls describes a call of one of Cline's tools by its input: one per command and
-// per file of those that take several.
+// clineCalls describes a call of one of Cline's tools by its input. Tools that accept several
+// commands or files produce one call for each.
 func clineCalls(id, tool string, input []byte) (calls []observation.Call) {
 	c := observation.Call{ID: id, Tool: tool}
 	f := pick(input, "commands", "files", "path", "old_text", "insert_line", "queries", "requests", "question", "task")

@@ -10,7 +10,7 @@ import (
 	"cairn/internal/regular"
 )
 
-// clineSource returns the name that Claude Code has for an event of Cline.
+// clineSource returns Claude Code's name for an event of Cline.
 func clineSource(hook string) string {
 	switch hook {
 	case "tool_call":
@@ -25,8 +25,8 @@ func clineSource(hook string) string {
 	return hook
 }
 
-// clineEvent reads a payload of Cline. Its hooks send no first prompt and no answers, so
-// that the end of a turn names the conversation, which has them.
+// clineEvent reads a payload of Cline. Cline's hooks send neither the first prompt nor replies. So
+// the event at the end of a turn names the conversation file, which contains them.
 func clineEvent(body []byte, home string) (observation.Event, error) {
 	f := pick(body, "sessionContext", "taskId", "workspaceRoots", "hookName", "agent_id", "parent_agent_id", "workspaceInfo")
 	e := observation.Event{
@@ -43,7 +43,7 @@ func clineEvent(body []byte, home string) (observation.Event, error) {
 	case onBeforeTool:
 		c := pick(get(body, "tool_call"), "id", "name", "input")
 		e.Kind, e.Calls = observation.Touch, clineCalls(text(c[0]), text(c[1]), c[2])
-		if n, ok := integer(get(body, "iteration")); ok && n == 1 { // the turn's prompt is there by now
+		if n, ok := integer(get(body, "iteration")); ok && n == 1 { // the file contains the prompt by then
 			e.Transcript = clineConversation(home, e)
 		}
 	case onToolUse:
@@ -58,7 +58,7 @@ func clineEvent(body []byte, home string) (observation.Event, error) {
 	return e, nil
 }
 
-// clineConversation returns the file of a session's conversation, "" for one of a subagent.
+// clineConversation returns the file of a session's conversation, "" for a subagent's event.
 func clineConversation(home string, e observation.Event) string {
 	if home == "" || e.AgentID != "" || !filepath.IsLocal(e.Session) {
 		return ""
@@ -66,12 +66,12 @@ func clineConversation(home string, e observation.Event) string {
 	return filepath.Join(clineData(Homes{User: home}), "sessions", e.Session, e.Session+clineSuffix)
 }
 
-// readClineTurn reads the newest turn from a conversation of Cline. The file is
-// written behind the hook: at the end of a turn its answer is waited for, for a second at
-// most, which delays nobody, since Cline does not wait for this hook. A conversation that
-// is too long for a hook comes with the next import.
+// readClineTurn reads the newest turn from a conversation of Cline. Cline writes the file after
+// the hook runs. At the end of a turn, readClineTurn waits up to a second for the reply. This
+// delays nothing, because Cline does not wait for this hook. A conversation that is too long for a
+// hook is read by the next import.
 func readClineTurn(ctx context.Context, path string, ends bool) (events []observation.Event, err error) {
-	const patience, pause = time.Second, 100 * time.Millisecond // each try reads the whole file
+	const patience, pause = time.Second, 100 * time.Millisecond // each attempt reads the whole file
 	for began := time.Now(); ; {
 		whole, err := regular.Read(path, maxSettled)
 		if err != nil {
@@ -104,7 +104,7 @@ func isClinePayload(body []byte) bool {
 	return f[0] != nil && text(f[1]) != "" && f[2] != nil
 }
 
-// clineTool reads the end of a call.
+// clineTool reads the event of a finished call.
 func clineTool(e *observation.Event, body []byte) {
 	r := pick(get(body, "tool_result"), "id", "name", "input", "output", "error", "durationMs")
 	if text(r[1]) == "" {

@@ -8,14 +8,14 @@ import (
 	"cairn/internal/observation"
 )
 
-// codexCalls describes a tool call of Codex CLI by its input: one call, or one
-// per file of a patch, also of one that a command line hands to apply_patch. The
-// input is an object or, of a tool with free input, a text.
+// codexCalls describes a tool call of Codex CLI by its input. It returns one call, or one per file
+// of a patch. A command line that passes a patch to apply_patch counts as a patch. The input is an
+// object, or a text for tools with free-form input.
 func codexCalls(id, tool string, input []byte) []observation.Call {
 	return codexCallsUpTo(maxPatchFiles, id, tool, input)
 }
 
-// codexCallsUpTo is codexCalls with another limit to the files of a patch.
+// codexCallsUpTo is codexCalls with another limit for the number of files of a patch.
 func codexCallsUpTo(limit int, id, tool string, input []byte) []observation.Call {
 	c := observation.Call{ID: id, Tool: tool}
 	switch tool {
@@ -54,7 +54,7 @@ func codexCallsUpTo(limit int, id, tool string, input []byte) []observation.Call
 	return []observation.Call{c}
 }
 
-// webCall describes a use of the web search: a query, or a page it opened.
+// webCall describes a use of the web search: a query, or a page that it opened.
 func webCall(c *observation.Call, input []byte) {
 	f := pick(input, "query", "url")
 	if c.URL = text(f[1]); c.URL != "" {
@@ -64,14 +64,14 @@ func webCall(c *observation.Call, input []byte) {
 	c.Action, c.Query = observation.WebSearch, text(f[0])
 }
 
-// codexResult is the content of a tool's response, in any of its shapes: a
-// text, one with a head of facts above the output, an object with output and
-// metadata, also as JSON in a text, blocks of text.
+// codexResult is the content of a tool's response. The response is a text, possibly with a header
+// above the output, or an object with output and metadata, or blocks of text. The object may also
+// be JSON in a text.
 type codexResult struct {
 	stdout, stderr string
 	code           *int   // the exit code, nil if unknown
-	failed         bool   // said otherwise than by the code
-	running        string // the number of the process that is still running
+	failed         bool   // a failure that the response reports other than by the code
+	running        string // the number of the process that is still running, "" if none
 	durationMS     int64
 }
 
@@ -113,11 +113,11 @@ func readResultObject(object []byte) codexResult {
 	return r
 }
 
-// maxHeadLines is how many lines of facts may stand above an output.
+// maxHeadLines limits the number of header lines above an output.
 const maxHeadLines = 12
 
-// readResultText reads the head that Codex puts above the output of a command,
-// up to the line "Output:". Text without such a head is the output itself.
+// readResultText parses the header that Codex puts above the output of a command, up to the line
+// "Output:". A text without such a header is all output.
 func readResultText(said string) codexResult {
 	r := codexResult{stdout: said, stderr: said}
 	rest, known := said, false
@@ -141,7 +141,7 @@ func readResultText(said string) codexResult {
 	return r
 }
 
-// fact reads one line of a head and reports whether it is one.
+// fact parses one header line and reports whether it is valid.
 func (r *codexResult) fact(line string) bool {
 	number := func(s string) *int {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
@@ -172,7 +172,7 @@ func (r *codexResult) fact(line string) bool {
 	return false
 }
 
-// milliseconds reads a number of seconds; 0 if it is not one.
+// milliseconds converts a text with a number of seconds. It returns 0 if the text is not a number.
 func milliseconds(seconds string) int64 {
 	s, err := strconv.ParseFloat(seconds, 64)
 	if err != nil || !(s > 0) || s > 1e9 {
@@ -181,8 +181,8 @@ func milliseconds(seconds string) int64 {
 	return int64(math.Round(s * 1000))
 }
 
-// apply adds the result of a call to what was known of it. also is a payload in
-// which further facts may stand next to the response.
+// apply adds the result to the calls. also is a payload that may contain further facts next to the
+// response.
 func (r codexResult) apply(calls []observation.Call, response, also []byte) {
 	for i := range calls {
 		c := &calls[i]
@@ -210,8 +210,8 @@ func (r codexResult) apply(calls []observation.Call, response, also []byte) {
 	}
 }
 
-// aborted reports whether the user stopped the call: Codex then returns a text of
-// one or two lines instead of the output.
+// aborted reports whether the user stopped the call. Codex then returns a text of one or two lines
+// instead of the output.
 func (r codexResult) aborted() bool {
 	said := strings.TrimSpace(firstNonBlank(r.stdout, r.stderr))
 	if line, rest, ok := strings.Cut(said, "\n"); ok && strings.HasPrefix(line, "Wall time: ") {
@@ -220,12 +220,12 @@ func (r codexResult) aborted() bool {
 	return strings.HasPrefix(said, "aborted by user") || strings.HasPrefix(said, "command aborted by user")
 }
 
-// isOfPatch reports whether a call is one file of a patch.
+// isOfPatch reports whether a call represents one file of a patch.
 func (codexResult) isOfPatch(c *observation.Call) bool {
 	return c.Action == observation.Edit || c.Action == observation.Write || c.Tool == patchTool
 }
 
-// readExitCode looks for an exit code next to the response.
+// readExitCode reads an exit code next to the response.
 func readExitCode(c *observation.Call, payload []byte) {
 	if n, ok := integer(firstOf(pick(payload, "exit_code", "exitCode")...)); ok && c.ExitCode == nil {
 		code := int(n)
@@ -233,8 +233,8 @@ func readExitCode(c *observation.Call, payload []byte) {
 	}
 }
 
-// codexRefusal returns the reason why a call in a transcript never ran, neverRefused if it
-// did (observations §12).
+// codexRefusal returns the reason why a call in a transcript never ran, neverRefused if it ran
+// (observations §12).
 func codexRefusal(r codexResult) string {
 	if r.code != nil {
 		return neverRefused
@@ -268,11 +268,11 @@ func codexRefusal(r codexResult) string {
 	return neverRefused
 }
 
-// maxInside is how long an object in a text may be: it is decoded as a whole.
+// maxInside limits the size of a JSON object inside a text, because the whole object is decoded.
 const maxInside = 32 << 20
 
-// insideText returns the JSON object that a JSON string holds as text, nil if it holds
-// none or a very long one. Function calls send their arguments so.
+// insideText returns the JSON object that a JSON string contains as text. It returns nil if there
+// is none or it is too long. Function calls send their arguments this way.
 func insideText(value []byte) []byte {
 	if kindOf(value) != '"' || len(value) < 4 || len(value) > maxInside {
 		return nil

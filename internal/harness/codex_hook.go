@@ -6,8 +6,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// codexEvent reads a payload of Codex CLI (observations §4.3). Its events are
-// called as Claude Code's and mostly hold the same; its turns name the prompt.
+// codexEvent reads a payload of Codex CLI (observations §4.3). Its events have Claude Code's names
+// and mostly the same content. A turn's id serves as the id of its prompt.
 func codexEvent(body []byte) (observation.Event, error) {
 	e, err := commonEvent(codex, "turn_id", body)
 	if err != nil {
@@ -60,7 +60,7 @@ func fillCodexTool(e *observation.Event, body []byte) {
 	}
 }
 
-// Where the editor's part of a prompt begins and what the user typed after it.
+// The beginnings and ends of the texts that the editor and Codex put before the user's text.
 const (
 	editorContext = "# Context from my IDE setup"
 	editorRequest = "## My request for Codex:"
@@ -68,8 +68,8 @@ const (
 	agentsEnd     = "</INSTRUCTIONS>"
 )
 
-// codexTyped is what a person wrote in a prompt to Codex, "" if nothing: what
-// harness and editor put before it is cut out, and what typed cuts.
+// codexTyped returns the user's text in a prompt to Codex, "" if there is none. It removes the
+// text that the harness and the editor put before it, and whatever typed removes.
 func codexTyped(prompt string) string {
 	rest := strings.TrimSpace(prompt)
 	for {
@@ -95,8 +95,8 @@ func codexTyped(prompt string) string {
 	return typed(rest)
 }
 
-// withoutContext drops the block that a text begins with, if it is one that
-// Codex writes on a user's behalf; without its end, all of the text.
+// withoutContext removes the block at the beginning of a text if Codex writes such blocks on the
+// user's behalf. If the closing tag is missing, it removes the whole text.
 func withoutContext(s string) string {
 	end := strings.IndexAny(s[:min(len(s), maxTag)], "> \n")
 	if end < 0 {

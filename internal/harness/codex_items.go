@@ -7,16 +7,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Since 0.169 Codex reports every message and call when it is complete (item_completed).
-// Its default mode gives the model one tool that runs JavaScript, functions.exec: what a
-// script called, and the result, is only in the items.
+// Since 0.169 Codex reports every message and call when it is complete (item_completed). Its
+// default mode gives the model one tool, functions.exec, which runs JavaScript. Only the items
+// contain the calls that a script made and their results.
 
-// isScript reports whether a call is one of the tool that runs scripts.
+// isScript reports whether a call runs a script.
 func isScript(namespace, name string) bool {
 	return name == "exec" && (namespace == "functions" || namespace == "")
 }
 
-// completed handles an item that is over.
+// completed handles a completed item.
 func (t *codexTranscript) completed(item []byte, start int64) error {
 	f := pick(item, "type", "id", "content", "status")
 	id, status := text(f[1]), text(f[3])
@@ -44,7 +44,7 @@ func (t *codexTranscript) completed(item []byte, start int64) error {
 	return nil
 }
 
-// scripted yields what a script called, under the names that hooks give it.
+// scripted yields a call that a script made, under the tool name that hooks use.
 func (t *codexTranscript) scripted(id, kind string, item []byte, r codexResult) error {
 	t.acted = true
 	tool, input := codexItemCall(kind, item)
@@ -66,7 +66,7 @@ func (t *codexTranscript) scripted(id, kind string, item []byte, r codexResult) 
 	return t.finish(c, t.at)
 }
 
-// readCodexItem reads how the call of an item ended.
+// readCodexItem reads the outcome of an item's call.
 func readCodexItem(kind string, item []byte) codexResult {
 	if kind == "McpToolCall" {
 		f := pick(item, "error", "status")
@@ -87,8 +87,8 @@ func readCodexItem(kind string, item []byte) codexResult {
 	return r
 }
 
-// codexMCPResult returns the response of an MCP server in the form of hooks; nil for
-// nothing.
+// codexMCPResult returns the response of an MCP server in the form that hooks use, nil if there is
+// none.
 func codexMCPResult(item []byte) []byte {
 	result := get(item, "result")
 	if ok := get(result, "Ok"); ok != nil {
@@ -110,7 +110,7 @@ func codexItemCall(kind string, item []byte) (tool string, input []byte) {
 	}
 }
 
-// jsonText returns a text in JSON.
+// jsonText encodes a text as JSON.
 func jsonText(s string) []byte {
 	quoted, err := jsontext.AppendQuote(nil, strings.ToValidUTF8(s, "\uFFFD"))
 	if err != nil {
@@ -119,7 +119,7 @@ func jsonText(s string) []byte {
 	return quoted
 }
 
-// codexPatch returns the patch that makes an item's changes of files.
+// codexPatch returns a patch with an item's changes to files.
 func codexPatch(changes []byte) string {
 	var b strings.Builder
 	b.WriteString(patchBegin + "\n")

@@ -8,8 +8,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// The maximum number of files of one patch: a call is stored in one transaction, but
-// what is only announced is not.
+// The maximum number of files of one patch. Finished calls have a lower limit than announced ones,
+// because they are stored in one transaction.
 const (
 	maxPatchFiles     = 1000
 	maxAnnouncedFiles = 50_000
@@ -21,10 +21,9 @@ const (
 	patchTool  = "apply_patch"
 )
 
-// patchCalls returns the calls that a patch in Codex's own form stands for, one per
-// file in the order of the patch; a file that it moves makes two, the old path
-// and the new one. dir is the directory that relative paths start from, "" for
-// the working directory. Text without a file gives none.
+// patchCalls returns the calls for a patch in Codex's own format, one per file in the order of the
+// patch. A moved file produces two calls, for the old and the new path. Relative paths start at
+// dir, "" for the working directory. Text without a file returns no calls.
 func patchCalls(id, tool, patch, dir string) []observation.Call {
 	return patchCallsUpTo(maxPatchFiles, id, tool, patch, dir)
 }
@@ -62,14 +61,13 @@ func patchCallsUpTo(limit int, id, tool, patch, dir string) []observation.Call {
 	return calls
 }
 
-// addHunks adds to a call the passages of a file's part of a patch. The part of a new
-// file is one passage.
+// addHunks adds the passages of one file of a patch to a call. A new file is a single passage.
 func addHunks(c *observation.Call, body string) {
 	for i, hunk := range strings.Split("\n"+body, "\n@@") {
 		if i == 0 {
 			hunk = strings.TrimPrefix(hunk, "\n")
 		} else {
-			_, hunk, _ = strings.Cut(hunk, "\n") // the rest of the line names a place
+			_, hunk, _ = strings.Cut(hunk, "\n") // the rest of the line is a location
 		}
 		if hunk != "" {
 			addPiece(c, diffPiece(strings.Lines(hunk)))
@@ -77,14 +75,14 @@ func addHunks(c *observation.Call, body string) {
 	}
 }
 
-// patchPart is a header of a patch with the lines that follow it.
+// patchPart is a header line of a patch with the lines that follow it.
 type patchPart struct {
 	verb, file string
 	body       string
 }
 
-// patchParts yields the parts of a patch. What a patch puts into files begins with a
-// sign, so that it never looks like a header.
+// patchParts yields the parts of a patch. Content lines of a patch begin with a sign, so they
+// never look like a header.
 func patchParts(patch string) iter.Seq[patchPart] {
 	return func(yield func(patchPart) bool) {
 		if i := strings.Index(patch, patchBegin); i >= 0 {
@@ -126,9 +124,9 @@ func inFolder(dir, file string) string {
 	return path.Join(dir, file)
 }
 
-// patchText returns the patch in the input of the apply_patch tool, "" if there is
-// none: the input itself, or its command, input or patch, also as an array of the
-// program's name and the patch.
+// patchText returns the patch in the input of the apply_patch tool, "" if there is none. The patch
+// is the input itself, or its member command, input or patch. The member may also be an array of
+// the program's name and the patch.
 func patchText(input []byte) string {
 	if kindOf(input) == '"' {
 		return text(input)
@@ -146,8 +144,8 @@ func patchText(input []byte) string {
 	return ""
 }
 
-// shellPatch returns the patch that a command line hands to apply_patch, with the
-// directory that it changes to before; ok is false if it does anything else.
+// shellPatch returns the patch that a command line passes to apply_patch, and the directory that
+// it changes to first. ok is false if the command line does anything else.
 func shellPatch(command string) (patch, dir string, ok bool) {
 	begin, end := strings.Index(command, patchBegin), strings.LastIndex(command, patchEnd)
 	if begin < 0 || end < begin {

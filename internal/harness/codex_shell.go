@@ -2,11 +2,11 @@ package harness
 
 import "strings"
 
-// maxWords is how many words of a command are looked at.
+// maxWords limits how many words of a command are read.
 const maxWords = 4096
 
-// shellLine returns a command as one would type it. Codex sends a line or its words;
-// if they only hand a script to a shell, the script is what was meant.
+// shellLine returns a command as a user would type it. Codex sends a line or a list of words. If
+// they only pass a script to a shell, shellLine returns the script.
 func shellLine(value []byte) string {
 	if kindOf(value) == '"' {
 		line := text(value)
@@ -41,8 +41,8 @@ func shellLine(value []byte) string {
 	return whole.text()
 }
 
-// scriptOf returns the script that the words of a command give to a shell, such as
-// bash -lc SCRIPT or pwsh -NoProfile -Command SCRIPT.
+// scriptOf returns the script that a command passes to a shell, as in bash -lc SCRIPT or pwsh
+// -NoProfile -Command SCRIPT.
 func scriptOf(words []string) (string, bool) {
 	n := len(words)
 	if n < 3 || !isShell(words[0]) {
@@ -69,7 +69,7 @@ func isShell(program string) bool {
 	return false
 }
 
-// quoted returns a word as a POSIX shell reads it back.
+// quoted quotes a word for a POSIX shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r > 0x7F || strings.ContainsRune("_-./:=@%+,", r)
@@ -80,8 +80,8 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// splitWords parts a line that calls a shell into its words; ok is false for any
-// other line, for one that does more than that, and for open quotes.
+// splitWords splits a line that calls a shell into words. ok is false for any other line, for a
+// line that does more than that, and for an unclosed quote.
 func splitWords(line string) (words []string, ok bool) {
 	line = strings.TrimSpace(line)
 	program, _, _ := strings.Cut(line, " ")
@@ -98,7 +98,7 @@ func splitWords(line string) (words []string, ok bool) {
 	return words, true
 }
 
-// firstWord reads one word with its quotes.
+// firstWord reads one word, quotes included.
 func firstWord(line string) (word, rest string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(line); i++ {
@@ -124,8 +124,8 @@ func firstWord(line string) (word, rest string, ok bool) {
 	return b.String(), "", true
 }
 
-// unquote writes what stands in quotes before the closing one and returns the
-// bytes read, the closing quote included; -1 if it is missing.
+// unquote writes the quoted text up to the closing quote. It returns the number of bytes read,
+// closing quote included, or -1 if the quote is missing.
 func unquote(b *strings.Builder, in string, quote byte) int {
 	for i := 0; i < len(in); i++ {
 		switch c := in[i]; {

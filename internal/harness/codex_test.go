@@ -12,7 +12,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// codexHook reads a payload of Codex, whose harness is found out.
+// codexHook reads a payload of Codex and detects the harness.
 func codexHook(t *testing.T, event string, more object) observation.Event {
 	t.Helper()
 	all := object{"turn_id": "turn-1", "model": "m-9"}
@@ -89,7 +89,7 @@ func TestCodexPayloadsAreJudgedByTheirFields(t *testing.T) {
 	}
 }
 
-// oneCall returns the call that a hook of Codex tells.
+// oneCall returns the call in a payload of a Codex hook.
 func oneCall(t *testing.T, tool string, input, response any) observation.Call {
 	t.Helper()
 	e := codexHook(t, "PostToolUse", object{"tool_name": tool, "tool_use_id": "c", "tool_input": input, "tool_response": response})
@@ -143,7 +143,7 @@ func TestCodexCommandsFailByTheirExitCode(t *testing.T) {
 		response any
 		code     *int
 		failed   bool
-		said     string // the output, or of a failure what it said
+		said     string // the output, or the error message of a failure
 		ms       int64
 	}{
 		"bare text":           {"all fine", nil, false, "all fine", 0},
@@ -207,7 +207,7 @@ func TestCodexToolsAreToldByWhatTheyDo(t *testing.T) {
 	}
 }
 
-// files tells the calls of a patch in short.
+// files returns short descriptions of the calls of a patch.
 func files(calls []observation.Call) []string {
 	var short []string
 	for i, c := range calls {

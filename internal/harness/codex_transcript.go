@@ -12,18 +12,18 @@ import (
 	"cairn/internal/observation"
 )
 
-// Further reasons for which a line of Codex makes no event.
+// Further reasons why a line of Codex produces no event.
 const (
 	copiedLine = "copy of another session's line"
 	typedInput = "input to a running command"
 )
 
-// copyTime is how long after its first line a forked session's file still holds
-// what was copied: Codex writes the history again, dated with the fork.
+// copyTime is how long after its first line a forked session's file may still contain copied
+// lines. Codex copies the history with the time of the fork.
 const copyTime = 2 * time.Second
 
-// isCodexLine reports whether a line is one of a transcript of Codex CLI: an
-// envelope with a payload, or one of the oldest form, which had none.
+// isCodexLine reports whether a line belongs to a transcript of Codex CLI. Such a line is an
+// envelope with a payload. In the oldest format lines have no envelope.
 func isCodexLine(line []byte) bool {
 	f := pick(line, "type", "payload", "record_type", "id", "timestamp", "instructions", "call_id", "sessionId")
 	switch {
@@ -35,9 +35,8 @@ func isCodexLine(line []byte) bool {
 	return f[2] != nil || f[0] == nil && f[3] != nil && f[4] != nil && f[5] != nil || f[0] != nil && f[6] != nil
 }
 
-// codexTranscript is the state of one reading of a transcript of Codex CLI
-// (observations §12). Its lines are envelopes {timestamp, type, payload}; those
-// of the oldest files are bare payloads.
+// codexTranscript is the state while reading a transcript of Codex CLI (observations §12). Its
+// lines are envelopes {timestamp, type, payload}. Lines of the oldest files are bare payloads.
 type codexTranscript struct {
 	yield   func(observation.Event) error
 	resume  int64
@@ -45,49 +44,48 @@ type codexTranscript struct {
 	decoder *jsontext.Decoder
 
 	session   string
-	described bool   // by a session_meta line
-	id        string // from that line; a subagent's differs from its session's
+	described bool   // a session_meta line was read
+	id        string // from that line; a subagent's id differs from its session's
 	agent     string
-	own       bool // the session is one of the harness's own
+	own       bool // the session is an internal one of the harness
 	cwd       string
 	branch    string // checked out when the session began, "" if unknown
 	at        time.Time
-	copied    time.Time // lines up to then are copies
+	copied    time.Time // lines up to this time are copies
 
 	turn     string // the id of the current turn, "" if unknown
 	open     bool   // the turn has started and not ended
-	prompted bool   // the turn's prompt had its own event
+	prompted bool   // the turn's prompt had a separate event
 	held     []heldPrompt
-	said     string // the turn's latest words of the agent, "" if none
+	said     string // the agent's latest text in the turn, "" if none
 	saidAt   time.Time
-	acted    bool // called a tool since
+	acted    bool // the agent called a tool after said
 	pending  map[string]*codexCall
-	running  []*codexCall    // commands whose process goes on
+	running  []*codexCall    // commands whose process is still running
 	scripts  map[string]bool // ids of calls that ran a script, whose output follows
 }
 
-// heldPrompt is a prompt that waits for the id of its turn. Messages to the model
-// repeat prompts, but hold other things as well: one that no event confirms is
-// a prompt only if none comes.
+// heldPrompt is a prompt that waits for the id of its turn. Messages to the model repeat prompts,
+// but contain other texts as well. An unconfirmed message is a prompt only if the turn has no
+// prompt event.
 type heldPrompt struct {
 	event observation.Event
 	sure  bool
 }
 
-// codexCall is a call whose result has not come yet.
+// codexCall is a call without a result yet.
 type codexCall struct {
 	tool     string
 	calls    []observation.Call
-	own      bool         // of cairn itself
-	reported *codexResult // by an event, which says more than the output
-	number   string       // of the running process; of input, the process it goes to
-	at       time.Time    // of the output that said so
+	own      bool         // of one of cairn's own tools
+	reported *codexResult // from an event, which has more details than the output
+	number   string       // of the running process; for input, of the process that receives it
+	at       time.Time    // the time of the output that reported the number
 	turn     string
 
 	final bool // an item reported the result
 }
 
-// readCodex reads a transcript of Codex CLI.
 func readCodex(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
 	report := newReport(o)
 	t := &codexTranscript{
@@ -112,7 +110,7 @@ func readCodex(ctx context.Context, r io.Reader, o TranscriptOptions, yield func
 // readHead reads the facts at the beginning of a file that apply to all its lines.
 func (t *codexTranscript) readHead(ctx context.Context, r io.Reader) error {
 	var ignored TranscriptReport
-	passed := map[string]int{} // lines that were counted when they were read
+	passed := map[string]int{} // lines that were already counted
 	return eachLine(ctx, r, TranscriptOptions{}, &ignored, func(l line) error {
 		raw, ok := l.object(t.decoder, passed)
 		if !ok {
@@ -128,7 +126,7 @@ func (t *codexTranscript) readHead(ctx context.Context, r io.Reader) error {
 	})
 }
 
-// sessionOfRollout returns the session in the name of a file, "" if it has none.
+// sessionOfRollout returns the session in a file name, "" if there is none.
 func sessionOfRollout(file string) string {
 	const uuid = 36
 	name, ok := strings.CutSuffix(filepath.Base(file), ".jsonl")
@@ -143,7 +141,7 @@ func sessionOfRollout(file string) string {
 
 func (t *codexTranscript) skip(reason string) { t.skipped[reason]++ }
 
-// parts takes the envelope off a line and takes its time.
+// parts returns the payload of a line without its envelope and stores the line's time.
 func (t *codexTranscript) parts(raw []byte) (kind string, payload []byte, bare bool) {
 	f := pick(raw, "timestamp", "type", "payload", "id", "record_type")
 	if at, err := time.Parse(time.RFC3339Nano, text(f[0])); err == nil {
@@ -212,8 +210,8 @@ func (t *codexTranscript) use(kind string, payload []byte, bare bool, start int6
 	return nil
 }
 
-// meta reads what a session says of itself. A fork's file repeats what its
-// origin said: only the first counts.
+// meta reads a session's metadata. A fork's file repeats the metadata of its origin, so only the
+// first counts.
 func (t *codexTranscript) meta(payload []byte) {
 	f := pick(payload, "id", "session_id", "cwd", "source", "forked_from_id", "parent_thread_id", "timestamp", "git")
 	id := text(f[0])
@@ -248,8 +246,8 @@ func (t *codexTranscript) meta(payload []byte) {
 	}
 }
 
-// cwdOfContext returns the working directory in the context that the oldest files
-// give to the model, the only place where they contain it; "" if item is another one.
+// cwdOfContext returns the working directory in the context that the oldest files give to the
+// model. They contain it nowhere else. It returns "" if item is not such a context.
 func cwdOfContext(item []byte) string {
 	said := plain(get(item, "content"))
 	if !strings.HasPrefix(strings.TrimSpace(said), "<environment_context>") {
@@ -264,7 +262,7 @@ func cwdOfContext(item []byte) string {
 	return strings.TrimSpace(cwd)
 }
 
-// newEvent returns an event of this moment.
+// newEvent returns an event at the current time.
 func (t *codexTranscript) newEvent(kind observation.EventKind, source string) observation.Event {
 	return observation.Event{
 		Kind: kind, Source: source, Harness: codex, Session: t.session, Cwd: t.cwd, At: t.at,
@@ -272,7 +270,7 @@ func (t *codexTranscript) newEvent(kind observation.EventKind, source string) ob
 	}
 }
 
-// emit yields an event, the prompts that came before it first.
+// emit yields an event after the prompts that came before it.
 func (t *codexTranscript) emit(e observation.Event) error {
 	if err := t.release(true); err != nil {
 		return err

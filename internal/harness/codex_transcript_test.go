@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// rollout makes lines of a Codex transcript from short notes.
+// rollout creates lines of a Codex transcript from short notes.
 type rollout struct {
 	strings.Builder
 	n     int
-	still bool // the lines to come are written in the same second
+	still bool // the following lines have the same second
 }
 
 func (w *rollout) atOnce(still bool) *rollout {
@@ -57,7 +57,7 @@ func (w *rollout) says(role, text string) *rollout {
 	return w.item("message", object{"role": role, "content": []object{{"type": "input_text", "text": text}}})
 }
 
-// prompt returns a prompt as Codex writes it twice.
+// prompt writes a prompt twice, as Codex does.
 func (w *rollout) prompt(text string) *rollout {
 	return w.says("user", text).event("user_message", object{"message": text})
 }
@@ -189,7 +189,7 @@ func TestOldestCodexTranscriptsHaveBareLines(t *testing.T) {
 	}
 }
 
-// Without a way back to the beginning, the name of the file tells the session.
+// Without access to the file's beginning, the file name contains the session.
 func TestCodexTranscriptFindsItsSession(t *testing.T) {
 	t.Parallel()
 	const id = "0a1b2c3d-0000-7000-8000-00000000c0de"
@@ -204,7 +204,7 @@ func TestCodexTranscriptFindsItsSession(t *testing.T) {
 	}
 }
 
-// What was captured live and is imported later must be the same call.
+// A call captured live and imported later must be the same call.
 func TestCodexTranscriptAndHookDescribeACallAlike(t *testing.T) {
 	t.Parallel()
 	patch := "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-x\n+y\n*** Add File: c\n+z\n*** End Patch"
@@ -216,7 +216,7 @@ func TestCodexTranscriptAndHookDescribeACallAlike(t *testing.T) {
 		return object{"type": "function_call", "name": name, "arguments": string(b)}
 	}
 	for name, c := range map[string]struct {
-		tool     string // of the hook
+		tool     string // the hook's name of the tool
 		input    any
 		response any
 		item     object
@@ -243,7 +243,7 @@ func TestCodexTranscriptAndHookDescribeACallAlike(t *testing.T) {
 				t.Fatalf("imported %+v", events)
 			}
 			for i := range events[0].Calls {
-				events[0].Calls[i].Tool = c.tool // Codex calls its tools otherwise towards hooks
+				events[0].Calls[i].Tool = c.tool // Codex uses other tool names in hooks
 			}
 			if !reflect.DeepEqual(events[0].Calls, live.Calls) {
 				t.Errorf("imported %+v\nlive     %+v", events[0].Calls, live.Calls)

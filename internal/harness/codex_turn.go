@@ -9,7 +9,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// named takes the id of the turn that is going on; prompts that wait for it get it.
+// named stores the id of the current turn. Prompts that wait for the id get it.
 func (t *codexTranscript) named(id string) {
 	if id == "" {
 		return
@@ -22,8 +22,8 @@ func (t *codexTranscript) named(id string) {
 	}
 }
 
-// release yields the prompts that wait; those that no event confirmed only if
-// all is true, else they are dropped.
+// release yields the waiting prompts. Prompts that no event confirmed are yielded only if all is
+// true, else they are dropped.
 func (t *codexTranscript) release(all bool) error {
 	held := t.held
 	t.held = nil
@@ -38,7 +38,8 @@ func (t *codexTranscript) release(all bool) error {
 	return nil
 }
 
-// beginTurn ends what was going on: what follows can be read on its own.
+// beginTurn ends the previous turn. The lines from start on can be read without the lines before
+// them.
 func (t *codexTranscript) beginTurn(start int64) error {
 	if err := t.endTurn(); err != nil {
 		return err
@@ -47,8 +48,8 @@ func (t *codexTranscript) beginTurn(start int64) error {
 	return nil
 }
 
-// endTurn yields what a turn leaves: prompts, commands that go on in the
-// background, and the agent's last words.
+// endTurn yields what is left at the end of a turn: prompts, commands that are still running, and
+// the agent's last message.
 func (t *codexTranscript) endTurn() error {
 	if err := t.release(true); err != nil {
 		return err
@@ -72,8 +73,8 @@ func (t *codexTranscript) endTurn() error {
 	return t.yield(lastWords(m, said))
 }
 
-// end handles the end of the file. A turn that is still going on is read again
-// once the file has grown.
+// end handles the end of the file. A turn that has not ended is read again after the file has
+// grown.
 func (t *codexTranscript) end() error {
 	if n := len(t.pending) + len(t.running); n > 0 {
 		t.skipped[noResult] += n
@@ -84,7 +85,7 @@ func (t *codexTranscript) end() error {
 	return t.endTurn()
 }
 
-// says notes the agent's latest words.
+// says stores the agent's latest text.
 func (t *codexTranscript) says(words string) error {
 	if strings.TrimSpace(words) == "" {
 		return nil
@@ -93,7 +94,7 @@ func (t *codexTranscript) says(words string) error {
 	return t.release(true)
 }
 
-// item handles what goes to and comes from the model.
+// item handles an input or output of the model.
 func (t *codexTranscript) item(p []byte, bare bool, start int64) error {
 	f := pick(p, "type", "role", "content", "call_id", "name", "namespace", "id", "action", "output")
 	call := firstNonBlank(text(f[3]), text(f[6]))
@@ -132,8 +133,8 @@ func (t *codexTranscript) item(p []byte, bare bool, start int64) error {
 	return nil
 }
 
-// callInput returns the input of a call: an object, which functions get as JSON text,
-// or the text of a tool with free input.
+// callInput returns the input of a call: an object, which functions receive as JSON text, or the
+// text for a tool with free-form input.
 func callInput(p []byte, kind string) []byte {
 	if kind == "custom_tool_call" {
 		return get(p, "input")
@@ -145,7 +146,7 @@ func callInput(p []byte, kind string) []byte {
 	return arguments
 }
 
-// qualified returns a tool's name as in hooks, with the server that it belongs to.
+// qualified returns a tool's name as in hooks, including its server.
 func qualified(namespace, name string) string {
 	if namespace == "" || strings.HasPrefix(name, namespace) {
 		return name
@@ -153,7 +154,7 @@ func qualified(namespace, name string) string {
 	return strings.TrimSuffix(namespace, "__") + "__" + strings.TrimPrefix(name, "__")
 }
 
-// message handles a message of the model's conversation.
+// message handles a message in the model's conversation.
 func (t *codexTranscript) message(role string, content []byte, bare bool, start int64) error {
 	switch role {
 	case "assistant":
@@ -169,7 +170,7 @@ func (t *codexTranscript) message(role string, content []byte, bare bool, start 
 		t.skip(metaLine)
 		return nil
 	case t.prompted:
-		return nil // its event contains it
+		return nil // the prompt event contains the text
 	}
 	if !t.open && len(t.held) == 0 {
 		if err := t.beginTurn(start); err != nil {
@@ -185,7 +186,7 @@ func (t *codexTranscript) message(role string, content []byte, bare bool, start 
 	return nil
 }
 
-// typedBlocks is what a user typed in a message of one or more blocks.
+// typedBlocks returns the user's text in a message of one or more blocks.
 func typedBlocks(content []byte) string {
 	if kindOf(content) == '"' {
 		return codexTyped(text(content))
@@ -194,7 +195,7 @@ func typedBlocks(content []byte) string {
 	for block := range elements(content) {
 		part := text(get(block, "text"))
 		if strings.HasPrefix(part, "<image") || strings.HasPrefix(part, "</image") {
-			continue // around a picture
+			continue // a tag around an image
 		}
 		if part = codexTyped(part); strings.TrimSpace(part) != "" {
 			said.add(part)
@@ -203,7 +204,7 @@ func typedBlocks(content []byte) string {
 	return said.text()
 }
 
-// hold keeps a prompt until it is clear which turn it belongs to.
+// hold keeps a prompt until its turn is known.
 func (t *codexTranscript) hold(words string, sure bool) {
 	if t.agent != "" {
 		return // an agent's text to its subagent is not a prompt
@@ -213,7 +214,7 @@ func (t *codexTranscript) hold(words string, sure bool) {
 	t.held = append(t.held, heldPrompt{p, sure})
 }
 
-// event handles an event that Codex shows to its user.
+// event handles an event that Codex shows to the user.
 func (t *codexTranscript) event(p []byte, start int64) error {
 	f := pick(p, "type", "message", "turn_id", "last_agent_message", "call_id")
 	switch text(f[0]) {
@@ -249,9 +250,9 @@ func (t *codexTranscript) event(p []byte, start int64) error {
 	return nil
 }
 
-// userMessage handles a prompt with its own event. Messages to the model that
-// came before it were the same, or the machine's. A turn's later prompts share
-// its id, which thus says nothing about them.
+// userMessage handles a prompt event. Earlier messages to the model were the same prompt or
+// generated, so they are dropped. Later prompts of a turn share its id, so the id does not
+// identify them.
 func (t *codexTranscript) userMessage(said string, start int64) error {
 	words := codexTyped(said)
 	if strings.TrimSpace(words) == "" {
@@ -274,7 +275,7 @@ func (t *codexTranscript) userMessage(said string, start int64) error {
 	return nil
 }
 
-// call notes a call until its result comes.
+// call stores a call until its result arrives.
 func (t *codexTranscript) call(id, tool string, input []byte) error {
 	t.acted = true
 	if id == "" || strings.TrimSpace(tool) == "" {
@@ -293,8 +294,8 @@ func (t *codexTranscript) call(id, tool string, input []byte) error {
 	return t.release(true)
 }
 
-// ended takes the end of a call from an event. The output that goes to
-// the model follows, but of a command that was left running.
+// ended handles the event at the end of a call. The output for the model follows, except after a
+// command that was left running.
 func (t *codexTranscript) ended(id string, p []byte) error {
 	r := readCodexResult(p)
 	if result := get(p, "result"); result != nil {
@@ -320,7 +321,7 @@ func (t *codexTranscript) ended(id string, p []byte) error {
 	return nil
 }
 
-// output pairs a call with what it gave back.
+// output pairs a call with its output.
 func (t *codexTranscript) output(id string, output []byte) error {
 	c, ok := t.pending[id]
 	if t.scripts[id] {
@@ -366,8 +367,8 @@ func (t *codexTranscript) output(id string, output []byte) error {
 	return t.finish(c, t.at)
 }
 
-// goesOn handles what a running command gave back later: if it came to its end,
-// the call that started it is done.
+// goesOn handles later output of a running command. If the command has exited, the call that
+// started it is complete.
 func (t *codexTranscript) goesOn(number string, r codexResult, output []byte) error {
 	t.skip(typedInput)
 	i := slices.IndexFunc(t.running, func(c *codexCall) bool { return c.number == number })
@@ -380,7 +381,7 @@ func (t *codexTranscript) goesOn(number string, r codexResult, output []byte) er
 	return t.finish(c, t.at)
 }
 
-// finish yields a call as of the time of its result, in the turn that made it.
+// finish yields a call with the time of its result and the turn that made it.
 func (t *codexTranscript) finish(c *codexCall, at time.Time) error {
 	e := t.newEvent(observation.Tool, onToolUse)
 	e.Calls, e.At, e.PromptID, e.Settled = c.calls, at, firstNonBlank(c.turn, t.turn), c.final || c.reported != nil

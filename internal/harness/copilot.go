@@ -13,9 +13,9 @@ import (
 	"cairn/internal/regular"
 )
 
-// copilotEvent reads a payload of Copilot CLI, whose hooks are wired under Claude Code's
-// names of events and then send mostly the same. Copilot CLI gives calls no ids there,
-// and a turn's last words only by its transcript.
+// copilotEvent reads a payload of Copilot CLI. Its hooks are installed under Claude Code's event
+// names and then send mostly the same payloads. The payloads contain no call ids. Only the
+// transcript contains a turn's last message.
 func copilotEvent(body []byte) (observation.Event, error) {
 	e, err := commonEvent(copilot, "prompt_id", body)
 	if err != nil {
@@ -40,8 +40,8 @@ func copilotEvent(body []byte) (observation.Event, error) {
 	return e, nil
 }
 
-// isCopilotPayload reports whether only Copilot CLI sends such a payload: transcripts of its
-// own, results of its own form.
+// isCopilotPayload reports whether only Copilot CLI sends such a payload, recognized by the path
+// of its transcript and the form of its results.
 func isCopilotPayload(body []byte) bool {
 	f := pick(body, "transcript_path", "tool_result", "initial_prompt")
 	return strings.Contains(text(f[0]), "session-state") || kindOf(f[1]) == '{' && get(f[1], "text_result_for_llm") != nil || f[2] != nil
@@ -79,9 +79,9 @@ func copilotTool(e *observation.Event, body []byte) {
 
 // copilotResult is the result of one of Copilot CLI's tools.
 type copilotResult struct {
-	said      string // to the model
-	failed    bool   // as Copilot CLI says
-	complaint string // its error
+	said      string // for the model
+	failed    bool   // as reported by Copilot CLI
+	complaint string // the error message
 }
 
 func (r copilotResult) apply(c *observation.Call, input []byte) {
@@ -89,7 +89,7 @@ func (r copilotResult) apply(c *observation.Call, input []byte) {
 	switch c.Action {
 	case observation.Shell:
 		said, code, hasCode := copilotShell(r.said)
-		c.Stdout, c.Stderr = said, said // one text holds both streams
+		c.Stdout, c.Stderr = said, said // one text contains both streams
 		if hasCode {
 			c.ExitCode, c.Failed = &code, c.Failed || code != 0
 		}
@@ -105,8 +105,7 @@ func (r copilotResult) apply(c *observation.Call, input []byte) {
 	readPieces(c, input, nil, nil)
 }
 
-// copilotShell separates the output of a command from the line after it with its
-// exit code.
+// copilotShell splits a command's output from the line with the exit code that follows it.
 func copilotShell(said string) (output string, code int, hasCode bool) {
 	i := strings.LastIndex(said, "<")
 	line := strings.TrimSpace(said[max(i, 0):])
@@ -121,7 +120,7 @@ func copilotShell(said string) (output string, code int, hasCode bool) {
 	return strings.TrimRight(said[:i], "\n"), n, true
 }
 
-// copilotRefusal returns the reason why a call that failed never ran.
+// copilotRefusal returns the reason why a failed call never ran.
 func copilotRefusal(code, complaint string) string {
 	switch {
 	case code == "rejected", strings.HasPrefix(complaint, "The user rejected"):
@@ -132,17 +131,17 @@ func copilotRefusal(code, complaint string) string {
 	return neverRefused
 }
 
-// copilotPatience is how long a turn's last words are waited for: Copilot CLI writes its
-// transcript behind the event that a turn is over.
+// copilotPatience is the maximum wait for a turn's last message. Copilot CLI writes its transcript
+// after the event at the end of a turn.
 const (
 	copilotPatience = 400 * time.Millisecond
 	copilotPause    = 10 * time.Millisecond
-	copilotTurnEnd  = time.Second // between a turn's last words and its end
+	copilotTurnEnd  = time.Second // between a turn's last message and its end
 )
 
-// copilotLastWords returns the last thing that the agent said in a transcript before a turn
-// stopped, "" if it is not a transcript of Copilot CLI, does not hold the turn's end yet,
-// or the turn has ended without words. Only the end of the file is read.
+// copilotLastWords returns the agent's last message in a transcript before a turn stopped. It
+// returns "" if the file is not a transcript of Copilot CLI, or if the turn's end is not written
+// yet. It also returns "" if the turn has no message. It reads only the end of the file.
 func copilotLastWords(path, session string, stopped time.Time) string {
 	if session == "" || !strings.Contains(path, session) {
 		return ""
@@ -159,9 +158,9 @@ func copilotLastWords(path, session string, stopped time.Time) string {
 	}
 }
 
-// copilotEnd returns the last thing that the agent said since the last prompt, and whether
-// that ended a turn after a moment, or nothing can be read. A file that does not exist yet
-// may come.
+// copilotEnd returns the agent's last message since the last prompt. over reports whether a turn
+// ended after the given time or the file cannot be read. A file that does not exist may still be
+// created, so over is false then.
 func copilotEnd(path string, after time.Time) (said string, over bool) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -205,8 +204,8 @@ func copilotEnd(path string, after time.Time) (said string, over bool) {
 	return said, over
 }
 
-// copilotCalls describes a call of one of Copilot CLI's tools by its input, under the
-// names that hooks and transcripts have for them: one call, or one per file of a patch.
+// copilotCalls describes a call of one of Copilot CLI's tools by its input. It accepts the tool
+// names of hooks and transcripts. It returns one call, or one per file of a patch.
 func copilotCalls(id, tool string, input []byte) []observation.Call {
 	if tool == "apply_patch" {
 		patch := text(input)

@@ -9,18 +9,18 @@ import (
 	"cairn/internal/observation"
 )
 
-// isCopilotLine reports whether a line is one of Copilot CLI's transcripts: events with data.
+// isCopilotLine reports whether a line belongs to a transcript of Copilot CLI: an event with data.
 func isCopilotLine(line []byte) bool {
 	f := pick(line, "type", "data", "id", "timestamp", "sessionId", "payload")
 	return strings.Contains(text(f[0]), ".") && kindOf(f[1]) == '{' && f[2] != nil && f[3] != nil && f[4] == nil && f[5] == nil
 }
 
-// copilotChat is the state of one reading of a session's events.jsonl. It is always read
-// whole, since equal calls are counted from the first.
+// copilotChat is the state while reading a session's events.jsonl. The file is always read from
+// the start, because equal calls are counted from the first.
 type copilotChat struct {
 	agentTranscript
 	branch string
-	seen   map[string]struct{} // events
+	seen   map[string]struct{} // event ids
 	open   map[string]pendingCall
 }
 
@@ -85,7 +85,7 @@ func (c *copilotChat) record(raw []byte) error {
 	return c.yield(s)
 }
 
-// place takes the session and its folder from an event.
+// place stores the session and its folder from an event.
 func (c *copilotChat) place(data []byte) {
 	f := pick(data, "sessionId", "context", "cwd")
 	c.session = firstNonBlank(text(f[0]), c.session)
@@ -178,7 +178,7 @@ func (c *copilotChat) result(data []byte) error {
 	return c.yield(e)
 }
 
-// withoutHookGuidance returns a result without what Copilot CLI puts behind it for hooks.
+// withoutHookGuidance removes the text that Copilot CLI appends to a result for hooks.
 func withoutHookGuidance(said string) string {
 	i := strings.LastIndex(said, "\n\nTool \"")
 	if i < 0 || !strings.Contains(said[i:], "Additional guidance from postToolUse") {

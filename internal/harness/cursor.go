@@ -6,12 +6,11 @@ import (
 	"cairn/internal/observation"
 )
 
-// cursorEvent reads a payload of Cursor (observations §4.3). It works in the
-// payload's own folder, else in the first of the workspace, else at home.
+// cursorEvent reads a payload of Cursor (observations §4.3). The directory is the payload's own,
+// else the first of the workspace, else the user's home.
 //
-// Cursor reports many actions twice, with a general and with a specific event.
-// Both make a row unless they carry the same tool_use_id: only one group is to be
-// wired (§15).
+// Cursor reports many actions twice, with a general and with a specific event. Both create a row
+// unless they have the same tool_use_id. So only one of the two groups should be connected (§15).
 func cursorEvent(body []byte, home string) (observation.Event, error) {
 	f := pick(body, "conversation_id", "session_id", "cwd", "workspace_roots", "hook_event_name", "generation_id")
 	e := observation.Event{
@@ -29,7 +28,7 @@ func cursorEvent(body []byte, home string) (observation.Event, error) {
 		e.Kind, e.Source, e.Text = observation.SessionEnd, onSessionEnd, text(get(body, "reason"))
 	case "beforeSubmitPrompt":
 		e.Kind, e.Source, e.Text = observation.Prompt, onPrompt, strings.TrimSpace(typed(plain(get(body, "prompt"))))
-	case "afterAgentResponse", "stop": // the text, if there is one, comes with the former
+	case "afterAgentResponse", "stop": // the text, if any, comes with afterAgentResponse
 		e.Kind, e.Source, e.Role, e.TurnEnds = observation.Message, onStop, roleTurn, true
 		e.Text = cursorSaid(plain(get(body, "text")))
 	case "afterShellExecution", "afterFileEdit", "afterMCPExecution", "postToolUse", "postToolUseFailure":
@@ -53,7 +52,7 @@ func isCursorPayload(body []byte) bool {
 	return id != nil && string(id) != "null"
 }
 
-// cursorAfter reads the events of finished calls.
+// cursorAfter reads the event of a finished call.
 func cursorAfter(e *observation.Event, body []byte) {
 	event := e.Source
 	e.Source = onToolUse
@@ -85,7 +84,7 @@ func cursorAfter(e *observation.Event, body []byte) {
 		e.Kind = observation.Touch
 		finishOwn(&calls[0], firstOf(insideText(response), response), body)
 		return
-	case text(f[7]) == "permission_denied": // what was denied never ran
+	case text(f[7]) == "permission_denied": // a denied call never ran
 		e.Kind = observation.Touch
 		return
 	}
@@ -95,13 +94,13 @@ func cursorAfter(e *observation.Event, body []byte) {
 	}
 }
 
-// cursorResult adds the information of its response and of the rest of the payload to a call.
+// cursorResult adds the response and the other fields of the payload to a call.
 func cursorResult(c *observation.Call, failed bool, response, body []byte) {
 	f := pick(body, "duration", "is_interrupt", "error_message")
 	if ms, ok := integer(f[0]); ok {
 		c.DurationMS = ms
 	}
-	created := c.Created // by a patch, which contains more than its response
+	created := c.Created // set by a patch, which contains more than its response
 	readResponse(c, response)
 	c.Created = c.Created || created
 	if said := text(get(response, "output")); c.Action == observation.Shell && c.Stdout == "" {
@@ -115,8 +114,8 @@ func cursorResult(c *observation.Call, failed bool, response, body []byte) {
 	decideFailure(c, response, body)
 }
 
-// cursorPath returns a folder as the system knows it: on Windows, Cursor puts a slash
-// before the drive.
+// cursorPath returns a folder's path in the system's form. On Windows, Cursor puts a slash before
+// the drive.
 func cursorPath(path string) string {
 	if len(path) > 2 && path[0] == '/' && path[2] == ':' {
 		return path[1:]
@@ -133,8 +132,8 @@ func firstRoot(roots []byte) string {
 	return ""
 }
 
-// cursorServer returns the name of an MCP server as its owner gave it: in some places
-// Cursor puts before it where it is set up.
+// cursorServer returns the name of an MCP server as configured. In some places Cursor prefixes it
+// with the place of its configuration.
 func cursorServer(name string) string {
 	for _, prefix := range [...]string{"user-", "project-"} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" {
@@ -144,9 +143,8 @@ func cursorServer(name string) string {
 	return name
 }
 
-// cursorCalls describes a call of one of Cursor's tools, under the names that they
-// have in hooks, in transcripts and in earlier versions, by its input: one call,
-// or one per file of a patch.
+// cursorCalls describes a call of one of Cursor's tools by its input. It accepts the tool names of
+// hooks, transcripts and earlier versions. It returns one call, or one per file of a patch.
 func cursorCalls(id, tool string, input []byte) []observation.Call {
 	if tool == "ApplyPatch" || tool == patchTool {
 		if calls := patchCalls(id, tool, patchText(input), ""); len(calls) > 0 {
@@ -199,7 +197,7 @@ func cursorSearch(c *observation.Call, input []byte) {
 	c.Path = firstNonBlank(c.Path, cursorPath(text(f[3])), firstRoot(f[4]))
 }
 
-// cursorQuestion returns the first question put to the user.
+// cursorQuestion returns the first question for the user.
 func cursorQuestion(input []byte) string {
 	for q := range elements(get(input, "questions")) {
 		f := pick(q, "prompt", "question")
@@ -210,8 +208,8 @@ func cursorQuestion(input []byte) string {
 	return firstQuestion(input)
 }
 
-// cursorMCP describes a call of an MCP server: by the general tool for such
-// calls, by MCP:METHOD, or by a name that joins both.
+// cursorMCP describes a call of an MCP server. The tool is the general one for such calls, or its
+// name is MCP:METHOD or joins server and method.
 func cursorMCP(c *observation.Call, input []byte) {
 	method, isMCP := strings.CutPrefix(c.Tool, "MCP:")
 	switch {
@@ -227,11 +225,10 @@ func cursorMCP(c *observation.Call, input []byte) {
 	}
 }
 
-// cursorTyped is what a person wrote in a prompt of a transcript. It stands there
-// between tags, behind the time and what else Cursor adds; only the first opening
-// and the last closing tag are Cursor's, for what stands between them is not
-// escaped. A text without these tags is taken for typed except for the blocks it
-// begins with.
+// cursorTyped returns the user's text in a prompt of a transcript. The text is between tags, after
+// the time and other additions of Cursor. Text between the tags is not escaped, so only the first
+// opening and the last closing tag are Cursor's. Without these tags, everything after the leading
+// blocks counts as the user's text.
 func cursorTyped(prompt string) string {
 	const start, end = "<user_query>", "</user_query>"
 	if i := strings.Index(prompt, start); i >= 0 {
@@ -260,8 +257,8 @@ func cursorTyped(prompt string) string {
 	return strings.TrimSpace(typed(prompt))
 }
 
-// cursorSaid returns a message of the agent without the marks that stand where Cursor
-// has taken out its thoughts.
+// cursorSaid removes the marks from an agent's message that Cursor writes in place of its
+// thoughts.
 func cursorSaid(message string) string {
 	const removed = "[REDACTED]"
 	if !strings.Contains(message, removed) {

@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
-// cursorFolder returns the folder of a file's session. Its lines do not contain it; the file
-// is in ~/.cursor/projects/NAME/agent-transcripts, and NAME is the path of the
-// workspace with a hyphen for whatever is no letter or digit. What Cursor keeps
-// next to the transcripts contains the path; else it is that of a known project which
-// has this name, or of the only folder that has it; else the folder NAME itself
-// stands for it, so that the project is called so.
+// cursorFolder returns the folder of a file's session, "" if the path does not have the expected
+// form. The file's lines do not contain the folder. The path is
+// ~/.cursor/projects/NAME/agent-transcripts, where NAME is the workspace's path with hyphens for
+// all characters except letters and digits.
+//
+// cursorFolder takes the path from the files that Cursor keeps next to the transcripts. Else it
+// takes the known project with this name, or the only folder on disk with it. Otherwise it returns
+// the folder NAME itself, which becomes the project's name.
 func cursorFolder(file string, roots []string) string {
 	folder := filepath.Dir(filepath.Clean(file))
 	for range 3 {
@@ -39,8 +41,8 @@ func cursorFolder(file string, roots []string) string {
 	return strings.ToValidUTF8(project, "\uFFFD")
 }
 
-// workspacePath returns the path in the files next to the transcripts, "" if
-// they contain none.
+// workspacePath returns the workspace's path in the files next to the transcripts, "" if they do
+// not contain it.
 func workspacePath(project string) string {
 	trusted := trimSpace(beginningOf(filepath.Join(project, ".workspace-trusted")))
 	if isObject(lenient(nil), trusted) {
@@ -58,8 +60,9 @@ func workspacePath(project string) string {
 	return ""
 }
 
-// hyphened is how Cursor names a path: runs of anything but letters and digits
-// become one hyphen, none at the ends. Case is folded, for drive letters vary.
+// hyphened returns Cursor's name for a path. Each run of characters other than letters and digits
+// becomes one hyphen, without hyphens at the ends. Case is folded, because the case of drive
+// letters varies.
 func hyphened(path string) string {
 	words := strings.FieldsFunc(strings.ToLower(path), func(r rune) bool {
 		return r < 0x80 && (r < '0' || r > '9') && (r < 'a' || r > 'z')
@@ -67,15 +70,15 @@ func hyphened(path string) string {
 	return strings.Join(words, "-")
 }
 
-// folderSearch looks for folders by what Cursor makes of their paths.
+// folderSearch finds folders by the names that Cursor derives from their paths.
 type folderSearch struct {
-	left  int // folders that may still be read
+	left  int // number of folders that may still be read
 	found []string
 }
 
 func newFolderSearch() *folderSearch { return &folderSearch{left: 200} }
 
-// find returns the only folder that has a name, "" if there is none or several.
+// find returns the only folder with a name, "" if there is none or more than one.
 func (s *folderSearch) find(name string) string {
 	s.below(string(filepath.Separator), name)
 	if drive, rest, ok := strings.Cut(name, "-"); ok && len(drive) == 1 && os.PathSeparator == '\\' {

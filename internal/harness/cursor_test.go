@@ -7,8 +7,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// cursorPayload returns a payload as Cursor sends it; a nil value takes a common
-// member away.
+// cursorPayload returns a payload as Cursor sends it. A nil value removes a common member.
 func cursorPayload(t testing.TB, event string, more object) []byte {
 	t.Helper()
 	return merged(t, object{

@@ -11,7 +11,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// looksLikeCursor reports whether a line is one of Cursor's transcripts: a role next to a
+// looksLikeCursor reports whether a line belongs to a transcript of Cursor: a role next to a
 // message, or the end of a turn.
 func looksLikeCursor(line []byte) bool {
 	f := pick(line, "role", "message", "type", "sessionId", "uuid")
@@ -21,24 +21,23 @@ func looksLikeCursor(line []byte) bool {
 	return f[0] != nil && kindOf(f[1]) == '{' || string(f[2]) == `"turn_ended"`
 }
 
-// cursorTranscript is the state of one reading of a transcript of Cursor
-// (observations §12). Its lines are {role, message: {content}} and {type:
-// "turn_ended", status}; what the tools gave back is not in it.
+// cursorTranscript is the state while reading a transcript of Cursor (observations §12). Its lines
+// are {role, message: {content}} and {type: "turn_ended", status}. Recent transcripts do not
+// contain the results of tools.
 //
-// It contains no ids, and times only in prompts, in minutes. So a line is
-// known by the session, which is the name of its file or folder, and by its place
-// in the file, to which Cursor only appends; everything has the time of the
-// prompt before it, or of the file if no prompt contains one. Whether a call
-// worked out cannot be known: one that something follows is taken for done.
+// They contain no ids, and times only in prompts, in minutes. So a line is identified by its
+// session and its place in the file, because Cursor only appends. The session is the name of the
+// file or folder. Every event has the time of the prompt before it, or of the file if no prompt
+// contains a time. Whether a call succeeded is unknown; a call followed by another line counts as
+// done.
 type cursorTranscript struct {
 	agentTranscript
 	pending []observation.Call // calls that may not have run
-	results map[string]int     // places in pending, by id
+	results map[string]int     // indexes in pending, by id
 }
 
-// readCursor reads a transcript of Cursor, always the whole of it (Resume is the
-// start): which of several equal calls a line means shows only when they are
-// counted from the first.
+// readCursor reads a transcript of Cursor, always from the start (Resume is the start). Equal
+// calls can only be told apart by counting them from the first.
 func readCursor(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
 	report := newReport(o)
 	t := &cursorTranscript{
@@ -53,9 +52,8 @@ func readCursor(ctx context.Context, r io.Reader, o TranscriptOptions, yield fun
 	return report, t.finish(len(t.pending))
 }
 
-// cursorSession returns the session and the subagent in the path of a file:
-// SESSION.jsonl, also in a folder of that name, with its subagents in a folder
-// next to it.
+// cursorSession returns the session and the subagent in the path of a file. The file is
+// SESSION.jsonl, possibly in a folder of that name. Subagents' files are in a folder next to it.
 func cursorSession(file string) (session, agent string) {
 	if file == "" {
 		return "", ""
@@ -91,12 +89,12 @@ func (t *cursorTranscript) line(l line) error {
 	}
 }
 
-// lineID returns the id of the line at a place of the file.
+// lineID returns the id of the line at a place in the file.
 func (t *cursorTranscript) lineID(place string) string {
 	return firstNonBlank(t.agent, t.session) + "@" + place
 }
 
-// user handles prompts and, in versions that contain them, results of tools.
+// user handles prompts, and results of tools in versions that write them.
 func (t *cursorTranscript) user(place string, content []byte) error {
 	for _, block := range toolResults(content) {
 		if err := t.result(block); err != nil {
@@ -127,7 +125,7 @@ func (t *cursorTranscript) user(place string, content []byte) error {
 	return t.yield(p)
 }
 
-// cursorTime reads the time that Cursor puts before a prompt:
+// cursorTime parses the time that Cursor puts before a prompt:
 // <timestamp>Thursday, May 28, 2026, 8:37 PM (UTC+8)</timestamp>.
 func cursorTime(said string) (time.Time, bool) {
 	_, rest, ok := strings.Cut(said[:min(len(said), 64<<10)], "<timestamp>")
@@ -148,7 +146,7 @@ func cursorTime(said string) (time.Time, bool) {
 	return at.Add(-offset), err == nil && ok
 }
 
-// zoneOffset reads how far a zone is ahead of UTC: nothing, +8, -7 or +5:30.
+// zoneOffset parses how far a time zone is ahead of UTC: empty, +8, -7 or +5:30.
 func zoneOffset(zone string) (time.Duration, bool) {
 	if zone == "" {
 		return 0, true
@@ -166,7 +164,7 @@ func zoneOffset(zone string) (time.Duration, bool) {
 	return offset, err == nil && (zone[0] == '+' || zone[0] == '-') && h >= 0 && h <= 14 && m >= 0 && m < 60
 }
 
-// assistant handles what the agent says and the calls it makes.
+// assistant handles the agent's messages and calls.
 func (t *cursorTranscript) assistant(place string, content []byte) error {
 	if err := t.yieldPending(); err != nil || t.incomplete() {
 		return err
@@ -195,7 +193,7 @@ func (t *cursorTranscript) assistant(place string, content []byte) error {
 	return nil
 }
 
-// result takes what a tool gave back.
+// result handles a tool's result.
 func (t *cursorTranscript) result(block []byte) error {
 	f := pick(block, "tool_use_id", "content", "is_error")
 	i, ok := t.results[text(f[0])]
@@ -217,7 +215,7 @@ func (t *cursorTranscript) result(block []byte) error {
 	return nil
 }
 
-// yieldPending yields the calls of the line before: since something follows, they ran.
+// yieldPending yields the calls of the previous line. Another line follows them, so they ran.
 func (t *cursorTranscript) yieldPending() error {
 	calls := t.pending
 	t.pending = nil
@@ -243,8 +241,8 @@ func (t *cursorTranscript) yieldPending() error {
 	return nil
 }
 
-// turnEnded handles the mark at the end of a turn. One that was broken off has no
-// message, and its latest calls may not have run.
+// turnEnded handles the mark at the end of a turn. A cancelled turn has no message, and its latest
+// calls may not have run.
 func (t *cursorTranscript) turnEnded(status string) error {
 	if status == "" || status == "success" || status == "completed" {
 		if err := t.yieldPending(); err != nil {

@@ -16,14 +16,14 @@ import (
 	"cairn/internal/regular"
 )
 
-// Folder is where a harness keeps its transcripts.
+// Folder is a place where a harness keeps its transcripts.
 type Folder struct {
 	Harness string
 	Path    string
 }
 
-// TranscriptFolders returns the folders below which, or files in which, the harnesses keep
-// their transcripts (observations §12). Nothing is looked up on disk.
+// TranscriptFolders returns the folders, or single files, in which the harnesses keep their
+// transcripts (observations §12). It does not read the disk.
 func TranscriptFolders(h Homes) (folders []Folder) {
 	for _, one := range Harnesses() {
 		if one.Transcripts == nil {
@@ -36,24 +36,24 @@ func TranscriptFolders(h Homes) (folders []Folder) {
 	return folders
 }
 
-// TranscriptFiles finds the transcripts below a folder, sessions' and
-// subagents', at any depth: all *.jsonl files but those which Claude Code writes
-// for purposes of its own, and Gemini CLI's session-*.json and logs.json. root may also be a file, which is then taken as one
-// whatever its name. The paths begin with root, links in it resolved.
+// TranscriptFiles finds the transcripts of sessions and subagents below a folder, at any depth. It
+// returns the files with a harness's name for transcripts. These are *.jsonl except Claude Code's
+// internal files, Gemini CLI's session-*.json and logs.json, and those of the other harnesses. It
+// skips files that are neither regular files nor links to regular files.
 //
-// What is not a regular file, nor a link to one, is left out.
+// root may also be a file, which is returned whatever its name is. The paths begin with root, with
+// its links resolved.
 //
-// They come in the order in which they are best imported: by the time of their
-// first dated line, so that what was copied stands before its copies; then those
-// marked as a fork last, then by path. Files without a time, because they
-// cannot be read or have none, come at the end.
+// The files are in the best order for an import: by the time of their first dated line, so that
+// originals come before their copies. At equal times forks come last, then the path decides. Files
+// without a time, because they are unreadable or contain none, come at the end.
 //
-// A root that does not exist is NotFound, code no_transcripts. Folders that
-// cannot be read do not stop the search: they are in the error, Unavailable, code
-// unreadable_folder, which comes next to the files that were found. When ctx ends,
-// ctx.Err() is the error, and there are no files.
+// If root does not exist, the error is NotFound, code no_transcripts. Unreadable folders do not
+// stop the search. They are listed in an Unavailable error, code unreadable_folder, which is
+// returned together with the files found. When ctx ends, TranscriptFiles returns ctx.Err() and no
+// files.
 func TranscriptFiles(ctx context.Context, root string) ([]string, error) {
-	// The walk does not follow links, but the root may well be one.
+	// The walk does not follow links, but root may be a link.
 	resolved, err := filepath.EvalSymlinks(root)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +75,7 @@ func TranscriptFiles(ctx context.Context, root string) ([]string, error) {
 		case entry.IsDir() || path != resolved && !isTranscript(entry.Name()):
 			return nil
 		case path != resolved && !isRegular(path, entry):
-			return nil // a FIFO, a socket, a device, or a link that leads to none of the files
+			return nil // a FIFO, a socket, a device, or a link to one or to a missing file
 		}
 		files = append(files, firstDate(path))
 		return nil
@@ -97,7 +97,7 @@ func TranscriptFiles(ctx context.Context, root string) ([]string, error) {
 	return paths, nil
 }
 
-// isRegular reports whether an entry is a regular file, or a link to one.
+// isRegular reports whether an entry is a regular file or a link to one.
 func isRegular(path string, entry fs.DirEntry) bool {
 	if entry.Type()&fs.ModeSymlink == 0 {
 		return entry.Type().IsRegular()
@@ -110,18 +110,19 @@ func isTranscript(name string) bool {
 	return slices.ContainsFunc(Harnesses(), func(h Harness) bool { return h.transcript(name) })
 }
 
-// isLines reports whether a name is that of a file of lines, except those that Claude Code writes for
-// purposes of its own.
+// isLines reports whether a file name belongs to a transcript in lines. Names of Claude Code's
+// internal files do not.
 func isLines(name string) bool {
 	return strings.HasSuffix(name, ".jsonl") && name != "journal.jsonl" && !isHostAgent(agentOfFile(name))
 }
 
-// isGeminiFile reports whether a name is that of a session or of the log of prompts of Gemini CLI.
+// isGeminiFile reports whether a file name belongs to a session or to the prompt log of Gemini
+// CLI.
 func isGeminiFile(name string) bool {
 	return isLines(name) || name == "logs.json" || strings.HasPrefix(name, "session-") && strings.HasSuffix(name, ".json")
 }
 
-// transcriptFile is a transcript with what its place in the order depends on.
+// transcriptFile is a transcript with the facts that decide its place in the order.
 type transcriptFile struct {
 	path   string
 	first  time.Time // zero if unknown
@@ -146,13 +147,14 @@ func (f transcriptFile) compare(g transcriptFile) int {
 	return strings.Compare(f.path, g.path)
 }
 
-// firstDate reads the beginning of a transcript for its first dated line.
+// firstDate returns a transcript with the time of its first dated line. It reads only the
+// beginning of the file.
 func firstDate(path string) transcriptFile {
 	const enough = 1 << 20
 	found := transcriptFile{path: path}
 	f, err := regular.Open(path)
 	if err != nil {
-		return found // reading it returns the error
+		return found // reading the transcript will return the error
 	}
 	defer f.Close()
 	lines := newLineReader(io.LimitReader(f, enough), 0)

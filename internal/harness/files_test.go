@@ -65,8 +65,8 @@ func TestTranscriptFilesPutsOriginalsFirst(t *testing.T) {
 	}
 }
 
-// TestTranscriptFilesStopsWithItsContext in the middle of a walk: it reads none of the
-// files that are left.
+// TestTranscriptFilesStopsWithItsContext ends the context during a walk. The walk must not read
+// the remaining files.
 func TestTranscriptFilesStopsWithItsContext(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -84,7 +84,7 @@ func TestTranscriptFilesStopsWithItsContext(t *testing.T) {
 	}
 }
 
-// endingContext is canceled after its error was read a number of times.
+// endingContext is canceled after a given number of calls of Err.
 type endingContext struct {
 	context.Context
 	after, asked int

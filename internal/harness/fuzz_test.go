@@ -16,8 +16,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// checkTexts fails unless every string in v is UTF-8 without NUL and not longer
-// than a text may be.
+// checkTexts fails unless every string in v is valid UTF-8 without NUL and within the length limit
+// of texts.
 func checkTexts(t *testing.T, v reflect.Value) {
 	t.Helper()
 	switch v.Kind() {
@@ -67,8 +67,8 @@ func FuzzHook(f *testing.F) {
 	})
 }
 
-// hookTwice returns the event of a payload, false if it is refused; what is true of
-// every payload of every harness is checked.
+// hookTwice returns the event of a payload, and false if the payload is refused. It checks
+// properties of all payloads of all harnesses.
 func hookTwice(t *testing.T, payload []byte, from, home string) (observation.Event, bool) {
 	t.Helper()
 	e, err := Hook(bytes.Clone(payload), from, home)
@@ -136,8 +136,7 @@ func FuzzCodexTranscript(f *testing.F) {
 	})
 }
 
-// readTwice reads a file, of whatever it consists, and checks what holds of all
-// events and reports.
+// readTwice reads a file with any content and checks properties of all events and reports.
 func readTwice(t *testing.T, file []byte, o TranscriptOptions) []observation.Event {
 	t.Helper()
 	events, report := readAll(t, bytes.NewReader(file), o)
@@ -159,8 +158,7 @@ func readTwice(t *testing.T, file []byte, o TranscriptOptions) []observation.Eve
 	return events
 }
 
-// FuzzPatch holds what the reading of patches promises: every file is named in
-// the patch, in its order.
+// FuzzPatch checks that every file of a parsed patch occurs in the patch, in the same order.
 func FuzzPatch(f *testing.F) {
 	for _, seed := range []string{
 		"*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Move to: c\n@@\n-x\n*** Delete File: d\n*** End Patch",
@@ -188,7 +186,7 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// FuzzJSON holds our reading of JSON against two others.
+// FuzzJSON compares cairn's JSON functions with two other parsers.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":[1,"b\\",{"c":null}],"d":"\"}{","e":-1.5e3}`, `[[],{},"",0]`, ` {"\u0061\n" : "x"} `, `"\ud800\udc00\ud800"`,
@@ -215,7 +213,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// compareWalk checks that our walk over a value finds what jsontext finds.
+// compareWalk checks that cairn's walk over a value finds the same as jsontext.
 func compareWalk(t *testing.T, b []byte) {
 	t.Helper()
 	if end := skip(b, 0); end != len(b) {

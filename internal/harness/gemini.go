@@ -7,8 +7,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// geminiEvent reads a payload of Gemini CLI (observations §4.3). Events that no
-// row comes of, those around every call of the model above all, are Ignored.
+// geminiEvent reads a payload of Gemini CLI (observations §4.3). Events that create no row are
+// Ignored, mainly those around every model call.
 func geminiEvent(body []byte) (observation.Event, error) {
 	f := pick(body, "session_id", "cwd", "hook_event_name")
 	e := observation.Event{Harness: gemini, Session: text(f[0]), Cwd: text(f[1]), Source: text(f[2])}
@@ -45,8 +45,8 @@ func isGeminiPayload(body []byte) bool {
 	return isGeminiEvent(text(f[0]), text(f[1]))
 }
 
-// isGeminiEvent reports whether no other harness has an event. Events that it shares
-// with Claude Code are recognised by the folder of the transcript.
+// isGeminiEvent reports whether only Gemini CLI sends an event. Events that it shares with Claude
+// Code are recognized by the transcript's folder.
 func isGeminiEvent(name, transcript string) bool {
 	switch name {
 	case "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "BeforeModel", "AfterModel",
@@ -87,7 +87,7 @@ func geminiTool(e *observation.Event, body []byte) {
 	readPieces(&e.Calls[0], f[2], nil, a.display)
 }
 
-// unmarked is what a tool said, without the mark that Gemini CLI puts around it.
+// unmarked removes the mark that Gemini CLI puts around a tool's output.
 func unmarked(said string) string {
 	said = strings.TrimSpace(said)
 	inside, ok := strings.CutPrefix(said, "<untrusted_context>")
@@ -106,8 +106,8 @@ func isOwnServer(c observation.Call) bool {
 	return c.Action == observation.MCP && c.Server == "cairn" || isOwn(c.Tool)
 }
 
-// geminiCall describes a call of one of Gemini CLI's tools by its input, and by
-// the hook's information about the MCP server, nil if it has none.
+// geminiCall describes a call of one of Gemini CLI's tools by its input. mcp is the hook's
+// information about the MCP server, nil if there is none.
 func geminiCall(id, tool string, input, mcp []byte) observation.Call {
 	c := observation.Call{ID: id, Tool: tool}
 	if server, method, ok := geminiServer(tool, mcp); ok {
@@ -150,7 +150,7 @@ func geminiCall(id, tool string, input, mcp []byte) observation.Call {
 	return c
 }
 
-// geminiFiles describes a reading of many files: as a read of one file if it names one, else as a
+// geminiFiles describes a call that reads many files: as a read if it names one file, else as a
 // search by patterns.
 func geminiFiles(c *observation.Call, input []byte) {
 	f := pick(input, "include", "paths")
@@ -167,8 +167,8 @@ func geminiFiles(c *observation.Call, input []byte) {
 	c.Action, c.Pattern = observation.Search, bounded([]byte(strings.Join(patterns, ", ")))
 }
 
-// firstURL returns the first address in a prompt that asks for pages, the prompt
-// itself if there is none.
+// firstURL returns the first URL in a prompt that asks for pages, the prompt itself if it contains
+// none.
 func firstURL(prompt string) string {
 	for _, scheme := range [...]string{"https://", "http://"} {
 		if i := strings.Index(prompt, scheme); i >= 0 {
@@ -182,9 +182,9 @@ func firstURL(prompt string) string {
 	return prompt
 }
 
-// geminiServer returns an MCP server and its method: as the hook names them, else
-// by the forms that tool names had in succession: mcp_SERVER_METHOD, where no
-// server's name holds an underscore, mcp__SERVER__METHOD and SERVER__METHOD.
+// geminiServer returns an MCP server and its method, as named by the hook, else by the tool's
+// name. The formats of tool names, newest first, are mcp_SERVER_METHOD (no underscore in SERVER),
+// mcp__SERVER__METHOD and SERVER__METHOD.
 func geminiServer(tool string, mcp []byte) (server, method string, ok bool) {
 	f := pick(mcp, "server_name", "tool_name")
 	if server = text(f[0]); strings.TrimSpace(server) != "" {
@@ -204,13 +204,13 @@ func geminiServer(tool string, mcp []byte) (server, method string, ok bool) {
 
 // geminiResult is the result of a tool.
 type geminiResult struct {
-	said      string // to the model
-	display   []byte // to the user: a text or an object
-	failed    bool   // as the harness says
-	complaint string // its error
+	said      string // for the model
+	display   []byte // for the user: a text or an object
+	failed    bool   // as reported by the harness
+	complaint string // the error message
 }
 
-// apply adds the information of its result to a call.
+// apply adds the result to a call.
 func (a geminiResult) apply(c *observation.Call) {
 	c.Failed = a.failed
 	switch c.Action {
@@ -233,7 +233,7 @@ func (a geminiResult) apply(c *observation.Call) {
 
 func (a geminiResult) applyShell(c *observation.Call) {
 	said, code, hasCode := shellReport(a.said)
-	c.Stdout, c.Stderr = said, said // one text holds both streams
+	c.Stdout, c.Stderr = said, said // one text contains both streams
 	c.Interrupted = strings.HasPrefix(said, "Command was cancelled")
 	timedOut := strings.HasPrefix(said, "Command was automatically cancelled")
 	if hasCode {
@@ -245,7 +245,7 @@ func (a geminiResult) applyShell(c *observation.Call) {
 	}
 }
 
-// foundFiles reads how many files a search by name has found.
+// foundFiles parses the number of files that a search by name has found.
 func foundFiles(said string) (int, bool) {
 	if strings.HasPrefix(said, "No files found") {
 		return 0, true
@@ -259,9 +259,9 @@ func foundFiles(said string) (int, bool) {
 	return n, err == nil && n >= 0 && strings.HasPrefix(rest, "file")
 }
 
-// shellReport parses Gemini CLI's report to the model about a command: the
-// output, and the exit code if it is there. The facts stand behind the output,
-// one per line; earlier versions put the command before it and reported every fact.
+// shellReport parses Gemini CLI's report to the model about a command: the output, and the exit
+// code if present. The facts follow the output, one per line. Earlier versions put the command
+// first and reported every fact.
 func shellReport(said string) (output string, code int, hasCode bool) {
 	said = strings.TrimSpace(said)
 	for {
@@ -283,7 +283,7 @@ func shellReport(said string) (output string, code int, hasCode bool) {
 	}
 }
 
-// shellOutput returns the output in what is left of a report.
+// shellOutput returns the output in the rest of a report.
 func shellOutput(said string) string {
 	complaint := ""
 	if i := strings.LastIndex(said, "\nError: "); i >= 0 && strings.IndexByte(said[i+1:], '\n') < 0 {
@@ -314,8 +314,8 @@ func emptied(output string) string {
 	return output
 }
 
-// geminiText returns the text of a content: a string, a part, or parts, which belong
-// together without a gap. Thoughts are left out.
+// geminiText returns the text of a content: a string, a part, or several parts, which are joined
+// without a separator. It omits thoughts.
 func geminiText(content []byte) string {
 	switch kindOf(content) {
 	case '"':
@@ -349,17 +349,16 @@ func partText(part []byte) string {
 	return firstNonBlank(text(r[0]), text(r[1]), plain(r[2]))
 }
 
-// What Gemini CLI puts into the user's turns besides what the user typed.
+// Texts in the user's turns that Gemini CLI adds to the user's own text.
 const (
 	referenced = "--- Content from referenced files ---"
 	hookStart  = "<hook_context>"
 	hookEnd    = "</hook_context>"
 )
 
-// geminiTyped is what a person wrote in a prompt: without the files it refers
-// to, which Gemini CLI writes out behind it, without what hooks added, cairn's
-// own context among it, and without what the harness says in the user's name. It
-// is "" if nothing is left.
+// geminiTyped returns the user's text in a prompt, "" if nothing is left. It removes the
+// referenced files, which Gemini CLI appends, the texts of hooks, including cairn's context, and
+// the harness's own messages.
 func geminiTyped(prompt string) string {
 	if i := strings.Index(prompt, referenced); i >= 0 {
 		prompt = prompt[:i]
@@ -376,8 +375,8 @@ func geminiTyped(prompt string) string {
 	return strings.TrimSpace(typed(prompt))
 }
 
-// withoutHooks returns a prompt without what hooks added to it; a block without its
-// end goes to the end of the text.
+// withoutHooks removes the texts that hooks added to a prompt. A block without a closing tag
+// extends to the end of the text.
 func withoutHooks(prompt string) string {
 	typed, rest, added := strings.Cut(prompt, hookStart)
 	if !added {
@@ -393,7 +392,7 @@ func withoutHooks(prompt string) string {
 	return b.String()
 }
 
-// geminiSaid returns a message of the agent, "" for what stands in for one.
+// geminiSaid returns a message of the agent, "" for a placeholder.
 func geminiSaid(message string) string {
 	switch strings.TrimSpace(message) {
 	case "[no response text]", "Got it. Thanks for the context!", "Got it. Thanks for the additional context!":

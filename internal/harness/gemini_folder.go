@@ -10,17 +10,18 @@ import (
 	"cairn/internal/regular"
 )
 
-// maxRootFile is how much of a file is read that reports where projects lie.
+// maxRootFile limits how much of a file with project paths is read.
 const maxRootFile = 1 << 20
 
-// folder returns the folder of a file's session. Its lines do not contain it, only its
-// place in ~/.gemini/tmp does: a folder named after the project, in which
-// .project_root contains the path, or in earlier versions after the SHA-256 of the
-// path. The hash is tried on every folder that may be meant: those that the
-// session, the list of projects and the store know, and those above the files
-// that it used. If none fits, the project is known by the folder's own name, or
-// by the first digits of the hash: a path below the folder of all projects that
-// need not exist.
+// folder returns the folder of a file's session. Its lines do not contain it, but its path in
+// ~/.gemini/tmp identifies it. The path contains a folder with the project's name, whose file
+// .project_root contains the project's path. In earlier versions the folder's name is the SHA-256
+// of that path.
+//
+// folder compares the hash with all candidates. These are the folders in the session, the list of
+// projects and the store, and the parent folders of files in calls. If none matches, it returns a
+// path below the folder of all projects, which need not exist. The path ends with the folder's own
+// name, or with the first digits of the hash.
 func (g *geminiChat) folder() string {
 	project := geminiProject(g.options.Path)
 	if root := strings.TrimSpace(string(beginningOf(filepath.Join(project, ".project_root")))); project != "" && root != "" {
@@ -52,8 +53,8 @@ func (g *geminiChat) folder() string {
 	return string(filepath.Separator) + "gemini-" + hash[:8]
 }
 
-// geminiProject returns the folder of a project in ~/.gemini/tmp, by the path of one
-// of its files; "" if the file lies somewhere else.
+// geminiProject returns a project's folder in ~/.gemini/tmp for the path of one of its files, ""
+// if the file is somewhere else.
 func geminiProject(file string) string {
 	if file == "" {
 		return ""
@@ -71,12 +72,12 @@ func geminiProject(file string) string {
 	return ""
 }
 
-// isHash reports whether a name is one that earlier versions gave to a project's folder.
+// isHash reports whether a name is a hash, which earlier versions used for a project's folder.
 func isHash(name string) bool {
 	return len(name) == 64 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// hashes reports whether a hash, or the start of one, is that of a folder.
+// hashes reports whether hash is the hash of a folder or the start of it.
 func hashes(folder, hash string) bool {
 	if len(hash) < 16 || folder == "" {
 		return false
@@ -97,7 +98,7 @@ func listedProjects(file string) (roots []string) {
 	return roots
 }
 
-// beginningOf returns the beginning of a small file, nil if there is none.
+// beginningOf returns the beginning of a small file, nil if it cannot be read.
 func beginningOf(file string) []byte {
 	b, err := regular.ReadHead(file, maxRootFile)
 	if err != nil {
@@ -106,8 +107,7 @@ func beginningOf(file string) []byte {
 	return b
 }
 
-// foldersIn returns the folders above the files that the calls of messages name by
-// absolute paths.
+// foldersIn returns the parent folders of the absolute file paths in the calls of messages.
 func foldersIn(messages []byte) (folders []string) {
 	const enough = 1000
 	seen := map[string]struct{}{}
@@ -132,8 +132,7 @@ func foldersIn(messages []byte) (folders []string) {
 	return folders
 }
 
-// above returns the folder that holds a file, whichever separators its path has; ""
-// at the top.
+// above returns the parent folder of a file, with either path separator; "" at the top.
 func above(file string) string {
 	i := strings.LastIndexAny(file, `/\`)
 	if i < 0 {

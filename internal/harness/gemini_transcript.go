@@ -14,14 +14,14 @@ import (
 	"cairn/internal/observation"
 )
 
-// Further reasons for which something of Gemini CLI makes no event.
+// Further reasons why an entry of Gemini CLI produces no event.
 const (
 	hugeDocument = "document over 64 MiB"
 	commandLine  = "command to the harness"
 )
 
-// looksLikeGemini reports, by its beginning, whether a file is one of Gemini CLI: a
-// session, as one JSON document or as lines, or the log of all prompts.
+// looksLikeGemini reports whether a file belongs to Gemini CLI: a session, as one JSON document or
+// as lines, or the log of all prompts. It checks only the beginning.
 func looksLikeGemini(first []byte) bool {
 	first = trimSpace(bytes.TrimPrefix(first, []byte(byteOrderMark)))
 	first = first[:min(len(first), 4096)]
@@ -35,25 +35,23 @@ func looksLikeGemini(first []byte) bool {
 	return false
 }
 
-// geminiChat is the state of one reading of what Gemini CLI keeps of a session
-// (observations §12). Earlier versions write one document again whenever a
-// message comes; later ones append lines: what holds for the session, messages,
-// a message again when it has grown, and under $set what has changed. A log
-// holds the prompts of many sessions.
+// geminiChat is the state while reading a session file of Gemini CLI (observations §12). Earlier
+// versions rewrite one document for every message. Later versions append lines: session metadata,
+// messages, messages again when they have grown, and changes under $set. A log contains the
+// prompts of many sessions.
 type geminiChat struct {
 	agentTranscript
 	options TranscriptOptions
-	hash    string // of the project's folder
+	hash    string // the hash that names the project's folder
 	roots   []string
 
-	seen     map[string]struct{} // messages, by id
-	finished map[string]struct{} // calls that are done with, by id
-	open     map[string]struct{} // calls without an outcome yet
+	seen     map[string]struct{} // message ids
+	finished map[string]struct{} // ids of completed calls
+	open     map[string]struct{} // ids of calls without an outcome yet
 }
 
-// readGemini reads what Gemini CLI keeps of a session. It is always read whole:
-// a grown file repeats its earlier content, and its calls are recognised by
-// their ids (Resume is the start).
+// readGemini reads a session file of Gemini CLI, always from the start (Resume is the start). A
+// grown file repeats its earlier content, and its calls are recognized by their ids.
 func readGemini(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
 	report := newReport(o)
 	g := &geminiChat{
@@ -72,7 +70,7 @@ func readGemini(ctx context.Context, r io.Reader, o TranscriptOptions, yield fun
 	return report, g.finish(len(g.open))
 }
 
-// isDocument reports whether a file is a document over several lines, or a log.
+// isDocument reports whether a file is a document of several lines, or a log.
 func isDocument(first []byte) bool {
 	first = trimSpace(bytes.TrimPrefix(first, []byte(byteOrderMark)))
 	if kindOf(first) == '[' {
@@ -82,8 +80,8 @@ func isDocument(first []byte) bool {
 	return string(trimSpace(line)) == "{"
 }
 
-// geminiAgent returns the session and the subagent in the path of a file:
-// subagents' files are in a folder named after the session.
+// geminiAgent returns the session and the subagent in the path of a file. Subagents' files are in
+// a folder with the session's name.
 func geminiAgent(file string) (session, agent string) {
 	folder, name := filepath.Split(filepath.Clean(file))
 	folder = filepath.Clean(folder)
@@ -138,14 +136,14 @@ func isValue(dec *jsontext.Decoder, b []byte) bool {
 	return dec.SkipValue() == nil && len(trimSpace(b[dec.InputOffset():])) == 0
 }
 
-// record handles a line, or a document.
+// record handles a line or a document.
 func (g *geminiChat) record(raw []byte) error {
 	f := pick(raw, "$set", "$rewindTo", "sessionId", "type", "messages")
 	switch {
 	case kindOf(f[0]) == '{':
 		g.meta(f[0])
 		return g.messages(get(f[0], "messages"))
-	case f[1] != nil: // what was taken back has happened anyway
+	case f[1] != nil: // rewound messages happened anyway
 		g.skip(unusedLine)
 		return nil
 	case f[3] != nil:
@@ -159,8 +157,8 @@ func (g *geminiChat) record(raw []byte) error {
 	return nil
 }
 
-// messages handles a list of messages. Behind the summary of a compressed history it
-// repeats what goes on, under new ids.
+// messages handles a list of messages. After the summary of a compressed history, the list repeats
+// the recent messages under new ids.
 func (g *geminiChat) messages(all []byte) error {
 	compressed := false
 	for m := range elements(all) {
@@ -184,7 +182,7 @@ func isGeminiSummary(said string) bool {
 	return strings.HasPrefix(strings.TrimSpace(said), "<state_snapshot>")
 }
 
-// meta reads what holds for the whole session.
+// meta reads the session's metadata.
 func (g *geminiChat) meta(raw []byte) {
 	f := pick(raw, "sessionId", "projectHash", "startTime", "directories", "kind")
 	id := text(f[0])
@@ -241,7 +239,7 @@ func (g *geminiChat) message(raw []byte) error {
 	return nil
 }
 
-// isResult reports what goes to the model as the result of calls.
+// isResult reports whether a content is the result of calls for the model.
 func isResult(content []byte) bool {
 	for part := range elements(content) {
 		if get(part, "functionResponse") != nil {
@@ -251,9 +249,8 @@ func isResult(content []byte) bool {
 	return false
 }
 
-// user handles what goes to the model in the user's name: prompts, and the
-// summary that takes the place of a compressed history. shown is
-// what the user saw of it, "" if that is all.
+// user handles a message to the model in the user's name: a prompt, or the summary that replaces a
+// compressed history. shown is the part that the user saw, "" if the user saw all of it.
 func (g *geminiChat) user(id, said, shown string) error {
 	if isGeminiSummary(said) {
 		m := g.newEvent(observation.Message, onPostCompact, g.lineID(id))
@@ -274,8 +271,8 @@ func (g *geminiChat) user(id, said, shown string) error {
 	return g.yield(p)
 }
 
-// reply handles what the agent says and the calls it makes. A message is written
-// again whenever one of its calls is done.
+// reply handles the agent's message and its calls. Gemini CLI writes a message again when one of
+// its calls is done.
 func (g *geminiChat) reply(id, said string, calls []byte) error {
 	said = geminiSaid(said)
 	if _, old := g.finished["said "+id]; !old && strings.TrimSpace(said) != "" {
@@ -294,8 +291,7 @@ func (g *geminiChat) reply(id, said string, calls []byte) error {
 	return nil
 }
 
-// call handles a call, which may not be done yet. place stands for its id if it
-// has none.
+// call handles a call, which may still be running. place replaces a missing id.
 func (g *geminiChat) call(place string, raw []byte) error {
 	f := pick(raw, "id", "name", "args", "result", "status", "timestamp", "resultDisplay")
 	id, tool := firstNonBlank(text(f[0]), place), text(f[1])
@@ -339,7 +335,7 @@ func (g *geminiChat) call(place string, raw []byte) error {
 	return g.yield(e)
 }
 
-// hasError reports whether the answer to a function call is an error.
+// hasError reports whether the response to a function call is an error.
 func hasError(result []byte) bool {
 	for part := range elements(result) {
 		if isThere(get(get(get(part, "functionResponse"), "response"), "error")) {
@@ -349,7 +345,7 @@ func hasError(result []byte) bool {
 	return false
 }
 
-// geminiRefusal returns the reason why a call never ran, neverRefused if it did.
+// geminiRefusal returns the reason why a call never ran, neverRefused if it ran.
 func geminiRefusal(status, said string) string {
 	if status == "cancelled" {
 		return stopped
@@ -375,8 +371,8 @@ func geminiRefusal(status, said string) string {
 	return neverRefused
 }
 
-// log handles the log of all prompts of a project. Commands to the harness are
-// in it, which hooks never see.
+// log handles the prompt log of a project. It also contains commands to the harness, which hooks
+// never see.
 func (g *geminiChat) log(ctx context.Context, entries []byte) error {
 	for entry := range elements(entries) {
 		if err := ctx.Err(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fuzzHook holds what is true of every payload of a harness.
+// fuzzHook checks properties of all payloads of a harness.
 func fuzzHook(t *testing.T, payload []byte, from string) {
 	t.Helper()
 	e, ok := hookTwice(t, payload, from, "/home/ada")
@@ -53,8 +53,7 @@ func FuzzCursorHook(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload []byte) { fuzzHook(t, payload, cursor) })
 }
 
-// fuzzTranscript holds what is true of every file of a harness, however it
-// continues one of its beginnings.
+// fuzzTranscript checks properties of all files of a harness, whatever follows a valid beginning.
 func fuzzTranscript(t *testing.T, file []byte, path, writer string) {
 	t.Helper()
 	o := TranscriptOptions{Path: path, ModTime: someday, Roots: []string{"/k"}}

@@ -20,8 +20,8 @@ import (
 
 var someday = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// TestTranscriptsOfGeminiAndCursorGolden reads one file of every form, put where
-// the harness keeps it.
+// TestTranscriptsOfGeminiAndCursorGolden reads one file of each format, stored at the harness's
+// path.
 func TestTranscriptsOfGeminiAndCursorGolden(t *testing.T) {
 	t.Parallel()
 	for file, path := range map[string]string{
@@ -54,9 +54,9 @@ func TestTranscriptsOfGeminiAndCursorGolden(t *testing.T) {
 	}
 }
 
-// Wherever a growing file is cut, what is read then comes again, the same and in
-// the same order, from the whole file: ids and lines name it permanently. Messages
-// are left out, for what was last may be followed.
+// The events of a growing file, cut anywhere, occur again in the whole file, unchanged and in the
+// same order. So ids and line ids are permanent. Messages are excluded, because a last message may
+// be followed by another.
 func TestGrownTranscriptsTellTheSameAgain(t *testing.T) {
 	t.Parallel()
 	for file, path := range map[string]string{
@@ -124,7 +124,7 @@ func hashOf(folder string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// geminiCwd returns the folder that a session is given whose file is put at path.
+// geminiCwd returns the folder of a session whose file is stored at path.
 func geminiCwd(t *testing.T, path, hash, file string, o TranscriptOptions) string {
 	t.Helper()
 	o.Path, o.ModTime = path, someday

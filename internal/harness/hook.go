@@ -9,7 +9,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// Message roles and the hook events they come from.
+// Message roles and the hook events that produce them.
 const (
 	roleTurn     = "turn"
 	roleSubagent = "subagent"
@@ -28,20 +28,18 @@ const (
 
 const byteOrderMark = "\uFEFF"
 
-// Hook reads one hook payload, the whole of standard input (observations §4). It
-// uses payload as its own and may change it; the event holds copies only.
+// Hook parses one hook payload, the whole of standard input (observations §4). It may modify
+// payload. The event contains only copies.
 //
-// from is one of Names or an alias, the harness that sent it, or "auto" to find out. home is
-// the user's home directory, where Cursor works that has no folder open; it may
-// be "". Whatever the harness calls its events, Source is one of Claude Code's
-// (§4.3). An event of a kind that cairn does not know, and a tool event that
-// names no tool, come back as Ignored; a call of one of cairn's own tools as
-// Touch.
+// from is the harness that sent the payload: one of Names, an alias, or "auto" to detect it. home
+// is the user's home directory, or "". It is the directory of events from Cursor without an open
+// folder. Source is always one of Claude Code's event names (§4.3), whatever name the harness
+// uses. Events of unknown kinds and tool events without a tool name are returned as Ignored. Calls
+// of cairn's own tools are returned as Touch.
 //
-// Every error is of kind Invalid: unknown_harness; invalid_json, json_too_deep
-// and not_an_object, in this order (§13); then missing_field, naming the first
-// of the session, the directory and the event, as the harness calls them, that
-// is not text or a blank one.
+// All errors have the kind Invalid. The codes, in order of the checks, are unknown_harness,
+// invalid_json, json_too_deep and not_an_object (§13), then missing_field. missing_field names the
+// first of session, directory and event that is blank or not text, by the harness's name for it.
 func Hook(payload []byte, from, home string) (observation.Event, error) {
 	sender, known := Of(from)
 	if from != "auto" && !known {
@@ -64,8 +62,9 @@ func Hook(payload []byte, from, home string) (observation.Event, error) {
 	return e, err
 }
 
-// senderOfPayload returns the harness that sent a payload, by its fields (observations
-// §4.3): the last in the table that alone sends such, Claude Code where none does.
+// senderOfPayload returns the harness that sent a payload, detected by its fields (observations
+// §4.3). It is the last harness in the table that is the only sender of such payloads, else Claude
+// Code.
 func senderOfPayload(body []byte) Harness {
 	all := Harnesses()
 	for _, h := range slices.Backward(all) {
@@ -76,8 +75,8 @@ func senderOfPayload(body []byte) Harness {
 	return all[0]
 }
 
-// requireFields judges what every event must have. The session and the directory
-// are named as the harness calls them.
+// requireFields checks the required fields of an event. session, cwd and event are the harness's
+// names for the session, the directory and the event.
 func requireFields(e observation.Event, session, cwd, event string) error {
 	for _, f := range [...]struct{ name, value string }{
 		{session, e.Session}, {cwd, e.Cwd}, {event, e.Source},
@@ -99,14 +98,14 @@ func claudeEvent(body []byte) (observation.Event, error) {
 	return e, err
 }
 
-// isAlone reports whether a payload comes from a session in which no person can be asked.
+// isAlone reports whether the payload's session cannot ask the user for permission.
 func isAlone(body []byte) bool {
 	mode := text(get(body, "permission_mode"))
 	return mode == "bypassPermissions" || mode == "dontAsk"
 }
 
-// commonEvent reads what all events of Claude Code, and of harnesses that send
-// the same, have in common. promptID is the member that names the prompt.
+// commonEvent reads the fields that all events have in Claude Code and in harnesses with the same
+// format. promptID is the name of the member with the prompt's id.
 func commonEvent(harness, promptID string, body []byte) (observation.Event, error) {
 	f := pick(body, "session_id", "cwd", "hook_event_name", promptID, "agent_id")
 	e := observation.Event{
@@ -119,7 +118,7 @@ func commonEvent(harness, promptID string, body []byte) (observation.Event, erro
 	return e, nil
 }
 
-// fill adds what the event of a payload brings of its own (observations §4.2).
+// fill adds the fields that are specific to the kind of event (observations §4.2).
 func fill(e *observation.Event, body []byte) {
 	switch e.Source {
 	case onSessionStart:
@@ -153,8 +152,9 @@ func fill(e *observation.Event, body []byte) {
 	}
 }
 
-// isInternal reports whether a subagent is the program's own: Claude Code writes summaries
-// and guesses the next prompt in subagents whose type is "", and keeps no transcript of them.
+// isInternal reports whether a subagent is an internal one of the program. Claude Code uses
+// subagents with the type "" to write summaries and to guess the next prompt. It keeps no
+// transcripts of them.
 func isInternal(body []byte) bool {
 	kind := get(body, "agent_type")
 	return kind != nil && kindOf(kind) == '"' && text(kind) == ""

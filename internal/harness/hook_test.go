@@ -10,8 +10,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// payload returns a hook payload of the event with the given members in addition to the
-// common ones; a nil value takes a common one away.
+// payload returns a hook payload of the event with the given members in addition to the common
+// ones. A nil value removes a common member.
 func payload(t testing.TB, event string, more map[string]any) []byte {
 	t.Helper()
 	return merged(t, object{
@@ -20,8 +20,7 @@ func payload(t testing.TB, event string, more map[string]any) []byte {
 	}, more)
 }
 
-// merged returns a JSON object of common members and more; a nil value takes a common
-// one away.
+// merged returns a JSON object of common members and more. A nil value removes a common member.
 func merged(t testing.TB, p, more object) []byte {
 	t.Helper()
 	for name, value := range more {
@@ -345,7 +344,7 @@ func TestHookKnowsItsHarnesses(t *testing.T) {
 	t.Parallel()
 	for _, from := range append(Names(), "auto", "claude-code", "qwen-code") {
 		_, err := Hook(payload(t, "Stop", nil), from, "/home/ada")
-		if from == windsurf || from == cline { // which have names of their own for everything
+		if from == windsurf || from == cline { // these use different names for all fields
 			if !fault.HasCode(err, "missing_field") {
 				t.Errorf("%s: %v", from, err)
 			}

@@ -16,7 +16,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// sent returns the payloads that a real program sent, kept for the tests of the whole.
+// sent returns payloads that a real program sent, recorded for the end-to-end tests.
 func sent(t testing.TB, host, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../cmd/cairn/testdata/hosts", host, name))
@@ -60,8 +60,8 @@ func TestEveryHarnessIsCompleteAndItsNamesAreItsOwn(t *testing.T) {
 	}
 }
 
-// What a payload looks like tells whose it is where --from does not: of the hosts below
-// at least those that end a turn, or tell of a call's result.
+// Without --from, the payload's content identifies the host. For the hosts below this applies at
+// least to payloads at the end of a turn or with a call's result.
 func TestPayloadsOfNewHostsAreToldByWhatTheyHold(t *testing.T) {
 	t.Parallel()
 	for host, marks := range map[string][]string{
@@ -127,8 +127,8 @@ func TestTheConversationOfClineGolden(t *testing.T) {
 	sameAsGolden(t, "testdata/placed/cline.golden", got.String())
 }
 
-// In Copilot CLI the words of a turn stand in its transcript only; a turn that has ended
-// without words has none, whatever was said before.
+// In Copilot CLI only the transcript contains a turn's messages. A turn that has ended without a
+// message has none, whatever earlier turns contain.
 func TestTheLastWordsOfATurnOfCopilotComeFromItsTranscript(t *testing.T) {
 	t.Parallel()
 	const prompt, said, called = `{"type":"user.message","data":{"content":"x"}}`, `{"type":"assistant.message","data":{"content":"Done.","toolRequests":[]}}`,
@@ -179,7 +179,7 @@ func fuzzPayloads(f *testing.F, host string, more ...string) {
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		if bytes.Contains(payload, []byte("transcript_path")) {
-			return // what it names may change between two readings
+			return // its source may change between two readings
 		}
 		fuzzHook(t, payload, host)
 	})
@@ -238,8 +238,8 @@ func FuzzClineTranscript(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) { fuzzTranscript(t, file, path, cline) })
 }
 
-// Whatever stands in the columns of a message and of its part, both are told the same
-// twice and hold only texts that can be stored.
+// Whatever the columns of a message and its part contain, two readings yield the same events. The
+// events contain only texts that can be stored.
 func FuzzOpenCodeMessages(f *testing.F) {
 	for _, s := range [][2]string{
 		{`{"role":"user"}`, `{"type":"text","text":"mend it"}`},
@@ -277,7 +277,7 @@ func FuzzOpenCodeMessages(f *testing.F) {
 	})
 }
 
-// A file that only begins like a database of OpenCode is told and left.
+// A file that only begins like a database of OpenCode is counted and skipped.
 func TestADatabaseOfAnotherFormIsCountedAndMakesNoEvent(t *testing.T) {
 	t.Parallel()
 	file := append([]byte("SQLite format 3\x00"), make([]byte, 5000)...)

@@ -7,8 +7,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// GuardDecision is a judgement on calls that are about to be made; the zero value is
-// none, and the harness's own permissions stand.
+// GuardDecision is a decision about calls that an agent is about to make. The zero value is no
+// decision, so the harness's own permissions apply.
 type GuardDecision struct {
 	Decision string // Ask, Deny or ""
 	Reason   string
@@ -16,19 +16,19 @@ type GuardDecision struct {
 
 // Decisions.
 const (
-	Ask  = "ask"  // a person decides
+	Ask  = "ask"  // the user decides
 	Deny = "deny" // the call is not made
 )
 
-// HookOutput is what a hook prints so that its harness puts a text into the
-// conversation and heeds a verdict, "" if there is neither or no way to do so on
-// this event. Plain text never begins with {, which hosts would read as JSON
-// (observations §4.3, §9; mail §8).
+// HookOutput returns the output of a hook, with which the harness adds a text to the conversation
+// and applies a decision. It returns "" if there is neither, or if the harness accepts neither on
+// this event. Plain text never begins with {, because hosts would parse it as JSON (observations
+// §4.3, §9; mail §8).
 //
-// A harness that cannot ask (Codex would make the call, Gemini CLI would wait forever),
-// or where nobody would answer (Event.Alone), gets what it should have asked as text, if
-// it listens there; one that is warned late gets it after the call, see WarnsAfter
-// (amendments §B.1).
+// Some harnesses cannot ask: Codex would make the call, and Gemini CLI would wait forever. In
+// sessions with Event.CannotAsk the user cannot reply. In both cases the question is added to the
+// text instead, if the harness accepts text on this event. A harness with WarnsLate gets it after
+// the call, see WarnsAfter (amendments §B.1).
 func HookOutput(e observation.Event, text string, v GuardDecision) (string, error) {
 	h := senderOf(e)
 	if WarnsAfter(e) {
@@ -46,30 +46,30 @@ func HookOutput(e observation.Event, text string, v GuardDecision) (string, erro
 	return h.answer(e, text, v)
 }
 
-// WarnsAfter reports whether an event is where a harness that cannot ask before a tool, and
-// that does not listen there, is warned of a verdict: after the tool.
+// WarnsAfter reports whether a decision is shown as a warning on this event, after the tool. This
+// applies to harnesses that can neither ask nor accept text before a tool.
 func WarnsAfter(e observation.Event) bool { return e.Source == onToolUse && senderOf(e).WarnsLate }
 
-// Listens reports whether a harness puts a text into the conversation on an
-// event.
+// Listens reports whether a harness adds a text to the conversation on this event.
 func Listens(e observation.Event) bool { return slices.Contains(senderOf(e).Hears, e.Source) }
 
-// TakesHelp reports whether the harness of an event takes help with prompts and before
-// calls (observations §9.2).
+// TakesHelp reports whether the event's harness accepts help with prompts and before calls
+// (observations §9.2).
 func TakesHelp(e observation.Event) bool { return senderOf(e).Helped }
 
-// ShowsError reports whether exit code 2 on an event shows the error to the user and
-// vetoes nothing (contract observations §4.1).
+// ShowsError reports whether exit code 2 on this event shows the error to the user without
+// blocking anything (contract observations §4.1).
 func ShowsError(e observation.Event) bool { return slices.Contains(senderOf(e).ShowsTwo, e.Source) }
 
-// StartsLate reports whether an event is a prompt of a harness that takes the context of
-// a session with its first prompt.
+// StartsLate reports whether an event is a prompt in a harness that accepts the session's context
+// with the first prompt. Such a harness may start a session without an event, or drop the context
+// at the start.
 func StartsLate(e observation.Event) bool {
 	return e.Kind == observation.Prompt && senderOf(e).LateStart
 }
 
-// answerInEvent answers as Claude Code takes it: text for people and models alike where a
-// session or a turn begins, and an object that names the event around calls.
+// answerInEvent returns the output for Claude Code. At the start of a session or a turn it is
+// plain text for users and models. Around calls it is an object with the event's name.
 func answerInEvent(e observation.Event, text string, v GuardDecision) (string, error) {
 	switch {
 	case text == "" && v.Decision == "":
@@ -80,7 +80,7 @@ func answerInEvent(e observation.Event, text string, v GuardDecision) (string, e
 	return forEvent(e.Source, text, v)
 }
 
-// geminiAnswerTo answers with one object, which names the event as Gemini CLI calls it.
+// geminiAnswerTo returns the output for Gemini CLI: an object with Gemini CLI's name of the event.
 func geminiAnswerTo(e observation.Event, text string, v GuardDecision) (string, error) {
 	switch {
 	case v.Decision == Deny:
@@ -99,8 +99,9 @@ func geminiAnswerTo(e observation.Event, text string, v GuardDecision) (string, 
 	return "", nil
 }
 
-// cursorAnswerTo answers as Cursor takes it. Where it takes no answer for a refusal it is
-// instructed to follow its own permissions. It takes "ask", too, and may go on anyway.
+// cursorAnswerTo returns the output for Cursor. Before a call, Cursor treats empty output as a
+// refusal, so the output without a decision allows the call, and Cursor's own permissions apply.
+// Cursor accepts "ask" as well, but may still make the call.
 func cursorAnswerTo(e observation.Event, text string, v GuardDecision) (string, error) {
 	switch {
 	case text != "":
@@ -113,7 +114,7 @@ func cursorAnswerTo(e observation.Event, text string, v GuardDecision) (string, 
 	return "", nil
 }
 
-// withText returns a text behind another one.
+// withText appends the second text to the first.
 func withText(first, second string) string {
 	if first == "" || second == "" {
 		return first + second
@@ -137,8 +138,8 @@ func jsonLine(v any) (string, error) {
 	return string(b) + "\n", err
 }
 
-// flatAnswer answers with one object whose members name no event, as Copilot CLI and
-// cairn's plugin in OpenCode take it.
+// flatAnswer returns an object without the event's name, for Copilot CLI and cairn's plugin in
+// OpenCode.
 func flatAnswer(_ observation.Event, text string, v GuardDecision) (string, error) {
 	out := map[string]any{}
 	if text != "" {
@@ -153,7 +154,7 @@ func flatAnswer(_ observation.Event, text string, v GuardDecision) (string, erro
 	return jsonLine(out)
 }
 
-// objectAnswer answers with an object that names the event, at every event.
+// objectAnswer returns an object with the event's name, for all events.
 func objectAnswer(e observation.Event, text string, v GuardDecision) (string, error) {
 	if text == "" && v.Decision == "" {
 		return "", nil
@@ -161,7 +162,7 @@ func objectAnswer(e observation.Event, text string, v GuardDecision) (string, er
 	return forEvent(e.Source, text, v)
 }
 
-// clineAnswer answers with one object; a call that is not to be made is cancelled.
+// clineAnswer returns an object for Cline. A denied call is cancelled.
 func clineAnswer(_ observation.Event, text string, v GuardDecision) (string, error) {
 	switch {
 	case v.Decision == Deny:
@@ -172,10 +173,10 @@ func clineAnswer(_ observation.Event, text string, v GuardDecision) (string, err
 	return jsonLine(map[string]any{"contextModification": text})
 }
 
-// silent answers nothing, whatever there is to say.
+// silent returns an empty output.
 func silent(observation.Event, string, GuardDecision) (string, error) { return "", nil }
 
-// RefusesByTwo reports whether a verdict is given by exit code 2, with its reason on
+// RefusesByTwo reports whether the hook must report a decision with exit code 2 and its reason on
 // standard error.
 func RefusesByTwo(e observation.Event, v GuardDecision) bool {
 	return v.Decision == Deny && e.Source == onBeforeTool && senderOf(e).RefusesByTwo

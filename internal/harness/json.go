@@ -13,12 +13,12 @@ import (
 	"cairn/internal/fault"
 )
 
-// maxDepth is how deep arrays and objects of a hook payload may nest.
+// maxDepth limits the nesting of arrays and objects in a hook payload.
 const maxDepth = 1000
 
-// maskNUL replaces NUL bytes, which no JSON text may hold, by a byte that no
-// UTF-8 text may hold: inside a string it is read as U+FFFD, anywhere else it is
-// an error at the same place. It changes b.
+// maskNUL replaces NUL bytes, which JSON must not contain, by a byte that is invalid in UTF-8.
+// Inside a string this byte is read as U+FFFD. Anywhere else it is an error at the same offset.
+// maskNUL modifies b.
 func maskNUL(b []byte) {
 	for {
 		i := bytes.IndexByte(b, 0)
@@ -34,9 +34,9 @@ func lenient(b []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(b), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
-// checkPayload reports whether b is one JSON object, nested at most maxDepth deep,
-// with nothing but white space around it. Offsets in messages count from the
-// start of the payload, of which b begins at byte base.
+// checkPayload returns an error unless b is one JSON object, nested at most maxDepth deep,
+// surrounded only by white space. b begins at offset base of the payload. Offsets in error
+// messages count from the start of the payload.
 func checkPayload(b []byte, base int) error {
 	invalid := func(at int) error {
 		return fault.Newf(fault.Invalid, "invalid_json", "invalid JSON at byte %d", base+at)
@@ -48,7 +48,7 @@ func checkPayload(b []byte, base int) error {
 			if errors.As(err, &syntax) {
 				return invalid(int(syntax.ByteOffset))
 			}
-			return invalid(len(b)) // nothing but white space
+			return invalid(len(b)) // only white space
 		}
 		depth := dec.StackDepth()
 		if depth > maxDepth {
@@ -78,8 +78,8 @@ func isObject(dec *jsontext.Decoder, b []byte) bool {
 
 func trimSpace(b []byte) []byte { return bytes.Trim(b, " \t\r\n") }
 
-// kindOf returns the first byte of a JSON value: { [ " t f n, a digit or a minus; 0
-// if there is none.
+// kindOf returns the first byte of a JSON value: { [ " t f n, a digit or a minus sign. It returns
+// 0 if v is empty.
 func kindOf(v []byte) byte {
 	if len(v) == 0 {
 		return 0
@@ -87,11 +87,11 @@ func kindOf(v []byte) byte {
 	return v[0]
 }
 
-// The functions below walk JSON that has been checked. They are lazy: what
-// nobody asks for is passed over, not decoded.
+// The functions below walk JSON that is already checked. They are lazy: they skip unused values
+// without decoding them.
 
-// members yields the names, without quotes, and the values of an object in
-// their order; of anything else, nothing.
+// members yields the names (without quotes) and values of an object in order. For other values it
+// yields nothing.
 func members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		if kindOf(object) != '{' {
@@ -113,8 +113,7 @@ func members(object []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// elements yields the values of an array in their order; of anything else,
-// nothing.
+// elements yields the values of an array in order. For other values it yields nothing.
 func elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if kindOf(array) != '[' {
@@ -130,8 +129,8 @@ func elements(array []byte) iter.Seq[[]byte] {
 	}
 }
 
-// pick returns the values of the named members of an object, nil for those that
-// are not there; of equal names the last counts.
+// pick returns the values of the named members of an object, nil for missing members. If a name
+// occurs more than once, the last value counts.
 func pick(object []byte, names ...string) [][]byte {
 	found := make([][]byte, len(names))
 	for name, value := range members(object) {
@@ -148,8 +147,7 @@ func pick(object []byte, names ...string) [][]byte {
 // get is pick for one name.
 func get(object []byte, name string) []byte { return pick(object, name)[0] }
 
-// next returns the first place at or after i that is neither white space nor a comma
-// or colon.
+// next returns the first index at or after i that is not white space, a comma or a colon.
 func next(b []byte, i int) int {
 	for i < len(b) {
 		switch b[i] {
@@ -217,8 +215,8 @@ func skipNested(b []byte, i int) int {
 	return i
 }
 
-// compact appends a JSON value to dst without the white space between its
-// tokens, at most limit bytes of it.
+// compact appends a JSON value to dst without white space between tokens. It appends at most limit
+// bytes.
 func compact(dst, value []byte, limit int) []byte {
 	limit += len(dst)
 	for i := 0; i < len(value) && len(dst) < limit; {
@@ -237,10 +235,9 @@ func compact(dst, value []byte, limit int) []byte {
 	return dst
 }
 
-// isTrue reports whether a value is the literal true.
 func isTrue(value []byte) bool { return string(value) == "true" }
 
-// integer reads a whole number of at most 2^53 in size.
+// integer parses an integer with an absolute value of at most 2^53.
 func integer(value []byte) (int64, bool) {
 	if k := kindOf(value); k != '-' && (k < '0' || k > '9') {
 		return 0, false
@@ -252,7 +249,7 @@ func integer(value []byte) (int64, bool) {
 	return int64(f), true
 }
 
-// validText is b as a string in which every byte that is not UTF-8 is U+FFFD.
+// validText converts b to a string. Bytes that are not valid UTF-8 become U+FFFD.
 func validText(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)

@@ -9,27 +9,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxLine is how long a transcript line may be; longer ones are passed over
-// without being held in memory (observations §13).
+// maxLine limits the length of a transcript line. Longer lines are skipped without being held in
+// memory (observations §13).
 const maxLine = 64 << 20
 
-// lineReader reads lines and knows where they begin.
+// lineReader reads lines and their offsets.
 type lineReader struct {
 	r      *bufio.Reader
 	offset int64  // of the next line
-	long   []byte // a line that outgrew the buffer of r
+	long   []byte // a line that is longer than the buffer of r
 }
 
-// line is one line of a file.
 type line struct {
-	text  []byte // without the newline, valid until the next call; nil if over maxLine
+	text  []byte // without the newline, valid until the next call; nil if longer than maxLine
 	start int64
-	huge  bool // over maxLine
-	torn  bool // the file ends before the line does
+	huge  bool // longer than maxLine
+	torn  bool // the file ends before the end of the line
 }
 
-// object returns the JSON object that a line holds. If ok is false it holds none, and
-// unless it is blank the reason is counted in skipped.
+// object returns the JSON object in a line. ok is false if the line does not contain an object.
+// Then, unless the line is blank, the reason is counted in skipped.
 func (l *line) object(d *jsontext.Decoder, skipped map[string]int) (raw []byte, ok bool) {
 	raw = l.text
 	if l.start == 0 {
@@ -55,7 +54,8 @@ func newLineReader(r io.Reader, offset int64) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, 256<<10), offset: offset}
 }
 
-// next returns io.EOF after the last line, or the error of the reader.
+// next returns the next line. After the last line it returns io.EOF. It returns the errors of the
+// reader.
 func (l *lineReader) next() (line, error) {
 	got := line{start: l.offset}
 	if cap(l.long) > 8<<20 {

@@ -2,14 +2,13 @@ package harness
 
 import "strings"
 
-// typed is what a person wrote in a prompt: the blocks that harnesses put into
-// one (observations §6) are cut out and the white space around the cuts goes
-// with them. A slash command comes in such blocks; one that has arguments is
-// put back together as "/name arguments", one without is dropped. Text without
-// blocks comes back unchanged. It is "" if nothing is left.
+// typed returns the user's text in a prompt, "" if nothing is left. It removes the blocks that
+// harnesses add (observations §6) and the white space around them. A slash command is inside such
+// blocks: with arguments it becomes "/name arguments", without arguments it is removed. Text
+// without blocks is returned unchanged.
 //
-// A block without its end is cut only where the text begins with it, since then
-// nobody typed it. The time is linear in the length.
+// A block without a closing tag is removed only at the beginning of the text, because users do not
+// type such a beginning. The running time is linear in the length.
 func typed(prompt string) string {
 	if !strings.ContainsAny(prompt, "<[") {
 		return prompt
@@ -27,27 +26,26 @@ func typed(prompt string) string {
 	return strings.Join(c.kept, "\n")
 }
 
-// cutter goes through a prompt from left to right.
+// cutter scans a prompt from left to right.
 type cutter struct {
 	text  string
-	start int // of what is neither kept nor cut yet
-	at    int // where to look on
+	start int // the start of the text that is neither kept nor cut yet
+	at    int // the position where the scan continues
 	cut   bool
 	kept  []string
-	name  string // of a slash command
+	name  string // the name of a slash command
 	args  string
-	last  map[string]int // the place of the last end of each kind of block, nil until needed
+	last  map[string]int // the position of the last closing tag of each kind of block, nil until needed
 }
 
 const (
 	interrupted  = "[Request interrupted"
 	notification = "[SYSTEM NOTIFICATION - NOT USER INPUT]"
 
-	maxTag = 200 // bytes that a bracket or the attributes of a tag may have
+	maxTag = 200 // maximum length in bytes of a bracket or of a tag's attributes
 )
 
-// step looks at the next place where a block may begin and reports whether there
-// was one.
+// step handles the next position where a block may begin. It reports whether there was one.
 func (c *cutter) step() bool {
 	i := strings.IndexAny(c.text[c.at:], "<[")
 	if i < 0 {
@@ -74,7 +72,7 @@ func (c *cutter) step() bool {
 	return true
 }
 
-// tag cuts the block whose opening tag is at i, if there is one.
+// tag removes the block whose opening tag is at i, if there is one.
 func (c *cutter) tag(i int, first bool) {
 	name, open := openingTag(c.text[i:])
 	if open == 0 {
@@ -100,7 +98,7 @@ func (c *cutter) tag(i int, first bool) {
 	c.remove(i, end+len("</>")+len(name))
 }
 
-// keep takes the text up to i as typed.
+// keep keeps the text up to i as the user's text.
 func (c *cutter) keep(i int) {
 	if part := strings.TrimSpace(c.text[c.start:i]); part != "" {
 		c.kept = append(c.kept, part)
@@ -112,19 +110,18 @@ func (c *cutter) remove(from, to int) {
 	c.cut, c.start, c.at = true, to, to
 }
 
-// endOf returns the place of the closing tag of a block whose inside starts at from.
+// endOf returns the position of a block's closing tag. The block's content starts at from.
 func (c *cutter) endOf(name string, from int) (int, bool) {
 	if c.last == nil {
 		c.last = closingTags(c.text)
 	}
 	if last, ok := c.last[name]; !ok || last < from {
-		return 0, false // without a search, or many open tags would cost their square
+		return 0, false // no search here: many unclosed tags would take quadratic time
 	}
 	return from + strings.Index(c.text[from:], "</"+name+">"), true
 }
 
-// command returns the slash command that stood in the prompt, "" if none did or it
-// has no arguments.
+// command returns the slash command in the prompt, "" if there is none or it has no arguments.
 func (c *cutter) command() string {
 	if c.name == "" || c.args == "" {
 		return ""
@@ -132,8 +129,8 @@ func (c *cutter) command() string {
 	return "/" + strings.TrimPrefix(c.name, "/") + " " + c.args
 }
 
-// openingTag returns the name of the block that s begins with and the length of its
-// opening tag, 0 if s begins with no such block.
+// openingTag returns the name of the block at the start of s and the length of its opening tag.
+// The length is 0 if s does not begin with such a block.
 func openingTag(s string) (string, int) {
 	n := 1
 	for n < len(s) && isNameByte(s[n]) {
@@ -173,7 +170,7 @@ func isMachineTag(name string) bool {
 	return false
 }
 
-// closingTags finds the last closing tag of every kind of block.
+// closingTags returns the position of the last closing tag of each kind of block.
 func closingTags(s string) map[string]int {
 	last := map[string]int{}
 	for i := 0; ; {

@@ -71,7 +71,7 @@ func TestTypedIsLinear(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
 			typed(prompt)
-			if took := time.Since(start); took > 20*time.Second { // squared, it would be hours
+			if took := time.Since(start); took > 20*time.Second { // quadratic time would take hours
 				t.Errorf("took %v", took)
 			}
 		})

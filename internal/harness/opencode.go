@@ -6,11 +6,11 @@ import (
 	"cairn/internal/observation"
 )
 
-// openCodeRefused begins the error of a call that cairn's plugin has refused.
+// openCodeRefused is the start of the error of a call that cairn's plugin has refused.
 const openCodeRefused = "Refused by cairn: "
 
-// openCodeEvent reads what cairn's plugin in OpenCode sends: payloads in Claude Code's
-// form about OpenCode's tools.
+// openCodeEvent reads a payload of cairn's plugin in OpenCode. The payload has Claude Code's
+// format and describes OpenCode's tools.
 func openCodeEvent(body []byte) (observation.Event, error) {
 	e, err := commonEvent(openCode, "prompt_id", body)
 	if err != nil {
@@ -59,24 +59,24 @@ func openCodeTool(e *observation.Event, body []byte) {
 
 // openCodeResult is the result of one of OpenCode's tools.
 type openCodeResult struct {
-	said      string // to the model
-	exit      []byte // code of a command, nil if there is none
-	exists    []byte // whether a written file was there before
+	said      string // for the model
+	exit      []byte // the exit code of a command, nil if unknown
+	exists    []byte // whether a written file existed before
 	spawned   string // the subagent's session
-	failed    bool   // as OpenCode says
-	complaint string // its error
+	failed    bool   // as reported by OpenCode
+	complaint string // the error message
 }
 
 func (r openCodeResult) apply(c *observation.Call, input []byte) {
 	c.Failed = r.failed
 	switch c.Action {
 	case observation.Shell:
-		c.Stdout, c.Stderr = r.said, r.said // one text holds both streams
+		c.Stdout, c.Stderr = r.said, r.said // one text contains both streams
 		if n, ok := integer(r.exit); ok {
 			code := int(n)
 			c.ExitCode, c.Failed = &code, c.Failed || code != 0
 		}
-		// It reports what happened to a command behind the output.
+		// OpenCode reports the outcome of a command after its output.
 		said, why, cut := strings.Cut(r.said, "<bash_metadata>")
 		if !cut {
 			said, why, _ = strings.Cut(r.said, "<shell_metadata>")
@@ -115,7 +115,7 @@ func openCodeRefusal(complaint string) string {
 	return neverRefused
 }
 
-// openCodeCalls describes a call of one of OpenCode's tools by its input: one call, or
+// openCodeCalls describes a call of one of OpenCode's tools by its input. It returns one call, or
 // one per file of a patch.
 func openCodeCalls(id, tool string, input []byte) []observation.Call {
 	if tool == "apply_patch" || tool == "patch" {

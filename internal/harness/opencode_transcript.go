@@ -15,42 +15,41 @@ import (
 	"cairn/internal/sqlitefile"
 )
 
-// OpenCode keeps all sessions in one SQLite file: rows of sessions, of messages and of
-// their parts, the latter two as JSON. It is read page by page with its log, without
-// SQLite, so that a running OpenCode is never kept waiting.
+// OpenCode stores all sessions in one SQLite file, with rows for sessions, messages and parts of
+// messages. Messages and parts are JSON. cairn reads the file and its write-ahead log page by
+// page, without SQLite, so it never blocks a running OpenCode.
 
-// unknownForm counts a database whose tables are not as they were in version 1.18.
+// unknownForm counts databases whose tables differ from those of version 1.18.
 const unknownForm = "database of an unknown form"
 
-// isOpenCodeFile reports whether a name is that of a database of OpenCode, which carries a channel's name
-// outside of releases.
+// isOpenCodeFile reports whether a file name belongs to a database of OpenCode. Builds other than
+// releases add a channel's name.
 func isOpenCodeFile(name string) bool {
 	return strings.HasPrefix(name, "opencode") && strings.HasSuffix(name, ".db")
 }
 
 func isDatabase(head []byte) bool { return bytes.HasPrefix(head, []byte("SQLite format 3\x00")) }
 
-// openCodeSession is a row of a session.
+// openCodeSession is the row of a session.
 type openCodeSession struct {
 	id, parent, folder string
 }
 
-// openCodeRow is a message or a part of one.
+// openCodeRow is the row of a message or of a part of a message.
 type openCodeRow struct {
-	id, of, session string // of: a part's message
+	id, of, session string // of: the message of a part
 	made, changed   int64  // milliseconds
 	data            string
 }
 
-// openCodeBase is a database as it was read.
+// openCodeBase is the content of a database.
 type openCodeBase struct {
 	sessions map[string]openCodeSession
 	messages []openCodeRow
-	parts    map[string][]openCodeRow // by message
+	parts    map[string][]openCodeRow // by message id
 }
 
-// readOpenCode reads a whole database (Resume is the start): the content of a message may
-// grow in its place.
+// readOpenCode reads a whole database (Resume is the start), because existing messages may grow.
 func readOpenCode(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
 	report := newReport(o)
 	report.Resume = 0
@@ -82,8 +81,8 @@ func readOpenCode(ctx context.Context, r io.Reader, o TranscriptOptions, yield f
 	return report, nil
 }
 
-// databaseAt opens a database and its log by their path; r is its text where the path
-// leads nowhere.
+// databaseAt opens a database and its write-ahead log at path. If path is empty, it reads the
+// database from r.
 func databaseAt(path string, r io.Reader) (files [2]sqlitefile.File, done func(), err error) {
 	done = func() {}
 	if path == "" {
@@ -103,7 +102,7 @@ func databaseAt(path string, r io.Reader) (files [2]sqlitefile.File, done func()
 			if i == 0 {
 				return files, done, err
 			}
-			continue // no log, or none that can be read
+			continue // the log does not exist or is unreadable
 		}
 		closing = append(closing, f)
 		info, err := f.Stat()
@@ -115,8 +114,8 @@ func databaseAt(path string, r io.Reader) (files [2]sqlitefile.File, done func()
 	return files, done, nil
 }
 
-// TranscriptState is what reports whether a transcript has changed: its size and the time
-// of its last change, in nanoseconds, with those of the log next to it, if it has one.
+// TranscriptState returns the size and modification time (in nanoseconds) by which a change of a
+// transcript is detected. For a database they include its write-ahead log, if there is one.
 func TranscriptState(path string, size, changed int64) (int64, int64) {
 	if !isOpenCodeFile(filepath.Base(path)) {
 		return size, changed
@@ -192,7 +191,8 @@ func column(r sqlitefile.Row, i int) string {
 	return ""
 }
 
-// validColumn returns a text that can be read as JSON and stored.
+// validColumn converts a column's text to valid UTF-8 without NUL, so that it can be parsed as
+// JSON and stored.
 func validColumn(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }
@@ -205,14 +205,14 @@ func number(r sqlitefile.Row, i int) int64 {
 	return n
 }
 
-// openCodeChat is the state of one reading of a session.
+// openCodeChat is the state while reading a session.
 type openCodeChat struct {
 	agentTranscript
 	open int
 }
 
-// emit yields the events of one session's messages. A subagent's session belongs to the
-// session that began it.
+// emit yields the events of one session's messages. Messages of a subagent's session belong to the
+// session that started it.
 func (b *openCodeBase) emit(messages []openCodeRow, o TranscriptOptions, report *TranscriptReport, yield func(observation.Event) error) error {
 	c := &openCodeChat{agentTranscript: newAgentTranscript(openCode, observation.MatchID, o, report, yield)}
 	s := b.sessions[messages[0].session]

@@ -9,9 +9,8 @@ import (
 
 const errorPrefix = "Error: "
 
-// decideFailure decides whether a call that its harness reports as finished failed after
-// all (observations §5). also are further objects in which an exit code or an
-// error flag may stand next to the response.
+// decideFailure decides whether a call failed that its harness reports as finished (observations
+// §5). also contains further objects that may have an exit code or an error flag.
 func decideFailure(c *observation.Call, response []byte, also ...[]byte) {
 	shell := c.Action == observation.Shell
 	if kindOf(response) == '"' {
@@ -43,14 +42,14 @@ func decideFailure(c *observation.Call, response []byte, also ...[]byte) {
 		c.Error = complaint(response)
 	}
 	if c.Failed {
-		c.Output = "" // Error holds it
+		c.Output = "" // Error contains it
 	}
 	markInterrupted(c)
 }
 
-// markInterrupted makes a call that the user stopped no failure. Whatever the
-// harness reports then, an exit code or an error, only says that it was stopped. A
-// call that ran into its time limit was not stopped by the user.
+// markInterrupted marks a call that the user stopped as interrupted, not as failed. An exit code
+// or error that the harness reports for it only shows that it was stopped. A call that exceeded
+// its time limit was not stopped by the user.
 func markInterrupted(c *observation.Call) {
 	said := c.Error
 	if _, ok := exitCode(said); ok {
@@ -68,7 +67,7 @@ func markInterrupted(c *observation.Call) {
 	}
 }
 
-// stoppedByUser reports whether the error of a call says that the user stopped it.
+// stoppedByUser reports whether a call's error message shows that the user stopped the call.
 func stoppedByUser(said string) bool {
 	for _, start := range [...]string{
 		interrupted, "Request interrupted by user", "Command was cancelled by user", "Operation cancelled by user",
@@ -82,8 +81,8 @@ func stoppedByUser(said string) bool {
 	return false
 }
 
-// fail marks a call that its harness reports as failed. said is the error it
-// message, if the harness sent one; older hosts put it into the response.
+// fail marks a call that its harness reports as failed. said is the error message. If it is blank,
+// fail reads the message from the response, where older hosts put it.
 func fail(c *observation.Call, said string, response []byte) {
 	c.Failed = true
 	if strings.TrimSpace(said) == "" {
@@ -102,7 +101,7 @@ func fail(c *observation.Call, said string, response []byte) {
 	}
 }
 
-// complaint is what a failed call's response says about it.
+// complaint returns the error message in a failed call's response.
 func complaint(response []byte) string {
 	if kindOf(response) != '{' {
 		return strings.TrimPrefix(plain(response), errorPrefix)
@@ -111,7 +110,7 @@ func complaint(response []byte) string {
 	return firstNonBlank(plain(f[0]), text(f[1]), plain(response), text(get(response, "stdout")))
 }
 
-// exitCode reads the number in a text that begins "Exit code N".
+// exitCode parses the number in a text that begins with "Exit code N".
 func exitCode(said string) (int, bool) {
 	rest, ok := strings.CutPrefix(strings.TrimPrefix(said, errorPrefix), "Exit code ")
 	if !ok {
@@ -125,8 +124,8 @@ func exitCode(said string) (int, bool) {
 	return code, err == nil
 }
 
-// Why a call in a transcript never ran. Live hooks see none of these, so an
-// import leaves them out (observations §12).
+// Reasons why a call in a transcript never ran. Live hooks do not see such calls, so an import
+// omits them (observations §12).
 const (
 	rejected     = "call rejected by the user"
 	stopped      = "call stopped by the user"
@@ -137,9 +136,9 @@ const (
 	neverRefused = ""
 )
 
-// refusal returns the reason why a call never ran, neverRefused if it did. kind is the line's
-// own word for it, which only recent versions write; said is the result's text
-// and response the text that stands for the hook's response, if it is one.
+// refusal returns the reason why a call never ran, neverRefused if it ran. kind is the reason that
+// the line states, which only recent versions write. said is the result's text. response is the
+// text that replaces the hook's response, "" if there is none.
 func refusal(kind, said, response string) string {
 	_, ran := exitCode(said)
 	switch {
@@ -181,7 +180,7 @@ func refusalOf(said string) string {
 		{"[Tool result missing due to internal error]", "", resultLost},
 	} {
 		where := said
-		if form.start == "" { // what names a tool or a path first does so soon
+		if form.start == "" { // a message that starts with a tool's name or a path contains the phrase early
 			where = said[:min(len(said), 500)]
 		}
 		if strings.HasPrefix(said, form.start) && strings.Contains(where, form.within) {

@@ -7,8 +7,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// A tool that is called by call_tool is known by its own name and arguments, in the payloads
-// of hosts that name tools in different ways.
+// A tool called through call_tool is stored with its own name and arguments, whatever format of
+// tool names the host uses.
 func TestAToolCalledByCallToolIsThatTool(t *testing.T) {
 	t.Parallel()
 	const input = `{"name":"register_agent","arguments":{"project_key":"/home/ana/kiln","name":"BlueLake","task":{"a":[1]}}}`
@@ -33,7 +33,7 @@ func TestAToolCalledByCallToolIsThatTool(t *testing.T) {
 	}
 }
 
-// Another server's tool of that name, and a call without a name, stay as they are.
+// A tool call_tool of another server and a call without a name remain unchanged.
 func TestOnlyCairnsOwnCallToolIsUnwrapped(t *testing.T) {
 	t.Parallel()
 	named := []observation.Arg{{Name: "name", Value: "x"}}

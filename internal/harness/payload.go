@@ -13,24 +13,22 @@ import (
 const (
 	firstPiece = 64 << 10
 	maxPiece   = 4 << 20
-	maxPayload = 64 << 20 // bytes that are kept of a payload as it is
+	maxPayload = 64 << 20 // the size up to which a payload is not shortened
 )
 
-// ReadPayload reads r to its end. No more than twice the size of the input and a
-// few MiB are in memory at once (observations §13). An empty input is an empty
-// payload, not an error.
+// ReadPayload reads r to its end. It never holds more than twice the size of the input and a few
+// MiB in memory (observations §13). An empty input is an empty payload, not an error.
 //
-// A payload over 64 MiB is shortened while it is read: it stays one JSON object,
-// in which long strings have lost their middle and long arrays and objects their
-// end. Reading it needs 64 MiB and about 32 MiB more, however long it is. The
-// rest of r is read in any case, because a writer could fail otherwise.
+// A payload over 64 MiB is shortened while it is read and remains one JSON object. Long strings
+// lose their middle, and long arrays and objects lose their end. This needs 64 MiB and about 32
+// MiB more, whatever the payload's length. ReadPayload always reads the rest of r, because
+// otherwise a writer could fail.
 //
-// It fails with Unavailable, code unreadable_payload, if r does. It fails with
-// Invalid, code payload_too_large, if a payload over 64 MiB cannot be shortened,
-// because it is not a JSON object.
+// If r fails, the error is Unavailable, code unreadable_payload. If a payload over 64 MiB cannot
+// be shortened because it is not a JSON object, the error is Invalid, code payload_too_large.
 func ReadPayload(r io.Reader) ([]byte, error) {
-	// A growing buffer would leave its outgrown copies behind; pieces are
-	// joined once.
+	// A growing buffer would leave copies of its smaller versions in memory. Pieces are joined
+	// once.
 	var pieces [][]byte
 	total := 0
 	for size := firstPiece; ; size = min(2*size, maxPiece) {
@@ -58,7 +56,7 @@ func ReadPayload(r io.Reader) ([]byte, error) {
 		pieces[i] = nil
 	}
 	if total > 2*maxPiece {
-		runtime.GC() // or the pieces would stay, beside what the caller needs, until the heap has doubled
+		runtime.GC() // otherwise the pieces would stay in memory until the heap has doubled
 	}
 	return whole, nil
 }
@@ -67,8 +65,8 @@ func unreadablePayload(err error) error {
 	return fault.Wrap(err, fault.Unavailable, "unreadable_payload", "cannot read the payload")
 }
 
-// readShortened returns the shortened payload of which pieces are the beginning and
-// r is the rest. It clears pieces.
+// readShortened returns the shortened payload. pieces are its beginning, and r is the rest. It
+// clears pieces.
 func readShortened(pieces [][]byte, r io.Reader) ([]byte, error) {
 	s := newShortener()
 	for i, piece := range pieces {
@@ -77,7 +75,7 @@ func readShortened(pieces [][]byte, r io.Reader) ([]byte, error) {
 		}
 		pieces[i] = nil
 	}
-	runtime.GC() // the next allocations must not add to the pieces
+	runtime.GC() // frees the pieces before the next allocations
 	buffer := make([]byte, firstPiece)
 	for {
 		n, err := r.Read(buffer)

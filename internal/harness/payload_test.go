@@ -40,8 +40,8 @@ func TestReadPayloadReportsABrokenReader(t *testing.T) {
 
 const hookChild = "CAIRN_TEST_HOOK_CHILD"
 
-// TestHookChild is the process that the next test measures. It tells the most
-// memory it had, in the words of Linux.
+// TestHookChild is the process that the next test measures. It prints its peak memory in the
+// format of Linux.
 func TestHookChild(t *testing.T) {
 	if os.Getenv(hookChild) == "" {
 		t.Skip("only as a child")
@@ -69,7 +69,7 @@ func peakMemory(status []byte) (int64, bool) {
 	return kib << 10, found && err == nil
 }
 
-// A payload of 50 MB takes at most twice its size and 64 MiB (observations §13).
+// A payload of 50 MB needs at most twice its size and 64 MiB (observations §13).
 func TestHookHoldsItsMemoryBound(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || raced {

@@ -8,12 +8,12 @@ import (
 	"cairn/internal/observation"
 )
 
-// maxPieces is how many passages of one call are read.
+// maxPieces limits how many passages of one call are read.
 const maxPieces = 1000
 
-// readPieces adds to a finished edit or write the passages of the file that it wrote.
-// A diff in the response has whole lines with their context, so it comes first. display
-// is a second object in which the diff may be, or nil.
+// readPieces adds the written passages of the file to a finished edit or write. It prefers a diff
+// in the response, which contains whole lines with their context. display is another object that
+// may contain the diff, or nil.
 func readPieces(c *observation.Call, input, response, display []byte) {
 	if c.Action != observation.Write && c.Action != observation.Edit || c.Failed || c.Deleted || c.Pieces != nil {
 		return
@@ -47,7 +47,7 @@ func readPieces(c *observation.Call, input, response, display []byte) {
 	c.Partial = c.Pieces != nil && f[3] == nil
 }
 
-// addPiece adds a passage that has text to a call.
+// addPiece adds a passage to a call if the passage has text.
 func addPiece(c *observation.Call, p observation.Piece) {
 	if p.New != "" && len(c.Pieces) < maxPieces {
 		c.Pieces = append(c.Pieces, p)
@@ -65,7 +65,7 @@ func jsonTexts(array []byte) iter.Seq[string] {
 	}
 }
 
-// diffPiece returns one hunk of a diff: lines that begin with a space, a plus or a minus sign.
+// diffPiece returns one hunk of a diff. Its lines begin with a space, a plus or a minus sign.
 func diffPiece(lines iter.Seq[string]) observation.Piece {
 	var before, after strings.Builder
 	for line := range lines {
@@ -83,7 +83,8 @@ func diffPiece(lines iter.Seq[string]) observation.Piece {
 	return observation.Piece{Old: before.String(), New: after.String()}
 }
 
-// editInput returns a copy of the input of a call that edits or writes a file, nil of others.
+// editInput returns a copy of the input of a call that edits or writes a file. It returns nil for
+// other calls.
 func editInput(tool string, input []byte) []byte {
 	if a := actionOf(tool); a != observation.Edit && a != observation.Write {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// withoutPieces are calls without the passages that they wrote.
+// withoutPieces returns calls without their written passages.
 func withoutPieces(calls []observation.Call) []observation.Call {
 	out := slices.Clone(calls)
 	for i := range out {

@@ -6,9 +6,10 @@ import (
 	"cairn/internal/observation"
 )
 
-// qwenEvent reads a payload of Qwen Code: Claude Code's events with Gemini CLI's tools
-// and results. Before every further request of a turn it sends a prompt without words,
-// which is Ignored. Its ids of prompts stand nowhere else, and of calls in recent versions.
+// qwenEvent reads a payload of Qwen Code: Claude Code's events with Gemini CLI's tools and
+// results. Before every further request of a turn, Qwen Code sends a prompt without text, which is
+// Ignored. Its prompt ids do not occur in transcripts. In recent versions this also applies to the
+// ids of calls.
 func qwenEvent(body []byte) (observation.Event, error) {
 	e, err := commonEvent(qwen, "prompt_id", body)
 	if err != nil {
@@ -67,9 +68,9 @@ func qwenTool(e *observation.Event, body []byte) {
 	finishQwen(&e.Calls[0], a, f[1])
 }
 
-// finishQwen adds to a call what came back from it.
+// finishQwen adds the result to a call.
 func finishQwen(c *observation.Call, a geminiResult, input []byte) {
-	if c.Action == observation.Shell && a.said == "" { // a command that failed reports in its error
+	if c.Action == observation.Shell && a.said == "" { // the error contains the output of a failed command
 		a.said, a.complaint = a.complaint, ""
 	}
 	if c.Action == observation.Shell {
@@ -82,15 +83,15 @@ func finishQwen(c *observation.Call, a geminiResult, input []byte) {
 	readPieces(c, input, nil, a.display)
 }
 
-// qwenCall describes a call of one of Qwen Code's tools by its input: Gemini CLI's but
-// for a few.
+// qwenCall describes a call of one of Qwen Code's tools by its input. Most tools are the same as
+// Gemini CLI's.
 func qwenCall(id, tool string, input []byte) observation.Call {
 	c := observation.Call{ID: id, Tool: tool}
 	switch tool {
 	case "edit":
 		f := pick(input, "file_path", "replace_all")
 		c.Action, c.Path, c.ReplaceAll = observation.Edit, text(f[0]), isTrue(f[1])
-	case "tool_call": // of a tool that is loaded on demand; hooks name that tool themselves
+	case "tool_call": // a call of a tool that is loaded on demand; hooks use the name of that tool
 		f := pick(input, "name", "arguments")
 		if name := text(f[0]); strings.TrimSpace(name) != "" && name != tool {
 			return qwenCall(id, name, f[1])

@@ -9,8 +9,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// isQwenLine reports whether a line is one of Qwen Code's transcripts: Claude Code's envelope around
-// Gemini CLI's messages.
+// isQwenLine reports whether a line belongs to a transcript of Qwen Code: Claude Code's envelope
+// around a message of Gemini CLI.
 func isQwenLine(line []byte) bool {
 	f := pick(line, "sessionId", "uuid", "type", "message", "systemPayload")
 	if kindOf(f[0]) != '"' || kindOf(f[1]) != '"' || kindOf(f[2]) != '"' {
@@ -19,13 +19,13 @@ func isQwenLine(line []byte) bool {
 	return kindOf(f[4]) == '{' || get(f[3], "parts") != nil
 }
 
-// qwenChat is the state of one reading of a transcript of Qwen Code: lines of prompts,
-// answers with calls, and results, each with its own id. It is always read whole, since
-// equal calls are counted from the first.
+// qwenChat is the state while reading a transcript of Qwen Code. Its lines are prompts, replies
+// with calls, and results, each with an id. The file is always read from the start, because equal
+// calls are counted from the first.
 type qwenChat struct {
 	agentTranscript
 	branch string
-	seen   map[string]struct{} // lines
+	seen   map[string]struct{} // line ids
 	open   map[string]pendingCall
 }
 
@@ -52,8 +52,8 @@ func readQwen(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(
 	return report, q.finish(len(q.open))
 }
 
-// fromStart returns a reader of the whole file for a harness whose files are always read
-// whole, and the options for it.
+// fromStart returns a reader of the whole file, for harnesses whose files are always read from the
+// start. It adjusts the options accordingly.
 func fromStart(r io.Reader, o *TranscriptOptions) (io.Reader, error) {
 	if o.Offset > 0 && o.Head != nil {
 		r = io.MultiReader(o.Head, r)
@@ -101,8 +101,8 @@ func (q *qwenChat) record(raw []byte) error {
 	return nil
 }
 
-// user handles a prompt. What hooks and references to files add stands in parts of its
-// own behind what was typed.
+// user handles a prompt. The text of hooks and referenced files is in separate parts after the
+// user's text.
 func (q *qwenChat) user(id string, parts []byte) error {
 	said := ""
 	for part := range elements(parts) {
@@ -181,8 +181,8 @@ func (q *qwenChat) result(parts, outcome []byte) error {
 	return nil
 }
 
-// withoutGuidance is what a command printed, with the facts about it, but without what
-// hooks have added behind them.
+// withoutGuidance returns a command's output and the facts about it, without the text that hooks
+// appended.
 func withoutGuidance(said string) string {
 	for _, fact := range [...]string{"\nProcess Group PGID: ", "\nSignal: ", "\nExit Code: "} {
 		i := strings.LastIndex(said, fact)

@@ -2,5 +2,5 @@
 
 package harness
 
-// raced says that the race detector is on, which triples a process's memory.
+// raced reports whether the race detector is on, which triples a process's memory.
 const raced = false

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// Where the harnesses keep their settings, and what init writes there (contract
+// The locations of the harnesses' settings, and the entries that init writes there (contract
 // observations §15).
 
 func claudeDir(h Homes) string { return h.in("CLAUDE_CONFIG_DIR", ".claude") }
@@ -14,7 +14,7 @@ func codexDir(h Homes) string  { return h.in("CODEX_HOME", ".codex") }
 func geminiDir(h Homes) string { return h.in("", ".gemini") }
 func cursorDir(h Homes) string { return h.in("", ".cursor") }
 
-// hooked are entries for events that need no more than a timeout.
+// hooked returns hook entries that have only an event and a timeout.
 func hooked(timeout int, events ...string) (hooks []HookEntry) {
 	for _, event := range events {
 		hooks = append(hooks, HookEntry{Event: event, Timeout: timeout})
@@ -31,19 +31,19 @@ func claudeHooks() Hooks {
 		Wanted: []HookEntry{
 			{Event: "SessionStart", Timeout: 10},
 			{Event: "UserPromptSubmit", Timeout: 10, Helps: true},
-			{Event: "PreToolUse", Matcher: "*", Bare: "Edit|Write|MultiEdit|NotebookEdit", Timeout: 10, Helps: true}, // the guard needs no others (mail §8)
+			{Event: "PreToolUse", Matcher: "*", Bare: "Edit|Write|MultiEdit|NotebookEdit", Timeout: 10, Helps: true}, // the guard needs no other tools (mail §8)
 			{Event: "PostToolUse", Matcher: "*", Timeout: 10},
 			{Event: "PostToolUseFailure", Matcher: "*", Timeout: 10, Since: [3]int{2, 1, 0}},
 			{Event: "Stop", Timeout: 10},
 			{Event: "SubagentStop", Timeout: 10},
 			{Event: "PostCompact", Timeout: 10, Since: [3]int{2, 1, 76}},
-			{Event: "SessionEnd", Timeout: 1}, // its host allows 1.5 s for all
+			{Event: "SessionEnd", Timeout: 1}, // the host allows 1.5 s for all hooks
 		},
 	}
 }
 
-// claudeSettings are Claude Code's files. Its own state lies next to its folder, or in
-// it when the folder was moved, and holds the user-level MCP servers.
+// claudeSettings returns Claude Code's settings files. Its state file contains the user-level MCP
+// servers. The state file is next to the settings folder, or inside a folder that was moved.
 func claudeSettings(h Homes) []File {
 	dir := claudeDir(h)
 	state := filepath.Join(h.User, ".claude.json")
@@ -56,7 +56,7 @@ func claudeSettings(h Homes) []File {
 	}
 }
 
-// codexHooks: Codex has no event for failures and allows SessionEnd 3 s.
+// codexHooks returns Codex's hooks. Codex has no event for failures and allows SessionEnd 3 s.
 func codexHooks() Hooks {
 	return Hooks{
 		Form: HookForm{
@@ -97,7 +97,7 @@ func geminiSettings(h Homes) []File {
 	return []File{{Path: filepath.Join(geminiDir(h), "settings.json"), Hooks: true, Server: Server{Under: "mcpServers"}}}
 }
 
-// cursorHooks leave postToolUse out, which would repeat the after… events.
+// cursorHooks returns Cursor's hooks without postToolUse, which would repeat the after… events.
 func cursorHooks() Hooks {
 	hooks := hooked(0, "sessionStart", "beforeSubmitPrompt", "preToolUse", "afterShellExecution", "afterFileEdit", "afterMCPExecution",
 		"afterAgentResponse", "stop", "sessionEnd")
@@ -117,19 +117,19 @@ func openCodeDir(h Homes) string {
 	return filepath.Join(h.in("XDG_CONFIG_HOME", ".config"), "opencode")
 }
 
-// openCodeKept is where OpenCode keeps its sessions: one SQLite file.
+// openCodeKept returns the SQLite file in which OpenCode stores its sessions.
 func openCodeKept(h Homes) []string {
 	return []string{filepath.Join(h.in("XDG_DATA_HOME", ".local", "share"), "opencode", "opencode.db")}
 }
 
-// openCodePlugin calls cairn on what happens in OpenCode, which has no hooks that run
-// commands, and puts what cairn says into the conversation.
+// openCodePlugin calls cairn on OpenCode's events and adds cairn's output to the conversation.
+// OpenCode has no hooks that run commands.
 //
 //go:embed opencode.js
 var openCodePlugin string
 
-// openCodeSettings are OpenCode's files. The settings may have another name, which is
-// kept; a new file gets the plain one.
+// openCodeSettings returns OpenCode's settings files. An existing file under another supported
+// name is kept. A new file gets the default name.
 func openCodeSettings(h Homes) []File {
 	dir := openCodeDir(h)
 	config := filepath.Join(dir, "opencode.json")
@@ -151,8 +151,8 @@ func isThereFile(path string) bool {
 
 func copilotDir(h Homes) string { return h.in("COPILOT_HOME", ".copilot") }
 
-// copilotHooks are named as Claude Code's are, since Copilot CLI then sends payloads that
-// name the event.
+// copilotHooks returns Copilot CLI's hooks under Claude Code's event names. With these names,
+// Copilot CLI sends payloads that contain the event's name.
 func copilotHooks() Hooks {
 	hooks := hooked(10, "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop", "SubagentStop", "SessionEnd")
 	hooks[1].Helps, hooks[2].Helps = true, true
@@ -185,7 +185,7 @@ func qwenSettings(h Homes) []File {
 
 func windsurfDir(h Homes) string { return h.in("", ".codeium", "windsurf") }
 
-// windsurfHooks: a hook of Cascade puts nothing into the conversation.
+// windsurfHooks returns Cascade's hooks. They cannot add text to the conversation.
 func windsurfHooks() Hooks {
 	return Hooks{
 		Form: HookForm{Flat: true, Quiet: true, Windows: PowerShell},
@@ -194,7 +194,7 @@ func windsurfHooks() Hooks {
 	}
 }
 
-// rules is a text that makes a model ask cairn, if no hook can give it a context.
+// rules instructs a model to call cairn, for hosts whose hooks cannot provide a context.
 const rules = `<!-- cairn: {{head}} -->
 ## Memory and coordination (cairn)
 - At the start of a session call the MCP tool ` + "`macro_start_session`" + ` of the server cairn; it shows what happened
@@ -222,14 +222,14 @@ func clineData(h Homes) string {
 	return filepath.Join(clineDir(h), "data")
 }
 
-// clineHook is the script that Cline runs with bash on an event; the name of its file
-// names the event.
+// clineHook is the script that Cline runs with bash on an event. The script's file name is the
+// event's name.
 const clineHook = `# {{head}}
 exec {{quoted}} record --from cline
 `
 
-// clineSettings returns the files of Cline's own program, and the server's of its extension
-// for VS Code, where that is in use.
+// clineSettings returns the settings files of Cline's own program. If its extension for VS Code is
+// used, they include the extension's file for MCP servers.
 func clineSettings(h Homes) []File {
 	const settings = "cline_mcp_settings.json"
 	files := []File{

@@ -11,16 +11,17 @@ import (
 	"cairn/internal/regular"
 )
 
-// maxSettled is how much of a transcript's end a hook reads, in bytes. What lies before it
-// was read at the ends of earlier turns, or comes with the next import.
+// maxSettled limits how many bytes of a transcript's end a hook reads. Earlier lines were read at
+// the ends of earlier turns, or are read by the next import.
 const maxSettled = 2 << 20
 
-// Settled returns the calls whose ends are certain from the last part of a transcript, as
-// imported events in the order of the file (see observation.Event.Settled); of Cline, whose
-// hooks only report calls, all events. At most 2 MiB
-// are read, and 1 MiB for what the beginning says of the whole; only of a regular file,
-// and one whose name says that it is a transcript of the session. For any other there is
-// nothing. With latest only the newest turn is read. Errors are those of reading.
+// Settled returns the calls in the last part of a transcript whose outcome is final (see
+// observation.Event.Settled). They are imported events in the order of the file. For Cline, whose
+// hooks only report calls, Settled returns all events.
+//
+// It reads at most the last 2 MiB, and 1 MiB at the beginning for facts about the whole file. The
+// file must be a regular file with a name for a transcript of the session. For other names Settled
+// returns no events. With latest it reads only the newest turn. The errors are those of reading.
 func Settled(ctx context.Context, path, session string, latest bool) (events []observation.Event, err error) {
 	if name, ok := strings.CutSuffix(filepath.Base(path), clineSuffix); ok && name == session {
 		return readClineTurn(ctx, path, latest)

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// TestTheEndOfARolloutTellsHowCallsEnded reads rollouts of many sizes, from the beginning,
-// from the middle of a line and of the latest turn only.
+// TestTheEndOfARolloutTellsHowCallsEnded reads rollouts of many sizes: from the beginning, from
+// the middle of a line, and only the latest turn.
 func TestTheEndOfARolloutTellsHowCallsEnded(t *testing.T) {
 	t.Parallel()
 	const session = "0a1b2c3d-0000-7000-8000-00000000c0de"
 	for name, c := range map[string]struct {
-		turns, bytes int // of what the commands of a turn print
+		turns, bytes int // bytes: size of the output of a turn's commands
 		latest       bool
 		want         int
 	}{

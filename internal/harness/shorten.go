@@ -5,37 +5,36 @@ import (
 	"unicode/utf8"
 )
 
-// shortener copies a JSON text and leaves parts of it out, so that the copy has a
-// limited size. A valid object stays a valid object. Its limits are in bytes of the
-// copy; see newShortener.
+// shortener copies a JSON text and omits parts, so that the size of the copy is limited. A valid
+// object remains a valid object. The limits are bytes of the copy, see newShortener.
 //
-// It checks only what it needs to follow the structure. An input that is not JSON
-// gives a copy that is not JSON either, or failed.
+// It checks only the structure that it needs. For input that is not JSON, the copy is not JSON
+// either, or failed is set.
 type shortener struct {
 	out    []byte
 	failed bool // the input is not JSON, or nested too deeply; out is incomplete
 
-	half     int // kept at each end of a string while out is below nested
-	lateHalf int // the same later
+	half     int // bytes kept at each end of a string while out is shorter than nested
+	lateHalf int // the same after that
 	nested   int // from this size on, arrays and objects inside the outermost one lose their end
 	outer    int // from this size on, the outermost one loses its end, too
-	most     int // out of a valid input is never longer
+	most     int // maximum length of out for valid input
 
 	stack    []byte // the closing brackets that must follow, the outermost first
-	skipFrom int    // the length of stack at which the rest of a container is left out, or 0
-	run      int    // length of the current number or literal
+	skipFrom int    // the length of stack at which the rest of a container is omitted, or 0
+	run      int    // the length of the current number or literal
 
 	inString bool
-	headEnd  int    // length of out at which the first end of the string is complete
+	headEnd  int    // the length of out at which the first end of the string is complete
 	inTail   bool   // the first end is complete
-	tail     []byte // the last end; it begins neither in an escape nor in a character
-	keep     int    // kept of tail
-	escape   int    // bytes that belong to the current escape and follow; escapeBegins after a backslash
+	tail     []byte // the last end; it begins neither inside an escape nor inside a character
+	keep     int    // bytes of tail to keep
+	escape   int    // remaining bytes of the current escape; escapeBegins after a backslash
 }
 
 const (
 	escapeBegins = 5
-	maxLiteral   = 64 // kept of a number or literal
+	maxLiteral   = 64 // bytes kept of a number or literal
 )
 
 func newShortener() *shortener {
@@ -85,7 +84,7 @@ func (s *shortener) structure(c byte) {
 	}
 }
 
-// emit copies a byte unless it is in a part that is left out.
+// emit copies a byte unless it is in an omitted part.
 func (s *shortener) emit(c byte) {
 	if s.skipFrom == 0 {
 		s.out = append(s.out, c)
@@ -124,7 +123,7 @@ func (s *shortener) literal(c byte) {
 	case s.run <= maxLiteral:
 		s.emit(c)
 	case s.run == maxLiteral+1 && s.skipFrom == 0:
-		s.out = bytes.TrimRight(s.out, "eE+-.") // or the number would not be one
+		s.out = bytes.TrimRight(s.out, "eE+-.") // otherwise the number would be invalid
 	}
 }
 
@@ -147,8 +146,8 @@ func (s *shortener) endString() {
 	s.emit('"')
 }
 
-// text copies a part of the inside of a string, up to the end of the string or the
-// next byte with a meaning of its own. It returns the length of that part.
+// text copies a part of a string's content, up to the end of the string or the next special byte.
+// It returns the length of the part.
 func (s *shortener) text(b []byte) int {
 	if s.escape > 0 {
 		s.escaped(b[0])
@@ -178,8 +177,8 @@ func (s *shortener) text(b []byte) int {
 	return n + 1
 }
 
-// simpleText returns the length of the text at the start of b, in which there are no escapes
-// but whole ones of two bytes.
+// simpleText returns the length of the text at the start of b that contains no escapes except
+// complete ones of two bytes.
 func simpleText(b []byte) int {
 	n := 0
 	for n < len(b) && b[n] != '"' {
@@ -206,7 +205,7 @@ func (s *shortener) later(b []byte) {
 	}
 }
 
-// escaped copies a byte behind a backslash. An escape is not cut in two.
+// escaped copies a byte after a backslash. It never splits an escape.
 func (s *shortener) escaped(c byte) {
 	switch {
 	case s.escape != escapeBegins:
@@ -226,7 +225,7 @@ func (s *shortener) escaped(c byte) {
 	}
 }
 
-// plain copies bytes of a string that do not belong to the inside of an escape.
+// plain copies bytes of a string that are not inside an escape.
 func (s *shortener) plain(b []byte) {
 	if s.skipFrom > 0 || len(b) == 0 {
 		return
@@ -254,7 +253,8 @@ func (s *shortener) trimTail() {
 	s.tail = append(s.tail[:0], rest[characterAt(rest):]...)
 }
 
-// characterAt is where the first character of b begins, if b may begin inside one.
+// characterAt returns the index of the first character that begins in b. b may start inside a
+// character.
 func characterAt(b []byte) int {
 	for i := range min(utf8.UTFMax, len(b)) {
 		if utf8.RuneStart(b[i]) {

@@ -12,7 +12,7 @@ import (
 	"cairn/internal/fault"
 )
 
-// smallShortener shortens texts that a test can print.
+// smallShortener returns a shortener with limits small enough for readable tests.
 func smallShortener() *shortener {
 	return &shortener{half: 24, lateHalf: 16, nested: 200, outer: 400, most: 2000}
 }
@@ -28,8 +28,8 @@ func shortened(s *shortener, input []byte, seed uint64) []byte {
 	return s.out
 }
 
-// TestShortenedPayloads are what a reader can use: whole escapes and characters,
-// both ends of a string, the first of many elements, and every member around them.
+// TestShortenedPayloads checks that shortened payloads are usable. They contain whole escapes and
+// characters, both ends of a string, the first of many elements, and all members around them.
 func TestShortenedPayloads(t *testing.T) {
 	t.Parallel()
 	many := func(part string) string { return strings.Repeat(part, 300) }
@@ -60,8 +60,8 @@ func TestShortenedPayloads(t *testing.T) {
 	}
 }
 
-// FuzzShorten holds for any input, however it is divided: the copy is limited, and a
-// valid payload gives a valid one.
+// FuzzShorten checks that for any input, however it is split, the copy is limited and a valid
+// payload remains valid.
 func FuzzShorten(f *testing.F) {
 	for _, seed := range []string{
 		``, `{`, `}`, `{"`, `{]`, `{"a":"\ud83d\ude00` + strings.Repeat(`\ud83d\ude00`, 30) + `"}`,
@@ -103,7 +103,7 @@ func huge(head, part, end string) io.Reader {
 	return io.MultiReader(append(readers, strings.NewReader(end))...)
 }
 
-// TestAPayloadOverTheLimitIsShortened and nothing around its long part is lost.
+// TestAPayloadOverTheLimitIsShortened checks that all members around the long part remain.
 func TestAPayloadOverTheLimitIsShortened(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || raced {
@@ -134,7 +134,8 @@ func TestAPayloadOverTheLimitIsShortened(t *testing.T) {
 	}
 }
 
-// TestAPayloadOverTheLimitThatIsNotJSONNamesTheLimit and is read to its end.
+// TestAPayloadOverTheLimitThatIsNotJSONNamesTheLimit also checks that the input is read to its
+// end.
 func TestAPayloadOverTheLimitThatIsNotJSONNamesTheLimit(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || raced {

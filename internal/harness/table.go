@@ -10,63 +10,62 @@ import (
 	"cairn/internal/observation"
 )
 
-// Harness is one agent program: everything that cairn knows of it. All of them are
-// in Harnesses. The rest of the product asks a Harness what it does and never
-// compares names, which a test checks.
+// Harness describes one agent program. All values are in Harnesses. Other packages use the fields
+// of a Harness and never compare names, which a test checks.
 type Harness struct {
-	Name    string   // as --from takes it and stored sessions name it; also init's flag
-	Title   string   // for people
-	Aliases []string // other names that --from takes
-	Program string   // what its agents register as for mail
+	Name    string   // the value of --from, the name in stored sessions, and init's flag
+	Title   string   // the human-readable name
+	Aliases []string // other values that --from accepts
+	Program string   // the program name with which its agents register for mail
 
-	// What reaches it, and how.
+	// Inputs of the harness.
 
 	Hears        []string // sources of events on which a text reaches the model
-	Asks         bool     // a verdict Ask makes it ask the person; where false it is warned instead
-	WarnsLate    bool     // a warning about a call is given after the call, as the only place
-	Helped       bool     // it takes help with prompts and before calls (observations §9.2)
-	NeedsAnswer  bool     // it takes silence before a call for a refusal
-	ShowsTwo     []string // sources of events on which exit code 2 shows the error to the user and vetoes nothing
+	Asks         bool     // the decision Ask makes it ask the user; if false, it is warned instead
+	WarnsLate    bool     // warnings about a call are given only after the call
+	Helped       bool     // it accepts help with prompts and before calls (observations §9.2)
+	NeedsAnswer  bool     // it treats empty output before a call as a refusal
+	ShowsTwo     []string // sources of events on which exit code 2 shows the error to the user and blocks nothing
 	RefusesByTwo bool     // exit code 2 before a call refuses it, and nothing else does
-	LateStart    bool     // the context of a session comes with its first prompt: it may start one without an event, or drop the context
-	Notice       string   // what a user should know who has wired it, "" for nothing
+	LateStart    bool     // it gets a session's context with the first prompt, see StartsLate
+	Notice       string   // information for a user who has connected it, "" for none
 	Defers       bool     // it loads MCP tools on demand: the profile full costs nothing until then, else lean
 
-	// What it keeps.
+	// Files and properties of the harness.
 
-	Folder      func(Homes) string   // of its user-level settings; where it exists the harness is found
-	Transcripts func(Homes) []string // folders below which, or files in which, sessions are kept; none if nobody can read them
-	KeptDays    int                  // after which it deletes transcripts, 0 if it keeps them
+	Folder      func(Homes) string   // of its user-level settings; if it exists, the harness is installed
+	Transcripts func(Homes) []string // folders or files that contain its sessions; nil if unreadable
+	KeptDays    int                  // days after which it deletes transcripts, 0 if it keeps them
 	KeptSetting string               // member of its first settings file that changes KeptDays
-	Runs        string               // another harness whose hooks it can run as well, by a setting of its own
-	Command     string               // its program on the PATH, where its version matters, with Package and Noted
-	Package     string               // npm's
-	Noted       string               // member of its last settings file that names the version used last
-	Plugin      bool                 // it may have cairn as a plugin, with hooks and server of its own
-	Unnamed     bool                 // its hooks know no ids that its transcripts know, see observation.Match
+	Runs        string               // another harness whose hooks it can also run, if a setting allows it
+	Command     string               // its program on the PATH, if its version matters, with Package and Noted
+	Package     string               // its npm package
+	Noted       string               // member of its last settings file that contains the last used version
+	Plugin      bool                 // cairn can be installed as a plugin with its own hooks and server
+	Unnamed     bool                 // its hooks and transcripts share no ids, see observation.Match
 	Hooks       Hooks
 	Files       func(Homes) []File // its settings files
 
 	answer     func(e observation.Event, text string, v GuardDecision) (string, error)
 	event      func(body []byte, home string) (observation.Event, error)
-	sends      func(body []byte) bool // whether only it sends such payloads
-	transcript func(name string) bool // whether a file of this name may be one of its transcripts
-	writes     func(line []byte) bool // whether it writes such lines into transcripts
-	document   func(head []byte) bool // whether it writes files that begin so and are not lines; nil if it writes lines only
+	sends      func(body []byte) bool // reports whether only this harness sends such payloads
+	transcript func(name string) bool // reports whether a file with this name may be one of its transcripts
+	writes     func(line []byte) bool // reports whether its transcripts contain such lines
+	document   func(head []byte) bool // reports whether it writes documents with this beginning; nil if it writes only lines
 	read       transcriptReader
 }
 
 // transcriptReader reads the transcripts of one harness, see ReadTranscript.
 type transcriptReader func(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error)
 
-// Homes are the directories that the harnesses' files are in.
+// Homes contains the directories of the harnesses' files.
 type Homes struct {
 	User   string              // the user's home directory
-	Getenv func(string) string // the environment, which may name other folders; nil for an empty one
+	Getenv func(string) string // the environment, which may contain other folders; nil for an empty environment
 }
 
-// in returns the folder that an environment variable names, else the usual one below the
-// home directory.
+// in returns the folder in an environment variable, else the usual folder below the home
+// directory.
 func (h Homes) in(variable string, usual ...string) string {
 	if h.Getenv != nil && variable != "" {
 		if dir := h.Getenv(variable); dir != "" {
@@ -76,83 +75,81 @@ func (h Homes) in(variable string, usual ...string) string {
 	return filepath.Join(append([]string{h.User}, usual...)...)
 }
 
-// Hooks is the form of a harness's hook entries and which of them init writes.
+// Hooks describes the format of a harness's hook entries and the entries that init writes.
 type Hooks struct {
 	Wanted []HookEntry
 	Form   HookForm
 }
 
-// HookEntry is one entry as init writes it.
+// HookEntry is one hook entry as init writes it.
 type HookEntry struct {
-	Event   string // as the harness calls it
-	Matcher string // "" for none: every occurrence
+	Event   string // the harness's name of the event
+	Matcher string // "" matches every occurrence
 	Bare    string // the matcher without help during the turn, "" for the same
 	Timeout int    // in the host's unit, 0 for none
-	Helps   bool   // it also asks for help during the turn
-	Since   [3]int // the host's first version that knows the event; zero for all
+	Helps   bool   // it also requests help during the turn
+	Since   [3]int // the host's first version with this event; zero for all versions
 }
 
-// HookForm says how hook entries are written.
+// HookForm describes the format of hook entries.
 type HookForm struct {
-	Flat     bool   // entries stand in the event's list, without groups
+	Flat     bool   // entries are in the event's list, without groups
 	Version  bool   // the file needs "version": 1
 	Named    bool   // entries have a name
 	Typed    bool   // entries have "type": "command"
 	Millis   bool   // timeouts are milliseconds
-	Timeout  string // the member that holds the timeout, "" for "timeout"
+	Timeout  string // the member with the timeout, "" for "timeout"
 	Quiet    bool   // entries have "show_output": false
-	Windows  Shell  // that runs entries on Windows
-	Apart    [3]int // the host's first version that takes the arguments in a list of their own; zero for none
-	Trusted  bool   // new hooks run only after the user trusted them
+	Windows  Shell  // the shell that runs entries on Windows
+	Apart    [3]int // the host's first version that accepts the arguments as a separate list; zero for none
+	Trusted  bool   // new hooks run only after the user has trusted them
 	Switches []Switch
 }
 
-// Switch is a setting by which a user turns all hooks off.
+// Switch is a setting with which a user turns all hooks off.
 type Switch struct {
-	Path []string // of the member in the harness's files
+	Path []string // the path of the member in the harness's files
 	Off  bool     // the value that turns hooks off
 }
 
-// Shell is the program that a host gives a hook's command line to on Windows.
+// Shell is the program that runs a host's hook commands on Windows.
 type Shell int
 
-// The shells.
 const (
 	PowerShell Shell = iota
 	GitBash
 	Cmd
 )
 
-// Format is the kind of a settings file.
+// Format is the format of a settings file.
 type Format int
 
-// The formats.
 const (
 	JSON   Format = iota // with or without comments
-	TOML                 // Codex's: only the server stands there
-	Block                // a text for the model, in which a marked block is cairn's
-	Script               // a file that is cairn's as a whole
+	TOML                 // Codex's file, which contains only the server
+	Block                // a text for the model with a marked block for cairn
+	Script               // a file that belongs to cairn as a whole
 )
 
-// File is one settings file of a harness and what stands in it.
+// File is one settings file of a harness with its content.
 type File struct {
 	Path   string
 	Format Format
 	Hooks  bool   // hook entries
 	Status bool   // "statusLine": a command that prints the line below the prompt
-	Server Server // the MCP server; the zero value if MCP servers do not stand here
-	Text   string // of a Block or a Script, with placeholders: {{head}}, {{program}}, {{quoted}}, {{assist}}
+	Server Server // the MCP server; zero if the file does not contain MCP servers
+	Text   string // the text of a Block or a Script, with placeholders: {{head}}, {{program}}, {{quoted}}, {{assist}}
 }
 
-// Server is the form of the MCP server's entry.
+// Server is the format of an MCP server's entry.
 type Server struct {
-	Under   string // the member that holds the servers, "" if there are none
-	Type    string // its member "type", "" for none
+	Under   string // the member that contains the servers, "" if there are none
+	Type    string // the value of the member "type", "" for none
 	OneList bool   // "command" is a list of the program and its arguments
-	Tools   bool   // "tools": ["*"] names the tools that may be used
+	Tools   bool   // "tools": ["*"] lists the tools that may be used
 }
 
-// The harnesses, as --from and stored sessions name them.
+// The names of the harnesses, as in --from and stored sessions.
 const (
 	claude = "claude"
 	codex  = "codex"
@@ -166,9 +163,9 @@ const (
 	cline    = "cline"
 )
 
-// Harnesses returns the agent programs that cairn supports, in the order in which they are
-// listed. If a payload or a transcript could be from several of them, the first one wins.
-// The table is created once and shared: callers must not change it.
+// Harnesses returns the agent programs that cairn supports, in the order in which they are listed.
+// If a transcript matches several of them, the first one wins. If a payload matches several, the
+// last one wins. The table is created once and shared. Callers must not change it.
 func Harnesses() []Harness { return harnesses() }
 
 var harnesses = sync.OnceValue(func() []Harness {
@@ -218,7 +215,7 @@ var harnesses = sync.OnceValue(func() []Harness {
 			sends: isCursorPayload, transcript: isLines, writes: looksLikeCursor, read: readCursor,
 		},
 		{
-			// Its plugin adds to a call's result what was said before the call.
+			// Its plugin adds text from before a call to the call's result.
 			Name: openCode, Title: "OpenCode", Program: openCode,
 			Hears: always, Helped: true,
 			Folder: openCodeDir, Transcripts: openCodeKept, Files: openCodeSettings,
@@ -246,8 +243,8 @@ var harnesses = sync.OnceValue(func() []Harness {
 			sends: isQwenPayload, transcript: isLines, writes: isQwenLine, read: readQwen,
 		},
 		{
-			// Its hooks put nothing into the first request, so its rules instruct its model
-			// to ask; prompts and answers come from the conversation when a turn ends.
+			// Its hooks cannot add text to the first request, so its rules instruct the model to
+			// call cairn. Prompts and replies are read from the conversation at the end of a turn.
 			Name: cline, Title: "Cline", Program: cline,
 			Folder: clineDir, Transcripts: func(h Homes) []string { return []string{filepath.Join(clineData(h), "sessions")} },
 			Hears:  []string{onBeforeTool, onToolUse},
@@ -256,7 +253,8 @@ var harnesses = sync.OnceValue(func() []Harness {
 			transcript: isClineFile, writes: never, document: looksLikeCline, read: readCline,
 		},
 		{
-			// Its transcripts are encrypted. A rules file gives its model what a hook cannot.
+			// Its transcripts are encrypted. A rules file gives its model the context that hooks
+			// cannot provide.
 			Name: windsurf, Title: "Windsurf", Aliases: []string{"cascade"}, Program: windsurf,
 			RefusesByTwo: true,
 			Folder:       windsurfDir,
@@ -271,7 +269,7 @@ func never([]byte) bool { return false }
 
 func noFile(string) bool { return false }
 
-// Of returns the harness of a name or an alias, false if cairn does not know it.
+// Of returns the harness with a name or an alias, and false if cairn does not know it.
 func Of(name string) (Harness, bool) {
 	all := Harnesses()
 	i := slices.IndexFunc(all, func(h Harness) bool { return h.Name == name || slices.Contains(h.Aliases, name) })
@@ -281,7 +279,7 @@ func Of(name string) (Harness, bool) {
 	return all[i], true
 }
 
-// Names returns the names of the harnesses that cairn knows.
+// Names returns the names of all harnesses.
 func Names() (names []string) {
 	for _, h := range Harnesses() {
 		names = append(names, h.Name)
@@ -289,8 +287,8 @@ func Names() (names []string) {
 	return names
 }
 
-// UnnamedHarnesses returns the names of the harnesses whose hooks know no ids that their
-// transcripts know, for observation.Config.
+// UnnamedHarnesses returns the names of the harnesses whose hooks and transcripts have no ids in
+// common, for observation.Config.
 func UnnamedHarnesses() (names []string) {
 	for _, h := range Harnesses() {
 		if h.Unnamed {
@@ -300,7 +298,8 @@ func UnnamedHarnesses() (names []string) {
 	return names
 }
 
-// senderOf returns the harness of an event. One that names none behaves as Claude Code.
+// senderOf returns the harness of an event. An event without a known harness is treated like
+// Claude Code's.
 func senderOf(e observation.Event) Harness {
 	if h, ok := Of(e.Harness); ok {
 		return h

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	longText = 2 << 20      // bytes a text may have before its middle is left out
-	textEnd  = longText / 2 // bytes that stay at either end
+	longText = 2 << 20      // maximum length of a text in bytes before its middle is omitted
+	textEnd  = longText / 2 // bytes kept at each end
 )
 
-// text is what a JSON string stands for, "" for any other value. Over longText
-// bytes, it is the first and the last textEnd bytes, cut between characters;
-// of a very long string only the ends are decoded.
+// text returns the decoded value of a JSON string, "" for any other value. A text over longText
+// bytes is cut to its first and last textEnd bytes, between characters. For a very long string
+// only the ends are decoded.
 func text(value []byte) string {
 	if kindOf(value) != '"' || len(value) < 2 {
 		return ""
@@ -36,7 +36,7 @@ func text(value []byte) string {
 	return joined(firstBytes(out), lastBytes(out))
 }
 
-// ends decodes the two ends of the inside of a very long string.
+// ends decodes both ends of the content of a very long string.
 func ends(in []byte) string {
 	head, read := decode(in, textEnd)
 	in = in[read:]
@@ -63,7 +63,7 @@ func joined(head, tail []byte) string {
 	return b.String()
 }
 
-// boundary returns the first place at or after i at which no escape is cut in two.
+// boundary returns the first index at or after i that does not split an escape.
 func boundary(in []byte, i int) int {
 	at := 0
 	for at < i {
@@ -94,9 +94,8 @@ func lastBytes(b []byte) []byte {
 	return b[start:]
 }
 
-// decode turns the inside of a JSON string into UTF-8 until the output has limit
-// bytes, or up to three more to finish a character. It returns the output and
-// the number of bytes read.
+// decode converts the content of a JSON string to UTF-8. It stops when the output has limit bytes,
+// or up to three more to complete a character. It returns the output and the number of bytes read.
 func decode(in []byte, limit int) (out []byte, read int) {
 	out = make([]byte, 0, min(len(in), limit)+utf8.UTFMax)
 	for read < len(in) && len(out) < limit {
@@ -122,8 +121,8 @@ func decode(in []byte, limit int) (out []byte, read int) {
 	return out, read
 }
 
-// unescape reads the escape at the start of in: its character, U+FFFD for a lone
-// surrogate and for NUL, and the bytes it takes.
+// unescape decodes the escape at the start of in. It returns the character (U+FFFD for a lone
+// surrogate or NUL) and the length of the escape in bytes.
 func unescape(in []byte) (rune, int) {
 	if len(in) < 2 {
 		return utf8.RuneError, len(in)
@@ -164,7 +163,7 @@ func unescapeUnit(in []byte) (rune, int) {
 	return utf8.RuneError, 6
 }
 
-// unit reads the UTF-16 unit of a \uXXXX escape at the start of in.
+// unit decodes the UTF-16 unit of a \uXXXX escape at the start of in.
 func unit(in []byte) (rune, bool) {
 	if len(in) < 6 || in[0] != '\\' || in[1] != 'u' {
 		return 0, false
@@ -186,9 +185,9 @@ func unit(in []byte) (rune, bool) {
 	return r, true
 }
 
-// plain returns the text of a value in any of the shapes in which harnesses send one:
-// a string, an array of strings and {"type":"text","text":…} blocks joined by
-// newlines, or an object with such a value in content or text.
+// plain returns the text of a value in any form that harnesses send. The forms are a string, an
+// array, or an object with such a value in text, content or message. An array contains strings and
+// {"type":"text","text":…} blocks, which plain joins by newlines.
 func plain(value []byte) string {
 	switch kindOf(value) {
 	case '"':
@@ -215,7 +214,7 @@ func blockTexts(array []byte) string {
 	return said.text()
 }
 
-// paragraphs joins texts by newlines; the whole is as long as a text may be.
+// paragraphs joins texts by newlines. The result is limited to the length of one text.
 type paragraphs struct{ all []byte }
 
 func (p *paragraphs) add(part string) {

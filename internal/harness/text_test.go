@@ -16,8 +16,8 @@ func TestTextKeepsTheEndsOfLongTexts(t *testing.T) {
 		return strings.Repeat(part, size/len(part)+1)
 	}
 	for name, c := range map[string]struct {
-		inside     string // of a JSON string
-		head, tail string // of the text
+		inside     string // the content of a JSON string
+		head, tail string // the beginning and end of the text
 		cut        bool
 	}{
 		"just short enough":         {"ab" + strings.Repeat("x", longText-4) + "yz", "abx", "xyz", false},

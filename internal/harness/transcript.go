@@ -15,40 +15,39 @@ import (
 	"cairn/internal/observation"
 )
 
-// TranscriptOptions says which part of which file is read.
+// TranscriptOptions describes the file and the part of it to read.
 type TranscriptOptions struct {
-	// Path of the file, used only for the agent id in the name of a subagent's
-	// transcript, if its lines do not contain it. May be empty.
+	// Path of the file, used only for facts that the file's lines do not contain, such as a
+	// subagent's id or the folder. May be empty.
 	Path string
-	// Offset is the place in the file of the reader's first byte, the start of a
-	// line: 0, or the Resume of an earlier report.
+	// Offset is the position of the reader's first byte in the file: 0, or the Resume of an
+	// earlier report. It is always the start of a line.
 	Offset int64
-	// Head reads the file from its beginning, where some harnesses state once
-	// what holds for all lines. Only with an Offset over 0; nil if there is no
-	// way back, and then such lines make no event.
+	// Head reads the file from its beginning, which in some harnesses contains facts about all
+	// lines. It is used only if Offset is over 0. With a nil Head, lines that need these facts
+	// produce no event.
 	Head io.Reader
-	// ModTime of the file, for harnesses whose lines have no time.
+	// ModTime is the file's modification time, for harnesses whose lines contain no time.
 	ModTime time.Time
-	// Roots are the folders of projects that are known, for harnesses whose
-	// transcripts contain the folder as a hash or a name that lost its separators.
+	// Roots are the folders of known projects. They are used for harnesses whose transcripts
+	// contain the folder only as a hash or as a name without separators.
 	Roots []string
 }
 
-// TranscriptReport reports what was read and what was left out.
+// TranscriptReport reports what was read and what was skipped.
 type TranscriptReport struct {
-	Harness string // that wrote it, "" if unknown
-	Lines   int    // blank ones included
-	Bytes   int64  // from the offset on
-	// Resume is the place in the file where the next import begins once the
-	// file has grown: the start of the last turn, so that its calls without
-	// result and its unfinished message are seen again.
+	Harness string // the harness that wrote the file, "" if unknown
+	Lines   int    // including blank lines
+	Bytes   int64  // counted from the offset
+	// Resume is the position at which the next import begins after the file has grown. It is the
+	// start of the last turn, so that calls without a result and an unfinished message are read
+	// again.
 	Resume int64
-	// Skipped counts by reason what made no event though it looked like one:
-	// lines, calls or prompts. Never nil.
+	// Skipped counts lines, calls and prompts that produced no event, by reason. It is never nil.
 	Skipped map[string]int
 }
 
-// Reasons for which a line makes no event, besides those of refusal.
+// Reasons why a line produces no event, in addition to those of refusal.
 const (
 	badLine       = "invalid JSON"
 	tornLine      = "torn last line"
@@ -67,20 +66,19 @@ const (
 	noResult      = "call without result"
 )
 
-// ReadTranscript reads a transcript of any harness (observations §12), recognised by
-// what stands in it and not by its place, and yields its events in the order of
-// the file, ready to be recorded as imported: prompts before what they caused, a
-// call once its result is there, a turn's message when the turn is over or the
-// file ends. No starts and ends of sessions are made up; only compactions are
-// reported. Subagents' calls and messages belong to the parent session and carry the
-// agent's id.
+// ReadTranscript reads a transcript of any harness (observations §12) and yields its events. It
+// recognizes the harness by the content of the file, not by its path. The events are in the order
+// of the file and ready to be recorded as imported. Prompts come before their calls. A call is
+// yielded with its result, a turn's message when the turn is over or the file ends. ReadTranscript
+// does not invent starts and ends of sessions; it only reports compactions. Subagents' calls and
+// messages belong to the parent session and contain the agent's id.
 //
-// Lines that cannot be used are counted and left out, whatever is wrong with
-// them. Reading the same bytes again yields the same events.
+// Unusable lines are counted and skipped, whatever is wrong with them. Reading the same bytes
+// again yields the same events.
 //
-// An error of yield or ctx ends the reading and is returned as it is; if r
-// fails, the error is Unavailable, code unreadable_transcript. The report covers
-// what was read until then, but its Resume is where this reading began.
+// An error of yield or ctx stops the reading and is returned unchanged. If r fails, the error is
+// Unavailable, code unreadable_transcript. The report then covers the part that was read, but its
+// Resume is the position where this reading began.
 func ReadTranscript(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
 	if err := ctx.Err(); err != nil {
 		return newReport(o), err
@@ -103,8 +101,8 @@ func ReadTranscript(ctx context.Context, r io.Reader, o TranscriptOptions, yield
 	return report, err
 }
 
-// recognise reads the beginning of a transcript up to the first line that shows
-// which harness wrote it, "" if none does, and returns what it has read.
+// recognise returns the harness that wrote a transcript, "" if unknown. It reads the beginning up
+// to the first line that identifies the harness, and also returns the bytes that it has read.
 func recognise(r io.Reader) (writer string, read []byte, err error) {
 	const enough = 8 << 20
 	var seen bytes.Buffer
@@ -129,8 +127,7 @@ func recognise(r io.Reader) (writer string, read []byte, err error) {
 	}
 }
 
-// writerOf reports which harness writes such lines, "" if it is not recognisable by
-// this one.
+// writerOf returns the harness that writes such lines, "" if this line does not identify it.
 func writerOf(line []byte) string {
 	for _, h := range Harnesses() {
 		if h.writes(line) {
@@ -140,8 +137,8 @@ func writerOf(line []byte) string {
 	return ""
 }
 
-// documentWriter reports which harness writes files that begin so: documents of many lines,
-// or of a very long one.
+// documentWriter returns the harness that writes files with this beginning, "" if unknown. Such
+// files are documents with many lines or one very long line.
 func documentWriter(head []byte) string {
 	for _, h := range Harnesses() {
 		if h.document != nil && h.document(head) {
@@ -164,8 +161,7 @@ func unreadable(err error) error {
 	return fault.Wrap(err, fault.Unavailable, "unreadable_transcript", "cannot read the transcript")
 }
 
-// eachLine hands every line of a transcript to use, and notes in the report how
-// much was read.
+// eachLine passes every line of a transcript to use, and counts lines and bytes in the report.
 func eachLine(ctx context.Context, r io.Reader, o TranscriptOptions, report *TranscriptReport, use func(line) error) error {
 	lines := newLineReader(r, o.Offset)
 	for {
@@ -187,7 +183,6 @@ func eachLine(ctx context.Context, r io.Reader, o TranscriptOptions, report *Tra
 	}
 }
 
-// readClaude reads a transcript of Claude Code.
 func readClaude(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
 	report := newReport(o)
 	t := &transcript{
@@ -211,40 +206,40 @@ func readClaude(ctx context.Context, r io.Reader, o TranscriptOptions, yield fun
 	return report, nil
 }
 
-// transcript is the state of one reading.
+// transcript is the state while reading a transcript.
 type transcript struct {
 	yield   func(observation.Event) error
-	agent   string // of the file, "" for a main session
+	agent   string // the subagent that the file belongs to, "" for a main session
 	resume  int64
 	skipped map[string]int
 	decoder *jsontext.Decoder
 	seen    map[string]struct{}    // ids of lines
 	pending map[string]pendingCall // by tool use id
 	main    *thread
-	agents  []*thread // of the subagents of this turn, in order of appearance
+	agents  []*thread // the subagents of this turn, in order of appearance
 	byAgent map[string]*thread
-	last    envelope // the facts of the latest line, for lines with fewer facts
+	last    envelope // the facts of the latest line, for lines that lack them
 }
 
-// pendingCall is a call whose result has not come yet.
+// pendingCall is a call without a result yet.
 type pendingCall struct {
 	call  observation.Call
-	input []byte // of an edit or a write
-	own   bool   // of cairn itself
+	input []byte // the input of an edit or a write
+	own   bool   // a call of one of cairn's own tools
 }
 
 // thread is the conversation with one agent.
 type thread struct {
 	agent   string // "" for the main agent
 	prompt  string // the harness's id of the turn's prompt
-	yielded bool   // the prompt of that id has been yielded
-	stopped bool   // by the user
-	acted   bool   // called a tool after its latest text, or is about to
-	text    string // the latest, "" if none
+	yielded bool   // the prompt with that id has been yielded
+	stopped bool   // stopped by the user
+	acted   bool   // the agent called a tool after text, or is about to
+	text    string // the latest text, "" if none
 	at      envelope
 }
 
-// envelope is what all lines of a conversation have.
+// envelope contains the fields that all lines of a conversation have.
 type envelope struct {
 	id        string
 	session   string
@@ -293,8 +288,7 @@ func (t *transcript) conversation(kind string, raw []byte, e envelope, start int
 	}
 }
 
-// envelope reads what all lines have in common, and reports whether the line is
-// to be used.
+// envelope reads the common fields of a line. It reports whether the line is usable.
 func (t *transcript) envelope(raw []byte) (envelope, bool) {
 	f := pick(raw, "uuid", "sessionId", "cwd", "timestamp", "isSidechain", "agentId", "promptId", "isMeta", "gitBranch")
 	e := envelope{
@@ -331,13 +325,12 @@ func (t *transcript) envelope(raw []byte) (envelope, bool) {
 	return e, true
 }
 
-// unnamedAgent stands for the subagents of old transcripts, whose lines are
-// marked as theirs without saying whose.
+// unnamedAgent is the id of subagents in old transcripts, whose lines are marked as a subagent's
+// but contain no id.
 const unnamedAgent = "sidechain"
 
-// isHostAgent reports whether an agent is one by which Claude Code summarises the
-// conversation or guesses the next prompt. Their transcripts repeat the
-// session's.
+// isHostAgent reports whether an agent is an internal one, with which Claude Code summarizes the
+// conversation or guesses the next prompt. Transcripts of such agents repeat the session's.
 func isHostAgent(id string) bool {
 	for _, label := range [...]string{"acompact-", "aprompt_suggestion-", "aside_question-"} {
 		if strings.HasPrefix(id, label) {
@@ -347,8 +340,8 @@ func isHostAgent(id string) bool {
 	return false
 }
 
-// agentOfFile returns the agent whose own transcript a file is, by its name; "" for
-// the transcript of a session.
+// agentOfFile returns the agent in the name of a subagent's transcript, "" for the transcript of a
+// session.
 func agentOfFile(path string) string {
 	id, ok := strings.CutPrefix(filepath.Base(path), "agent-")
 	if !ok {

@@ -71,8 +71,8 @@ func withoutZeros(v any) any {
 	return v
 }
 
-// samples are invented transcripts of every harness, each beside what is to be
-// read from it (.golden).
+// samples returns invented transcripts of every harness. The expected events are next to them
+// (.golden).
 func samples(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.jsonl")
@@ -112,7 +112,7 @@ func compareGolden(t *testing.T, path string) {
 	sameAsGolden(t, strings.TrimSuffix(path, filepath.Ext(path))+".golden", got.String())
 }
 
-// sameAsGolden compares a text with a golden file, or writes it there.
+// sameAsGolden compares a text with a golden file, or writes the file.
 func sameAsGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -129,8 +129,8 @@ func sameAsGolden(t *testing.T, path, got string) {
 	}
 }
 
-// A file may be imported at any moment of its growth: wherever it was cut, what
-// is read then and what is read from Resume on make up the whole.
+// A file may be imported at any time while it grows. Wherever it was cut, the events read then and
+// the events read from Resume on are complete.
 func TestReadTranscriptResumesWithoutLoss(t *testing.T) {
 	t.Parallel()
 	for _, path := range samples(t) {
@@ -187,7 +187,7 @@ func resumeEverywhere(t *testing.T, file []byte) {
 	}
 }
 
-// talk makes lines of a session from short notes.
+// talk creates lines of a session from short notes.
 type talk struct {
 	strings.Builder
 	n int
@@ -344,13 +344,13 @@ func TestReadTranscriptTellsRefusalsFromFailures(t *testing.T) {
 	}
 }
 
-// What was captured live and is imported later must be the same call.
+// A call captured live and imported later must be the same call.
 func TestTranscriptAndHookDescribeACallAlike(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tool, input string
-		response    string // of the hook, and toolUseResult
-		failure     string // of the hook, instead
+		response    string // the hook's response and toolUseResult
+		failure     string // the hook's error, instead of response
 	}{
 		"shell":       {"Bash", `{"command":"git push"}`, `{"stdout":"","stderr":"To git.example:pots","interrupted":false}`, ""},
 		"exit code":   {"Bash", `{"command":"x","description":"d"}`, ``, "Exit code 3\nbroken"},
@@ -418,7 +418,7 @@ func TestReadTranscriptPassesOverHugeLines(t *testing.T) {
 	in := io.MultiReader(
 		strings.NewReader(new(talk).user("before").String()),
 		strings.NewReader(head), filler(66<<20), strings.NewReader("\"}}\n"),
-		filler(maxLine), strings.NewReader("\n"), // just short enough, but no JSON
+		filler(maxLine), strings.NewReader("\n"), // just short enough, but not JSON
 		filler(maxLine+1), strings.NewReader("\n"),
 		strings.NewReader(new(talk).says("after").String()),
 	)

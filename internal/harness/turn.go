@@ -6,15 +6,15 @@ import (
 	"cairn/internal/observation"
 )
 
-// user handles what reaches an agent: prompts, results of tools, summaries and
-// context from the harness.
+// user handles the inputs of an agent: prompts, results of tools, summaries and context from the
+// harness.
 func (t *transcript) user(raw []byte, e envelope, start int64) error {
 	f := pick(raw, "message", "isCompactSummary", "toolUseResult", "toolDenialKind")
 	content := get(f[0], "content")
 	th := t.thread(e)
 	results := toolResults(content)
 	if len(results) > 1 {
-		f[2] = nil // it stands for one of them, nobody says which
+		f[2] = nil // it belongs to one of the results, but the line does not show which
 	}
 	for _, block := range results {
 		if err := t.result(th, e, block, f[2], text(f[3])); err != nil {
@@ -55,7 +55,8 @@ func toolResults(content []byte) (results [][]byte) {
 	return results
 }
 
-// newTurn ends the turn of a thread, and a main turn those of its subagents.
+// newTurn ends the turn of a thread. A new turn of the main thread also ends those of its
+// subagents.
 func (t *transcript) newTurn(th *thread, e envelope, start int64) error {
 	if th.agent == t.agent {
 		t.resume = start
@@ -78,8 +79,8 @@ func (t *transcript) newTurn(th *thread, e envelope, start int64) error {
 	return nil
 }
 
-// prompt yields what a user wrote. A prompt sent while the turn was going on
-// shares that turn's prompt id, which thus says nothing about it.
+// prompt yields a user's prompt. A prompt during a turn shares that turn's prompt id, so the id
+// does not identify it.
 func (t *transcript) prompt(th *thread, e envelope, said string, midTurn bool) error {
 	if th != t.main {
 		return nil // an agent's text to its subagent is not a prompt
@@ -99,8 +100,7 @@ func (t *transcript) prompt(th *thread, e envelope, said string, midTurn bool) e
 	return t.yield(p)
 }
 
-// words returns the text of a message: a string, or its text blocks joined by
-// newlines.
+// words returns the text of a message: a string, or its text blocks joined by newlines.
 func words(content []byte) string {
 	if kindOf(content) == '"' {
 		return text(content)
@@ -115,7 +115,7 @@ func words(content []byte) string {
 	return said.text()
 }
 
-// assistant handles what an agent says and the calls it makes.
+// assistant handles an agent's messages and calls.
 func (t *transcript) assistant(raw []byte, e envelope) error {
 	f := pick(raw, "message", "isApiErrorMessage")
 	m := pick(f[0], "content", "model", "stop_reason")
@@ -141,12 +141,12 @@ func (t *transcript) assistant(raw []byte, e envelope) error {
 		}
 	}
 	if string(m[2]) == `"tool_use"` {
-		th.acted = true // a call follows, on a line to come
+		th.acted = true // a call follows on a later line
 	}
 	return nil
 }
 
-// says notes the latest text of an agent; texts of one line belong together.
+// says stores the latest text of an agent. Texts of one line are joined.
 func (th *thread) says(e envelope, said string) {
 	if strings.TrimSpace(said) == "" {
 		return
@@ -159,9 +159,8 @@ func (th *thread) says(e envelope, said string) {
 	th.text, th.at, th.acted, th.stopped = said, e, false, false
 }
 
-// endTurn yields the message with which a thread ended its turn. A turn that the
-// user stopped has none, and at the end of the file a text that a call followed
-// was not the last.
+// endTurn yields the last message of a thread's turn. A turn that the user stopped has no message.
+// At the end of the file, a text before a call does not count as the last message.
 func (t *transcript) endTurn(th *thread, atEnd bool) error {
 	said, stopped := th.text, th.stopped
 	open := atEnd && th.acted
@@ -195,8 +194,8 @@ func (t *transcript) end() error {
 	return t.endTurn(t.main, true)
 }
 
-// result pairs a tool's result with its call. response is the line's
-// toolUseResult, which is the hook's tool_response or the text of an error.
+// result pairs a tool's result with its call. response is the line's toolUseResult: the hook's
+// tool_response or the text of an error.
 func (t *transcript) result(th *thread, e envelope, block, response []byte, denial string) error {
 	f := pick(block, "tool_use_id", "content", "is_error")
 	id := text(f[0])
@@ -223,7 +222,7 @@ func (t *transcript) result(th *thread, e envelope, block, response []byte, deni
 	c := p.call
 	readResponse(&c, response)
 	if !failed && c.Stdout == "" && (c.Background || isTrue(get(response, "isAsync"))) {
-		c.Output = plain(f[1]) // only the transcript says where the output of a background task is
+		c.Output = plain(f[1]) // only the transcript contains the location of a background task's output
 	}
 	d := pick(response, "durationMs", "totalDurationMs")
 	if ms, ok := integer(firstOf(d...)); ok {
@@ -242,8 +241,7 @@ func (t *transcript) result(th *thread, e envelope, block, response []byte, deni
 	return t.yield(done)
 }
 
-// promptOf is e with the id of the prompt that the thread is working on, if the
-// line does not contain it.
+// promptOf returns e with the id of the thread's current prompt, if the line contains no id.
 func (t *transcript) promptOf(th *thread, e envelope) envelope {
 	e.prompt = firstNonBlank(e.prompt, th.prompt, t.main.prompt)
 	return e
@@ -260,7 +258,7 @@ func (t *transcript) system(raw []byte, e envelope) error {
 	return t.yield(s)
 }
 
-// attachment finds prompts that the user sent while a turn was going on.
+// attachment yields prompts that the user sent during a turn.
 func (t *transcript) attachment(raw []byte, e envelope) error {
 	f := pick(get(raw, "attachment"), "type", "prompt", "commandMode")
 	mode := text(f[2])
@@ -271,8 +269,8 @@ func (t *transcript) attachment(raw []byte, e envelope) error {
 	return t.prompt(t.thread(e), e, plain(f[1]), true)
 }
 
-// lastWords makes the message with which an agent ended its turn out of what is
-// known of it: the main agent, or the subagent that m names.
+// lastWords returns m as the last message in the turn of its agent: the subagent in m, else the
+// main agent.
 func lastWords(m observation.Event, said string) observation.Event {
 	m.Text, m.Role, m.TurnEnds = said, roleTurn, true
 	if m.AgentID != "" {

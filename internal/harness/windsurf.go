@@ -7,9 +7,9 @@ import (
 	"cairn/internal/observation"
 )
 
-// windsurfEvent reads a payload of Windsurf's Cascade, as its documentation gives it. It
-// reports no starts and ends of sessions; a turn ends with a response. It names a folder
-// only with commands, so that everything else is where the hook runs: in the workspace.
+// windsurfEvent reads a payload of Windsurf's Cascade in its documented format. Cascade does not
+// report starts and ends of sessions. A turn ends with a response. Only payloads of commands
+// contain a folder. For others the directory is the hook's working directory, the workspace.
 func windsurfEvent(body []byte, _ string) (observation.Event, error) {
 	f := pick(body, "agent_action_name", "trajectory_id", "execution_id", "tool_info", "cwd", "model_name")
 	info := f[3]
@@ -52,8 +52,8 @@ func windsurfTool(e *observation.Event, info []byte) {
 	e.Calls = []observation.Call{c}
 }
 
-// windsurfCall describes an action: a read, an edit, a command or a call of an
-// MCP server. It does not report the result of a command.
+// windsurfCall describes an action: a read, an edit, a command or a call of an MCP server. The
+// payload does not contain the result of a command.
 func windsurfCall(action string, info []byte) observation.Call {
 	f := pick(info, "file_path", "command_line", "mcp_server_name", "mcp_tool_name", "mcp_tool_arguments")
 	switch action {
