@@ -54,7 +54,7 @@ func collect(v any, list *[]string) {
 	}
 }
 
-// Find returns the texts of the request that contain all of some parts.
+// Find returns the texts of the request that contain all given parts.
 func (r Request) Find(parts ...string) []string {
 	var found []string
 	for _, t := range r.Texts() {

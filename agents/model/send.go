@@ -14,11 +14,11 @@ type object = map[string]any
 
 // event is one server-sent event.
 type event struct {
-	name string // "" for none
-	data any    // a string is sent as it is
+	name string // "" if it has no name
+	data any    // a string is sent unchanged
 }
 
-// send answers a request in its protocol, streaming if the request asks for that.
+// send responds to a request in its protocol. It streams if the request asks for that.
 func send(w http.ResponseWriter, r Request) {
 	streaming := r.Body["stream"] == true
 	switch r.Protocol {
@@ -58,7 +58,7 @@ func sendEither(w http.ResponseWriter, streaming bool, whole object, events []ev
 
 func sendJSON(w http.ResponseWriter, v object) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // fails only if the program has gone
+	_ = json.NewEncoder(w).Encode(v) // fails only if the program has closed the connection
 }
 
 func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()[:16]) }

@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// Kind is what a step of a script does.
+// Kind is the kind of a script's step.
 type Kind string
 
 // The kinds of steps.
