@@ -24,8 +24,8 @@ const (
 )
 
 // Open opens the file at path, created by Make, as a cairn hook opens its store. It sets the
-// busy timeout first and never starts a checkpoint. With full, commits survive a power loss;
-// otherwise they survive only a killed process.
+// busy timeout first. Without full it never starts a checkpoint, and commits survive a killed
+// process. With full it checkpoints every 1000 pages, and commits also survive a power loss.
 func Open(ctx context.Context, path string, full bool) (*Table, error) {
 	pragmas := []string{
 		"PRAGMA busy_timeout=5000", "PRAGMA foreign_keys=ON", "PRAGMA wal_autocheckpoint=0", "PRAGMA synchronous=NORMAL",
