@@ -26,7 +26,7 @@ const (
 
 // stand is an empty home with a repository, in which one program runs with one cairn.
 type stand struct {
-	ctx     context.Context // ends all processes of the stand
+	ctx     context.Context // its end kills all processes of the stand
 	program Program
 	model   *model.Server
 	prefix  string // prefix of the names of runs

@@ -39,8 +39,9 @@ type turn struct {
 	Caption string `json:"blip_caption"`
 }
 
-// recalled contains the result of one question as shares of its evidence, 0–1: the share in the
-// first n entries, and the share of the evidence's sessions in the first n sessions.
+// recalled contains the result of one question as shares, 0–1. turns has the share of its
+// evidence in the first n entries. sessions has the share of the evidence's sessions in the
+// first n sessions, and 1 if all of them are there.
 type recalled struct {
 	conversation string
 	category     int

@@ -123,7 +123,7 @@ func (g *growing) reach(ctx context.Context, size int, t *table) (batches sample
 			break
 		}
 		batches = append(batches, time.Since(began))
-		if err = waitUntil(ctx, time.Now().Add(2*time.Second)); err != nil { // after its turn, the project pauses
+		if err = waitUntil(ctx, time.Now().Add(2*time.Second)); err != nil { // after each turn, the archive pauses for the project
 			break
 		}
 	}

@@ -110,13 +110,13 @@ func (c *mailCaller) reserve(ctx context.Context, me *mailAgent) error {
 	return err
 }
 
-// mixed is the result of a load of the mix.
+// used by the server
 type mixed struct {
 	took   map[string]sample
 	lasted time.Duration
 	failed []error
 	cpu    time.Duration // CPU time of the server
-	others float64       // share of the machine used by all other processes
+	others float64       // share of the machine used by processes other than the server and this program
 }
 
 // mix lets the callers make calls for a time. With a pace, each caller's calls are due at times
@@ -140,7 +140,7 @@ func (m *mailServer) mix(ctx context.Context, callers []*mailCaller, lasting, pa
 	out.cpu = after - cpu
 	usedNow, hadNow := machineTime()
 	if hadNow > had {
-		const ticks = 100 // fraction of a second
+		const ticks = 100 // per second
 		out.others = max(0, usedNow-used-ticks*(out.cpu+ownCPU()-own).Seconds()) / (hadNow - had)
 	}
 	for _, c := range callers {

@@ -17,34 +17,34 @@
 // The experiments startup, hook, search, commit, import and size measure what their names
 // say. The others are:
 //
-// - recall searches large stores with sentences of ten words.
-// - questions searches generated sessions and reports how often the right session is
-// found (amendments §A.1).
-// - mail is the mix of calls on a server (--mail-time, --mail-rate), an overload, and a
-// check that all acknowledged writes are stored (mail §11).
-// - mail-writes measures durable writes.
-// - mail-archive measures archiving in Git (--mail-archive: maximum number of messages).
-// - mail-calls measures single calls on a store with many rows.
-// - mail-hooks measures the hooks of edits.
-// - mail-cost measures the CPU time of a server per call.
-// - pages measures the web pages over a large store, on the server and in Chromium, and a
-// live page for --pages-time.
-// - memories measures acknowledgement, delivery to a hub, and search (--memory-entries:
-// maximum number of entries).
+//   - recall searches large stores with sentences of ten words.
+//   - questions searches generated sessions and reports how often the right session is
+//     found (amendments §A.1).
+//   - mail is the mix of calls on a server (--mail-time, --mail-rate), an overload, and a
+//     check that all acknowledged writes are stored (mail §11).
+//   - mail-writes measures durable writes.
+//   - mail-archive measures archiving in Git (--mail-archive: maximum number of messages).
+//   - mail-calls measures single calls on a store with many rows.
+//   - mail-hooks measures the hooks of edits.
+//   - mail-cost measures the CPU time of a server per call.
+//   - pages measures the web pages over a large store, on the server and in Chromium, and a
+//     live page for --pages-time.
+//   - memories measures acknowledgement, delivery to a hub, and search (--memory-entries:
+//     maximum number of entries).
 //
 // The commands are:
 //
-// - replay sends the sessions of transcripts, given as files or folders, through the hook.
-// It also imports them and reports what the import added.
-// - redaction counts and lists the strings of transcripts that the current rules change.
-// - continuity replays a folder of transcripts, ordered by time. At every start of a
-// session it compares the files that cairn would name with the files that the session
-// touches afterwards. See package continuity for the rules.
-// - locomo stores the conversations of a file in memories. It reports how much of the
-// evidence of its questions the search of memories finds (contract memories §11).
-// - chats stores the prompts and replies of a folder of transcripts as entries of one
-// memory. It reports how many of a file's questions its search answers, compared with
-// plain BM25.
+//   - replay sends the sessions of transcripts, given as files or folders, through the hook.
+//     It also imports them and reports what the import added.
+//   - redaction counts and lists the strings of transcripts that the current rules change.
+//   - continuity replays a folder of transcripts, ordered by time. At every start of a
+//     session it compares the files that cairn would name with the files that the session
+//     touches afterwards. See package continuity for the rules.
+//   - locomo stores the conversations of a file in memories. It reports how much of the
+//     evidence of its questions the search of memories finds (contract memories §11).
+//   - chats stores the prompts and replies of a folder of transcripts as entries of one
+//     memory. It reports how many of a file's questions its search answers, compared with
+//     plain BM25.
 package main
 
 import (
@@ -85,7 +85,7 @@ type options struct {
 	mailRate  float64
 	mailFiles int
 	pagesTime time.Duration
-	entries   int      // maximum number of entries per memory store
+	entries   int      // maximum number of entries in a memory benchmark
 	files     []string // transcripts to replay
 }
 

@@ -64,8 +64,8 @@ func (b *bench) pagesStore(ctx context.Context, rows int) (home, most string, er
 	if err != nil {
 		return "", "", err
 	}
-	// Archiving everything would take longer than the measurement. The archive pauses if the
-	// disk is nearly full, so the limits are set that high.
+	// Archiving everything would take longer than the measurement. The archive pauses when the
+	// disk is nearly full, so these limits make it pause at any level.
 	settings := os.WriteFile(filepath.Join(home, "config.toml"), []byte("[disk]\ncritical_mb = 1000000000\nwarning_mb = 1000000000\n"), 0o600)
 	return home, most, errors.Join(settings, os.WriteFile(done, []byte(most), 0o600))
 }
@@ -240,7 +240,7 @@ func (f *pagesFiller) createRecord(ctx context.Context, c record.Caller, r *rand
 }
 
 // plantFile writes a file of 3,000 lines at a path that agents of a project edited, and commits
-// it in pieces. It returns the address of its page.
+// it in parts. It returns the address of its page.
 func (b *bench) plantFile(ctx context.Context, projectID, path string) (address string, err error) {
 	i := slices.IndexFunc(b.load.Projects, func(r workload.Repository) bool {
 		return slices.ContainsFunc(r.Files, func(f string) bool { return f == filepath.Join(r.Root, filepath.FromSlash(path)) })
