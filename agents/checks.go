@@ -308,7 +308,7 @@ func (e *examiner) resumed() {
 	e.undoEdit()
 }
 
-// around returns the surroundings of a part of a text.
+// around returns a part of a text with the text before and after it.
 func around(text, part string) string {
 	i := strings.Index(text, part)
 	if i < 0 {

@@ -162,7 +162,7 @@ func (e *examiner) recordTranscript(r *recorder, dir, path string) error {
 	return writeFile(filepath.Join(dir, "home", r.clean(name)), out.String())
 }
 
-const maxRecordedText = 1500 // bytes
+const maxRecordedText = 1500 // in bytes
 
 // shortenTexts shortens long texts in a JSON value.
 func shortenTexts(v any) any {

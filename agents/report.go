@@ -97,7 +97,7 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-const maxDetail = 360 // bytes
+const maxDetail = 360 // in bytes
 
 // shorten returns a text as one line of limited length.
 func shorten(s string) string {

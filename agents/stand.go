@@ -121,7 +121,7 @@ func (s *stand) environment(more map[string]string) []string {
 	return env
 }
 
-// result is how a process ended.
+// result is the outcome of a process.
 type result struct {
 	Code     int // -1 after a signal
 	Output   string
@@ -185,7 +185,7 @@ func (s *stand) runWith(env map[string]string, args ...string) result {
 	return s.execute(commandLimit, s.environment(env), cairn, args...)
 }
 
-// mode is how a session is started.
+// mode is the way a session is started.
 type mode struct {
 	continued bool
 	asking    bool // the program would ask before an edit, but no user is present

@@ -25,7 +25,7 @@ import (
 	"cairn/internal/words"
 )
 
-// chatQuestion is a question about past sessions and the sessions that answer it.
+// chatQuestion is a question about past sessions, with the sessions that answer it.
 type chatQuestion struct {
 	Question string   `json:"question"`
 	Keywords string   `json:"keywords"`

@@ -14,7 +14,7 @@ import (
 	"cairn/internal/store"
 )
 
-// commitTime is how long each measurement of a round lasts.
+// commitTime is the duration of each measurement in a round.
 const commitTime = 2 * time.Second
 
 // committing is one way of making changes durable.

@@ -21,7 +21,7 @@ FROM observations o WHERE o.metadata ->> '$.imported' ORDER BY o.id`
 	countTwiceByCall = `SELECT count(*) FROM (SELECT 1 FROM observations WHERE tool_use_id IS NOT NULL
 GROUP BY session_id, tool_use_id, part HAVING count(*) > 1)`
 
-	// The same row from the hook and from the import.
+	// Rows that are stored both by the hook and by the import.
 	countTwiceByContent = `SELECT count(*) FROM observations i WHERE i.metadata ->> '$.imported' AND EXISTS (
 SELECT 1 FROM observations l WHERE l.session_id = i.session_id AND l.obs_type = i.obs_type AND l.content = i.content
   AND l.path_key IS i.path_key AND abs(l.timestamp - i.timestamp) <= 300 AND l.metadata ->> '$.imported' IS NULL)`
@@ -91,7 +91,7 @@ func (r *replaying) compare(ctx context.Context, t *table, dir string) error {
 	})
 }
 
-// callRow is the row of a call, field by field.
+// callRow contains the fields of a call's row.
 type callRow [7]string
 
 func callFields() []string {

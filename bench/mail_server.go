@@ -27,7 +27,7 @@ type mailServer struct {
 	http   *http.Client
 }
 
-// args are the arguments of a tool.
+// args contains the arguments of a tool.
 type args = map[string]any
 
 // mailCall calls a tool of mail and decodes its result into out, unless out is nil. It returns

@@ -27,6 +27,7 @@
 //   - mail-calls measures single calls on a store with many rows.
 //   - mail-hooks measures the hooks of edits.
 //   - mail-cost measures the CPU time of a server per call.
+//   - past measures inboxes and reservations as of past moments.
 //   - pages measures the web pages over a large store, on the server and in Chromium, and a
 //     live page for --pages-time.
 //   - memories measures acknowledgement, delivery to a hub, and search (--memory-entries:

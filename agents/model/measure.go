@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ToolCost returns how many of cairn's tools a request defines and the size of their
-// definitions in bytes.
+// ToolCost returns the number of cairn's tools in a request and the size of their definitions
+// in bytes.
 func (r Request) ToolCost() (count, bytes int) {
 	for _, t := range offeredTools(r.Body) {
 		if !t.isCairn() {

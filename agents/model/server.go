@@ -36,12 +36,12 @@ type run struct {
 	requests []Request
 }
 
-// Request is one request that a program made.
+// Request is one request of a program.
 type Request struct {
 	Protocol string         `json:"protocol"` // anthropic, responses, chat, gemini; "" for others
 	Method   string         `json:"method"`
 	Path     string         `json:"path"`
-	Main     bool           `json:"main"` // offers the program's own tools
+	Main     bool           `json:"main"` // whether the request offers the program's own tools
 	Body     map[string]any `json:"body"`
 	Response Response       `json:"response"`
 }

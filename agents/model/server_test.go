@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// recorded returns the outlines of requests that real programs made.
+// recorded returns the outlines of recorded requests of real programs.
 func recorded(t *testing.T) map[string]Request {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.json")

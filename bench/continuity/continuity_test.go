@@ -28,7 +28,7 @@ func runOn(t *testing.T, o Options, authors ...*author) Report {
 	return r
 }
 
-// at is what was asked of a session at a moment.
+// at returns a session's result at a moment.
 func (r Report) at(t *testing.T, session, when string) Moment {
 	t.Helper()
 	m := r.session(t, session).moment(when)

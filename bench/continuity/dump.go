@@ -13,7 +13,7 @@ import (
 	"cairn/internal/redact"
 )
 
-// dumped is one line of a dump.
+// dumped is one event in a dump.
 type dumped struct {
 	Session  string    `json:"session"`
 	Project  string    `json:"project"`

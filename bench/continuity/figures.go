@@ -45,7 +45,7 @@ type Score struct {
 // Ceiling is a namer that names only files of the truth, as far as the store knows them.
 const Ceiling = "ceiling: all that is known"
 
-// tally adds up a score.
+// tally accumulates a score.
 type tally struct {
 	sessions, truth, named, hits int
 	hit, recall, precision       float64

@@ -38,7 +38,7 @@ type Moment struct {
 	Answers []Answer  `json:"answers"`
 
 	Sections []Section `json:"sections"` // of the text that is injected at this moment
-	Text     string    `json:"text"`     // that is injected at this moment
+	Text     string    `json:"text"`     // injected at this moment
 }
 
 // Truth lists the files that a session touches afterwards, in the order of the session.

@@ -23,7 +23,7 @@ type Options struct {
 
 // Report contains all results of a run.
 type Report struct {
-	Events   int             `json:"events"`   // without copies
+	Events   int             `json:"events"`   // number without copies
 	Copies   int             `json:"copies"`   // ignored copies
 	Figures  []Figure        `json:"figures"`  // by period, moment and namer
 	Sections []SectionFigure `json:"sections"` // sections of the injected text, by period and moment

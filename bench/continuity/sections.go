@@ -23,7 +23,7 @@ type Section struct {
 // Sections whose headings differ between sessions.
 const (
 	headSection  = "head"  // the lines before the first heading
-	tableSection = "table" // of the project's observations
+	tableSection = "table" // the project's observations
 )
 
 // splitSections splits an injected text at its headings. The section of the project, whose

@@ -23,7 +23,7 @@ type plan struct {
 	lastQuery    map[string]any // its arguments of search
 }
 
-// interview is one run through the six questions.
+// interview is one run of the six questions.
 type interview struct {
 	*demo
 	agent  *agent

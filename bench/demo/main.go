@@ -35,7 +35,7 @@ func main() {
 	os.Exit(1)
 }
 
-// options are the command line.
+// options contains the command-line options.
 type options struct {
 	cairn string // the program under demonstration
 	mine  bool

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// columns is the width that text is wrapped to.
+// columns is the width to which text is wrapped.
 const columns = 100
 
 // screen writes human-readable text. It stores its first error for flush and discards later
