@@ -23,7 +23,7 @@ type examiner struct {
 	before   map[string]string // settings before init
 	wired    map[string]string // settings after init
 	plain    session           // a session without cairn
-	told     int               // bytes of context that session 2 was told
+	told     int               // bytes of context injected into session 2
 	recorded []session         // sessions 1, 2 and the resumed one
 	sessions []session         // all sessions with cairn
 }
@@ -34,7 +34,7 @@ func (e *examiner) line(check string, status Status, format string, args ...any)
 	e.report.add(Line{e.cairnName, e.program.Name, check, status, fmt.Sprintf(format, args...)})
 }
 
-// check reports a check. What the program's host cannot do is no failure.
+// check reports a check. A check that the program's host cannot support is not a failure.
 func (e *examiner) check(name string, ok bool, format string, args ...any) {
 	why, impossible := e.program.Cannot[name]
 	switch {
@@ -115,7 +115,7 @@ func initFiles(output string) string {
 func (e *examiner) untrusted() {
 	s := e.session("Say hello again.", mode{untrusted: true}, model.Say("Hello there."))
 	e.note("hooks that are not trusted", "%d hooks ran", len(s.hooks))
-	if r := e.run("import"); r.Code != 0 { // so that the store knows the session anyway
+	if r := e.run("import"); r.Code != 0 { // makes the session known to the store
 		e.line("import of a session without hooks", Fail, "exit %d: %s", r.Code, r.Output)
 	}
 	var about []string
@@ -127,8 +127,8 @@ func (e *examiner) untrusted() {
 	e.check("doctor counts untrusted hooks", len(about) > 0, "%s", strings.Join(about, " / "))
 }
 
-// first is a session with every kind of call: a failing command, a read, an edit, a
-// commit, and tools of cairn that return a list and an object.
+// first runs a session with every kind of call. It has a failing command, a read, an edit, a
+// commit, and cairn tools that return a list and an object.
 func (e *examiner) first() {
 	calc := e.file("calc.py")
 	s := e.session("The kiln calculator's mean() truncates glaze temperatures. Find out why and fix it, then commit.", mode{},
@@ -208,7 +208,8 @@ func (e *examiner) answers(s session) {
 	e.check("MCP tool returns an object", object != "", "%s %s", object, missing)
 }
 
-// second is a new session: it must be told what the first did, once.
+// second runs a new session and checks that it receives the context of the first session
+// exactly once.
 func (e *examiner) second() {
 	s := e.session("Why did mean() truncate glaze temperatures in the kiln? Look at total() as well.", mode{},
 		model.Tool("macro_start_session", map[string]any{"human_key": e.repo, "program": e.program.Name, "model": "scripted", "task_description": "round totals", "agent_name": "GreenCastle"}),
@@ -230,7 +231,7 @@ func (e *examiner) second() {
 	e.check("agent binds over MCP", strings.Contains(r.Output, "GreenCastle"), "%s", r.Output)
 }
 
-// copies counts how often a request tells the context.
+// copies counts how often a request contains the context.
 func copies(r model.Request) int {
 	n := 0
 	for _, t := range r.Find(contextHead) {
@@ -239,7 +240,7 @@ func copies(r model.Request) int {
 	return n
 }
 
-// hints returns what hooks said during a session, in addition to the context.
+// hints returns the output of a session's hooks, without the context.
 func hints(s session) string {
 	var said []string
 	for _, h := range s.hooks {
@@ -270,7 +271,8 @@ func (e *examiner) undoEdit() {
 	}
 }
 
-// find returns the first text in the session's requests with all parts, "" if there is none.
+// find returns the first text in the session's requests that contains all parts, or "" if there
+// is none.
 func (s session) find(parts ...string) string {
 	for _, r := range s.requests {
 		if found := r.Find(parts...); len(found) > 0 {
@@ -280,7 +282,7 @@ func (s session) find(parts ...string) string {
 	return ""
 }
 
-// resumed goes on with session 2 while another agent has written and holds the file.
+// resumed resumes session 2 after another agent has written and reserved the file.
 func (e *examiner) resumed() {
 	for _, args := range [][]string{
 		{"agents", "register", "BlueLake", "--program", "other", "--model", "scripted"},
@@ -306,7 +308,7 @@ func (e *examiner) resumed() {
 	e.undoEdit()
 }
 
-// around returns the surroundings of a part of a text.
+// around returns a part of a text with the text before and after it.
 func around(text, part string) string {
 	i := strings.Index(text, part)
 	if i < 0 {
@@ -315,7 +317,7 @@ func around(text, part string) string {
 	return text[max(0, i-200):min(len(text), i+len(part)+100)]
 }
 
-// resumeTells checks that a resumed session is not told the whole context again.
+// resumeTells checks that a resumed session does not receive the whole context again.
 func (e *examiner) resumeTells(s session) {
 	again := toldBytes(s)
 	inRequest := 0
@@ -325,7 +327,7 @@ func (e *examiner) resumeTells(s session) {
 	e.check(checkResume, again <= e.told/2 && inRequest <= 2, "session 2 was told %d bytes, its resume %d; %d copies in the request", e.told, again, inRequest)
 }
 
-// toldBytes returns how many bytes of context the hooks of a session told.
+// toldBytes returns how many bytes of context the hooks of a session injected.
 func toldBytes(s session) int {
 	n := 0
 	for _, h := range s.hooks {
@@ -336,8 +338,8 @@ func toldBytes(s session) int {
 	return n
 }
 
-// asked edits the held file where the program would ask somebody. Nobody is there, so it
-// must go on.
+// asked edits the held file when the program would ask the user for confirmation. No user is
+// present, so the program must continue.
 func (e *examiner) asked() {
 	s := e.session("Round in total() now.", mode{asking: true}, e.held()...)
 	told := s.find(reason)
@@ -363,7 +365,7 @@ func (e *examiner) blocked() {
 	e.run("release", "calc.py", "--as", "BlueLake")
 }
 
-// parallel runs two sessions at once: one reserves the file, then the other edits it.
+// parallel runs two concurrent sessions: one reserves the file, then the other edits it.
 func (e *examiner) parallel() {
 	const why = "parallel rounding"
 	reserved := func() bool { return strings.Contains(e.run("reservations", "list").Output, "calc.py") }
@@ -397,7 +399,7 @@ func (e *examiner) parallel() {
 	e.undoEdit()
 }
 
-// compacted compacts a session and checks that the next request knows its context.
+// compacted compacts a session and checks that the next request contains its context.
 func (e *examiner) compacted() {
 	how := e.program.Compact
 	if how == nil {
@@ -437,8 +439,8 @@ func (e *examiner) compacted() {
 
 var complaint = regexp.MustCompile(`(?i)hook.*(error|fail|invalid|timed out)|mcp.*(error|fail)`)
 
-// silence checks that no hook of any session failed, complained or printed something that
-// the program cannot read.
+// silence checks that no hook of any session failed, wrote an error or printed output that the
+// program cannot parse.
 func (e *examiner) silence() {
 	var wrong, shown []string
 	for _, s := range e.sessions {

@@ -7,8 +7,8 @@ import (
 	"cairn/agents/model"
 )
 
-// cost measures what cairn adds to a request, at the model's API: as init wires it, and
-// with each profile. A token is taken as four bytes.
+// cost measures at the model's API what cairn adds to a request, with the setup of init and
+// with each profile. It counts four bytes as a token.
 func (e *examiner) cost() {
 	chosen := filepath.Join(filepath.Dir(e.home), "profile") // see hookproxy
 	for _, profile := range []string{"", "full", "lean"} {
@@ -32,7 +32,7 @@ func (e *examiner) cost() {
 	}
 }
 
-// addedTo reports how much larger a request is than the same one without cairn.
+// addedTo reports how much larger a request is than the same request without cairn.
 func (e *examiner) addedTo(name string, r model.Request) {
 	count, tools := r.ToolCost()
 	added := r.Size() - e.plain.requests[0].Size()

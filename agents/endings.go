@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// imported compares what hooks stored with what an import of the program's own transcripts
-// stores, and checks that an import adds nothing to the live store.
+// imported compares the rows stored by hooks with an import of the program's own transcripts.
+// It also checks that an import adds nothing to the live store.
 func (e *examiner) imported() {
 	fresh := filepath.Join(filepath.Dir(e.home), "fresh")
 	r := e.runWith(map[string]string{"CAIRN_HOME": fresh}, "import", "--json")
@@ -36,8 +36,8 @@ func (e *examiner) imported() {
 	e.check("import adds nothing to live", r.Code == 0 && err == nil && differences(nil, report.Types, e.program.Unheard) == "", "exit %d, added %d: %s", r.Code, report.Added, showCounts(report.Types))
 }
 
-// lostTranscripts returns the sessions of which nothing in the home tells any more, except
-// cairn: the program has deleted their transcripts.
+// lostTranscripts returns the sessions of which only cairn has data, because the program has
+// deleted their transcripts.
 func (e *examiner) lostTranscripts(rows []row) []string {
 	var sessions []string
 	for _, r := range rows {
@@ -58,7 +58,7 @@ func (e *examiner) lostTranscripts(rows []row) []string {
 	return sessions
 }
 
-// inTranscripts counts the rows by type, without those that only hooks tell of.
+// inTranscripts counts the rows by type, without the rows that only hooks report.
 func inTranscripts(rows []row) map[string]int {
 	counts := countTypes(rows)
 	for _, name := range []string{"session_start", "session_end", "session_compact"} {
@@ -67,8 +67,8 @@ func inTranscripts(rows []row) map[string]int {
 	return counts
 }
 
-// removed uninstalls cairn. Every file must be as it was, unless the program has changed it
-// since init; then nothing of cairn may be left in it.
+// removed uninstalls cairn. Every file must be as before init, unless the program has changed
+// it since. Then it must no longer contain anything of cairn.
 func (e *examiner) removed() {
 	if err := e.restore(); err != nil {
 		e.line(checkUninstall, Fail, "%v", err)
@@ -76,7 +76,7 @@ func (e *examiner) removed() {
 	}
 	d := e.run("doctor")
 	found := problems(d.Output)
-	if e.program.Trusted != nil { // nobody has trusted the hooks, which doctor must say, and no more
+	if e.program.Trusted != nil { // doctor must report that the hooks are not trusted, and nothing else
 		e.check("doctor", strings.Contains(found, ".trust") && strings.Count(found, "problem ") == 1, "exit %d: %s", d.Code, found)
 	} else {
 		e.check("doctor", d.Code == 0, "exit %d: %s", d.Code, found)
@@ -102,7 +102,7 @@ func (e *examiner) removed() {
 	e.check(checkUninstall, r.Code == 0 && len(wrong) == 0, "exit %d: %s", r.Code, strings.Join(wrong, ", "))
 }
 
-// problems returns the lines of doctor that are no "ok".
+// problems returns the lines of doctor that are not "ok".
 func problems(output string) string {
 	var lines []string
 	for line := range strings.Lines(output) {
@@ -113,7 +113,7 @@ func problems(output string) string {
 	return strings.Join(lines, " / ")
 }
 
-// processes checks that nothing of any session still runs.
+// processes checks that no process of any session is still running.
 func (e *examiner) processes() {
 	left := e.leftProcesses()
 	e.check(checkLeft, len(left) == 0, "%s", strings.Join(left, " / "))

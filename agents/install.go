@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// cacheFolder returns where programs are installed: AGENTS_NPM, AGENTS_DIR, else a folder
-// of the user's cache.
+// cacheFolder returns the folder in which programs are installed: AGENTS_NPM, else AGENTS_DIR,
+// else a folder of the user's cache.
 func cacheFolder() (string, error) {
 	for _, name := range []string{"AGENTS_NPM", "AGENTS_DIR"} {
 		if dir := os.Getenv(name); dir != "" {
@@ -20,8 +20,8 @@ func cacheFolder() (string, error) {
 	return filepath.Join(dir, "cairn-agents"), err
 }
 
-// install returns the folder of a program's commands. It installs the program with npm
-// unless the pinned version is there.
+// install returns the folder of a program's commands. It installs the program with npm unless
+// the pinned version is already installed.
 func install(cache string, p Program) (string, error) {
 	dir := filepath.Join(cache, p.Folder)
 	bin := filepath.Join(dir, "node_modules", ".bin")

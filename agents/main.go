@@ -1,5 +1,5 @@
-// Command agents runs real agent programs against a scripted model, with cairn connected
-// by `cairn init` alone, and checks what results. See README.md.
+// Command agents runs real agent programs against a scripted model, connected to cairn only by
+// `cairn init`, and checks the results. See README.md.
 package main
 
 import (

@@ -1,46 +1,47 @@
 package main
 
-// Program is one agent program and how it is driven. In command lines, environments and
-// files, {prompt}, {url}, {home} and {repo} are replaced.
+// Program is one agent program and how to run it. In command lines, environments and files,
+// {prompt}, {url}, {home} and {repo} are replaced.
 type Program struct {
-	Name    string // in tables and ONLY=
-	Folder  string // of its npm packages below the cache folder
-	Package string // of npm
+	Name    string // name in tables and in ONLY=
+	Folder  string // folder of its npm packages below the cache folder
+	Package string // npm package
 	Version string
-	Bin     string // the command that the package installs
-	Harness string // the name in cairn: --from, sessions
+	Bin     string // command that the package installs
+	Harness string // cairn's name for the program: --from, sessions
 
-	New      []string // the arguments of a new session
-	Continue []string // the arguments that continue the newest session
-	Bypass   []string // added where the program may do everything
-	Asking   []string // added where the program would ask before an edit
-	Trusted  []string // added except where hooks are not trusted yet
+	New      []string // arguments of a new session
+	Continue []string // arguments that continue the newest session
+	Bypass   []string // added if the program may do everything
+	Asking   []string // added if the program would ask before an edit
+	Trusted  []string // added unless hooks are not trusted yet
 	Env      map[string]string
-	Files    map[string]string // settings that the program needs, below the home
-	Settings map[string]string // as Files, written again before each session
+	Files    map[string]string // settings that the program requires, below the home
+	Settings map[string]string // like Files, written again before each session
 
 	Compact *Compaction // nil: cannot be compacted headless
 
 	ReadsTranscript bool   // hooks read the session's transcript
-	Sessions        string // the folder below the home in which hooks find a session's files by its id, "" for none
+	Sessions        string // folder below the home with a session's files, found by its id; "" if there is none
 
-	Hooks []string // the hook events that a session must cause
-	Rows  []string // the types of rows that a session must leave
+	Hooks []string // hook events that a session must cause
+	Rows  []string // types of rows that a session must store
 
-	// Unheard are the rows, by type, of which the transcripts tell and no hook does: those
-	// of the one compaction that the checks cause, unless the program has deleted the transcript.
+	// Unheard counts, by type, the rows that are in transcripts but reported by no hook. They
+	// come from the one compaction of the checks, unless the program has deleted the
+	// transcript.
 	Unheard map[string]int
 
-	// Cannot explains what the program's host cannot do, by the name of the check. Such a
+	// Cannot explains what the program's host cannot support, by the name of the check. Such a
 	// check is reported as INFO.
 	Cannot map[string]string
 }
 
-// Compaction is how a program is made to compact its conversation.
+// Compaction describes how to make a program compact its conversation.
 type Compaction struct {
-	Prompt string // a prompt that asks for it; "" if the model reports a full context
-	Tokens int    // the size of the conversation that the model reports first
-	Sign   string // a text of a request, or an event, that shows it; not needed where a hook has source "compact"
+	Prompt string // prompt that requests it; "" if the model reports a full context
+	Tokens int    // size of the conversation that the model reports first
+	Sign   string // text of a request, or an event, that shows the compaction; not needed if a hook has source "compact"
 }
 
 // Names of checks that a table entry may refer to.
@@ -65,7 +66,7 @@ const (
 
 var commonRows = []string{"user_prompt", "agent_message", "command", "command_error", "file_edit", "git_commit"}
 
-// programs is the table of programs. A new version is a new Version.
+// programs returns the table of programs. To update a program, change its Version.
 func programs() []Program {
 	codex := Program{
 		Name: "codex", Folder: "codex", Package: "@openai/codex", Version: "0.169.0", Bin: "codex", Harness: "codex",
@@ -86,7 +87,7 @@ func programs() []Program {
 	}
 	classic := codex
 	classic.Name = "codex-classic"
-	classic.Bypass = append([]string{"-m", "scripted-model"}, codex.Bypass...) // an unknown model gets plain tools
+	classic.Bypass = append([]string{"-m", "scripted-model"}, codex.Bypass...) // a program offers plain tools to an unknown model
 
 	return []Program{
 		{
@@ -149,7 +150,7 @@ func programs() []Program {
 			Rows:    append([]string{"file_read"}, commonRows...),
 		},
 		{
-			// The last version that runs with Node 20; 0.24 needs Node 22.
+			// 0.15.10 is the last version that runs with Node 20. 0.24 requires Node 22.
 			Name: "qwen", Folder: "qwen", Package: "@qwen-code/qwen-code", Version: "0.15.10", Bin: "qwen", Harness: "qwen",
 			New:      []string{"-p", "{prompt}"},
 			Continue: []string{"-p", "{prompt}", "--continue"},

@@ -31,7 +31,7 @@ func (e *examiner) newRecorder() *recorder {
 	stand := filepath.Dir(e.home)
 	host, err := os.Hostname()
 	if err != nil || len(host) < 4 {
-		host = stand // nothing to replace that is not replaced anyway
+		host = stand // replaced anyway
 	}
 	slug := strings.NewReplacer("/", "-", ".", "-")
 	return &recorder{ids: map[string]string{}, names: strings.NewReplacer(
@@ -42,7 +42,7 @@ func (e *examiner) newRecorder() *recorder {
 
 var someID = regexp.MustCompile(`\b(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?:toolu|call|msg|resp|fc|ses|prt|exec|chatcmpl)[_-][0-9A-Za-z]{12,}|call-[0-9a-z]{16}|a[0-9a-f]{16})\b`)
 
-// clean returns a text with placeholders for paths and neutral ids. Equal ids stay equal.
+// clean returns a text with placeholders for paths and with neutral ids. Equal ids stay equal.
 func (r *recorder) clean(text string) string {
 	return someID.ReplaceAllStringFunc(r.names.Replace(text), func(id string) string {
 		if r.ids[id] == "" {
@@ -60,8 +60,8 @@ func (r *recorder) clean(text string) string {
 	})
 }
 
-// record writes the hooks and MCP requests of the first three sessions, and of programs
-// whose hooks read it, the transcript.
+// record writes the hooks and MCP requests of the first three sessions. It adds the transcript
+// if the program's hooks read it.
 func (e *examiner) record(dir string, sessions []session) error {
 	dir = filepath.Join(dir, e.program.Name)
 	if err := os.RemoveAll(filepath.Join(dir, "home")); err != nil { // its file names contain the date
@@ -104,8 +104,8 @@ func (e *examiner) record(dir string, sessions []session) error {
 	return err
 }
 
-// transcriptsOf returns the files that a hook may have read: the transcript that its
-// payload names, or those that the program keeps of its session.
+// transcriptsOf returns the files that a hook may have read: the transcript named in its
+// payload, or the files that the program stores for its session.
 func (e *examiner) transcriptsOf(h hook) []string {
 	if path, ok := h.fields["transcript_path"].(string); ok && e.program.ReadsTranscript {
 		return []string{path}
@@ -122,7 +122,7 @@ func (e *examiner) transcriptsOf(h hook) []string {
 	return found
 }
 
-// recordOutline keeps which tools the program offers, for the tests of the scripted model.
+// recordOutline stores which tools the program offers, for the tests of the scripted model.
 func (e *examiner) recordOutline(r *recorder, request model.Request) error {
 	data, err := json.MarshalIndent(request.Outline(), "", " ")
 	if err != nil {
@@ -131,8 +131,8 @@ func (e *examiner) recordOutline(r *recorder, request model.Request) error {
 	return writeFile(filepath.Join("model", "testdata", e.program.Name+".json"), r.clean(string(data))+"\n")
 }
 
-// recordTranscript keeps a transcript under its path below the home. Long texts, which
-// belong to the program, are shortened.
+// recordTranscript stores a transcript under its path below the home. It shortens long texts,
+// which belong to the program.
 func (e *examiner) recordTranscript(r *recorder, dir, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -145,7 +145,7 @@ func (e *examiner) recordTranscript(r *recorder, dir, path string) error {
 	var out strings.Builder
 	text := r.clean(string(data))
 	lines := strings.Lines(text)
-	if json.Valid([]byte(text)) { // one document
+	if json.Valid([]byte(text)) { // a single document
 		lines = slices.Values([]string{text})
 	}
 	for line := range lines {
@@ -162,9 +162,9 @@ func (e *examiner) recordTranscript(r *recorder, dir, path string) error {
 	return writeFile(filepath.Join(dir, "home", r.clean(name)), out.String())
 }
 
-const maxRecordedText = 1500 // bytes
+const maxRecordedText = 1500 // in bytes
 
-// shortenTexts cuts long texts in a JSON value.
+// shortenTexts shortens long texts in a JSON value.
 func shortenTexts(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -183,8 +183,8 @@ func shortenTexts(v any) any {
 	return v
 }
 
-// recordRequests keeps what the program sent to cairn's MCP server: the first connection
-// that called a tool.
+// recordRequests stores the program's requests to cairn's MCP server: the first connection that
+// called a tool.
 func (e *examiner) recordRequests(r *recorder, dir string) error {
 	files, err := filepath.Glob(filepath.Join(e.kept, "*.requests.jsonl"))
 	if err != nil {
@@ -203,13 +203,13 @@ func (e *examiner) recordRequests(r *recorder, dir string) error {
 	return nil
 }
 
-// newFields reports the fields of payloads that the recording in dir does not have, and
-// those that are missing: what a new version of the program has changed.
+// newFields reports payload fields that are not in the recording in dir, and recorded fields
+// that are missing. They show what a new version of the program has changed.
 func (e *examiner) newFields(dir string) {
 	const check = "payloads as recorded"
 	data, err := os.ReadFile(filepath.Join(dir, e.program.Name, "hooks.jsonl"))
 	if err != nil {
-		return // nothing is recorded of this program
+		return // this program has no recording
 	}
 	known, now := map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(string(data)) {

@@ -8,8 +8,8 @@ import (
 	"cairn/agents/model"
 )
 
-// TestRecordingsNameNothingOfThisMachine: paths become placeholders, ids neutral ones, and
-// what was equal stays equal.
+// TestRecordingsNameNothingOfThisMachine checks that paths become placeholders and ids become
+// neutral. Equal ids must stay equal.
 func TestRecordingsNameNothingOfThisMachine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -26,7 +26,7 @@ func TestRecordingsNameNothingOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestAProgramThatCannotDoSomethingDoesNotFail, but what it can do must work.
+// TestAProgramThatCannotDoSomethingDoesNotFail also checks that everything else must work.
 func TestAProgramThatCannotDoSomethingDoesNotFail(t *testing.T) {
 	t.Parallel()
 	r := &report{progress: &strings.Builder{}}

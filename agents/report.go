@@ -27,7 +27,7 @@ type Line struct {
 	Detail  string `json:"detail"`
 }
 
-// report collects lines and prints each when it comes.
+// report collects lines and prints each as soon as it is added.
 type report struct {
 	lines    []Line
 	progress io.Writer
@@ -39,7 +39,7 @@ func (r *report) add(l Line) {
 	fmt.Fprintf(r.progress, "%-4s %-13s %-4s %-32s %s\n", l.Cairn, l.Program, l.Status, l.Check, l.Detail)
 }
 
-// fails counts the failed checks of the cairn under test, not those of the base.
+// fails counts the failed checks of the cairn under test, without those of the base.
 func (r *report) fails() int {
 	n := 0
 	for _, l := range r.lines {
@@ -97,7 +97,7 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-const maxDetail = 360 // bytes
+const maxDetail = 360 // in bytes
 
 // shorten returns a text as one line of limited length.
 func shorten(s string) string {

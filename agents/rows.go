@@ -18,7 +18,8 @@ type row struct {
 	Session string
 }
 
-// rows returns what a store holds. home is the folder of another store, "" for the live one.
+// rows returns the rows of a store. home is the folder of another store, or "" for the live
+// store.
 func (s *stand) rows(home string) ([]row, error) {
 	env := map[string]string{}
 	if home != "" {
@@ -33,13 +34,13 @@ func (s *stand) rows(home string) ([]row, error) {
 	for line := range strings.Lines(r.Output) {
 		var item struct {
 			Kind, Harness, Session, Content string
-			ID                              any    // a session's text, an observation's number
+			ID                              any    // text for a session, number for an observation
 			Type                            string `json:"obs_type"`
 			File                            string `json:"file_path"`
 			Event                           string `json:"source_event"`
 		}
 		if json.Unmarshal([]byte(line), &item) != nil {
-			continue // a line of the header
+			continue // a header line
 		}
 		switch item.Kind {
 		case "session":
@@ -60,7 +61,7 @@ func countTypes(rows []row) map[string]int {
 	return counts
 }
 
-// showCounts prints counts in the order of their names.
+// showCounts formats counts in the order of their names.
 func showCounts(counts map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -69,8 +70,8 @@ func showCounts(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// differences prints where an import tells less than hooks, or more than what is unheard
-// of, "" if nowhere.
+// differences formats where an import has fewer rows than hooks, or more than unheard allows.
+// It returns "" if there is no difference.
 func differences(live, imported, unheard map[string]int) string {
 	names := map[string]bool{}
 	for name := range live {

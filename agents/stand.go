@@ -26,15 +26,15 @@ const (
 
 // stand is an empty home with a repository, in which one program runs with one cairn.
 type stand struct {
-	ctx     context.Context // ends all processes of the stand
+	ctx     context.Context // its end kills all processes of the stand
 	program Program
 	model   *model.Server
-	prefix  string // of the names of runs
+	prefix  string // prefix of the names of runs
 	home    string
 	repo    string
-	kept    string // what hookproxy keeps
-	out     string // what the program printed
-	cairn   string // the wired path: cairn itself, after interpose hookproxy
+	kept    string // folder of hookproxy's files
+	out     string // folder of the program's output
+	cairn   string // the connected path: cairn, or hookproxy after interpose
 	path    string // PATH
 	runs    int
 }
@@ -44,7 +44,7 @@ const (
 	calculatorTest = "from calc import mean\n\nassert mean([1, 2]) == 1.5, 'mean truncates'\nprint('ok')\n"
 )
 
-// newStand makes a stand in dir, which is removed first.
+// newStand creates a stand in dir, which it removes first.
 func newStand(ctx context.Context, dir string, p Program, cairn, bin string, m *model.Server) (*stand, error) {
 	s := &stand{
 		ctx: ctx, program: p, model: m, prefix: p.Name, home: filepath.Join(dir, "home"), repo: filepath.Join(dir, "kiln"),
@@ -60,7 +60,7 @@ func newStand(ctx context.Context, dir string, p Program, cairn, bin string, m *
 		}
 	}
 	err := copyFile(cairn, s.cairn)
-	if hook := cairn + hookSuffix; isThere(hook) { // versions before had one program
+	if hook := cairn + hookSuffix; isThere(hook) { // older versions had one program
 		err = errors.Join(err, copyFile(hook, s.cairn+hookSuffix))
 	}
 	for name, content := range p.Files {
@@ -80,7 +80,7 @@ func newStand(ctx context.Context, dir string, p Program, cairn, bin string, m *
 
 func (s *stand) file(name string) string { return filepath.Join(s.repo, name) }
 
-// hookSuffix makes the path of cairn-hook of that of cairn.
+// hookSuffix turns the path of cairn into that of cairn-hook.
 const hookSuffix = "-hook"
 
 func isThere(path string) bool {
@@ -88,7 +88,7 @@ func isThere(path string) bool {
 	return err == nil
 }
 
-// interpose puts hookproxy in the place of cairn and cairn-hook, so that hooks are kept.
+// interpose replaces cairn and cairn-hook with hookproxy, which stores the hook calls.
 func (s *stand) interpose(hookproxy string) (err error) {
 	for _, path := range []string{s.cairn, s.cairn + hookSuffix} {
 		if isThere(path) {
@@ -108,8 +108,8 @@ func (s *stand) restore() (err error) {
 	return err
 }
 
-// environment returns the environment of every process of the stand: nothing of the
-// user's own but what finds programs.
+// environment returns the environment of every process of the stand. From the user's
+// environment it contains only what is needed to find programs.
 func (s *stand) environment(more map[string]string) []string {
 	env := []string{
 		"HOME=" + s.home, "PATH=" + s.path, "TERM=xterm-256color", "NO_COLOR=1", "LANG=C.UTF-8",
@@ -121,7 +121,7 @@ func (s *stand) environment(more map[string]string) []string {
 	return env
 }
 
-// result is how a process ended.
+// result is the outcome of a process.
 type result struct {
 	Code     int // -1 after a signal
 	Output   string
@@ -129,8 +129,8 @@ type result struct {
 	Took     time.Duration
 }
 
-// execute runs a process to its end. After the limit, or when the process has ended, its
-// process group is killed, so that nothing of it holds the output open.
+// execute runs a process until it exits. When it exits, or after the limit, its process group
+// is killed, so that no child keeps the output open.
 func (s *stand) execute(limit time.Duration, env []string, name string, args ...string) result {
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
@@ -151,7 +151,7 @@ func (s *stand) execute(limit time.Duration, env []string, name string, args ...
 	return r
 }
 
-// lookPath finds a command in a PATH that is not the driver's own.
+// lookPath finds a command in a PATH other than the driver's own.
 func lookPath(name, path string) string {
 	if strings.ContainsRune(name, os.PathSeparator) {
 		return name
@@ -174,7 +174,7 @@ func (s *stand) command(name string, args ...string) (string, error) {
 	return r.Output, nil
 }
 
-// run runs cairn past hookproxy.
+// run runs cairn directly, without hookproxy.
 func (s *stand) run(args ...string) result { return s.runWith(nil, args...) }
 
 func (s *stand) runWith(env map[string]string, args ...string) result {
@@ -185,10 +185,10 @@ func (s *stand) runWith(env map[string]string, args ...string) result {
 	return s.execute(commandLimit, s.environment(env), cairn, args...)
 }
 
-// mode is how a session is started.
+// mode is the way a session is started.
 type mode struct {
 	continued bool
-	asking    bool // the program would ask before an edit, but nobody is there
+	asking    bool // the program would ask before an edit, but no user is present
 	untrusted bool // hooks are not trusted
 }
 
@@ -196,12 +196,12 @@ type mode struct {
 type session struct {
 	result
 	name     string
-	requests []model.Request // of the conversation
-	others   []model.Request // for titles, summaries and the like
+	requests []model.Request // requests of the conversation
+	others   []model.Request // requests for titles, summaries and the like
 	hooks    []hook
 }
 
-// start runs the program with a prompt and a script to its end.
+// start runs the program with a prompt and a script until it exits.
 func (s *stand) start(prompt string, m mode, steps ...model.Step) session {
 	s.runs++
 	return s.startAs(s.runs, prompt, m, steps)
@@ -222,7 +222,7 @@ func (s *stand) startAs(number int, prompt string, m mode, steps []model.Step) s
 	}
 	began := time.Now().UnixNano()
 	r := s.execute(sessionLimit, s.environment(env), s.program.Bin, s.arguments(m, fill)...)
-	_ = writeFile(filepath.Join(s.out, name+".txt"), r.Output) // for people; the checks have it
+	_ = writeFile(filepath.Join(s.out, name+".txt"), r.Output) // for the reader; the checks use the result
 	main, others := s.model.Requests(name)
 	return session{result: r, name: name, requests: main, others: others, hooks: s.hooks(began)}
 }
@@ -247,7 +247,7 @@ func (s *stand) arguments(m mode, fill *strings.Replacer) []string {
 	return list
 }
 
-// hook is one call of a hook, as hookproxy kept it.
+// hook is one hook call, as hookproxy stored it.
 type hook struct {
 	Args     []string
 	Payload  string
@@ -259,7 +259,7 @@ type hook struct {
 	fields   map[string]any
 }
 
-// event returns the name of the event as the program calls it.
+// event returns the program's name for the event.
 func (h hook) event() string {
 	for _, name := range []string{"hook_event_name", "hookEventName", "hookName", "event"} {
 		if event, ok := h.fields[name].(string); ok {
@@ -294,7 +294,8 @@ func (s *stand) hooks(since int64) []hook {
 	return list
 }
 
-// leftProcesses returns the command lines of processes that still run in the stand's home.
+// leftProcesses returns the command lines of processes that are still running in the stand's
+// home.
 func (s *stand) leftProcesses() []string {
 	environs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 type bench struct {
 	options
 	sizes
-	dir      string // for everything that is generated
-	kept     bool   // dir outlives the run
+	dir      string // folder of all generated files
+	kept     bool   // dir is kept after the run
 	load     *workload.Workload
 	report   report
 	out      io.Writer
@@ -26,12 +26,12 @@ type bench struct {
 	began    time.Time
 }
 
-// sizes are how much is measured.
+// sizes sets how much is measured.
 type sizes struct {
 	small, large int           // rows of the two stores
-	runs         int           // starts of a program one after the other, per round
-	rounds       int           // of measurements taken in turn
-	searching    time.Duration // per store
+	runs         int           // sequential starts of a program, per round
+	rounds       int           // rounds of alternating measurements
+	searching    time.Duration // time per store
 	transcripts  int64         // bytes to generate
 }
 
@@ -42,7 +42,7 @@ func sizesFor(quick bool) sizes {
 	return sizes{100_000, 1_000_000, 60, 5, 40 * time.Second, 110 << 20}
 }
 
-// newBench makes the folder and the invented world. Whoever calls it calls clean.
+// newBench creates the folder and the generated workload. The caller must call clean.
 func newBench(o options, out, progress io.Writer) (b *bench, err error) {
 	b = &bench{options: o, sizes: sizesFor(o.quick), out: out, progress: progress, began: time.Now(), kept: o.work != ""}
 	if b.cairn, err = filepath.Abs(o.cairn); err != nil {
@@ -83,7 +83,7 @@ func (b *bench) prepare() (err error) {
 	return err
 }
 
-// clean removes the folder unless it is to be kept.
+// clean removes the folder unless it should be kept.
 func (b *bench) clean() error {
 	if b.kept {
 		return nil
@@ -91,19 +91,19 @@ func (b *bench) clean() error {
 	return os.RemoveAll(b.dir)
 }
 
-// say tells on the side what is being done.
+// say prints the current activity to the progress output.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.progress, "[%4.0f s] %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// publish prints a finished table and keeps it for the report.
+// publish prints a finished table and stores it for the report.
 func (b *bench) publish(t *table) error {
 	b.report.Tables = append(b.report.Tables, t)
 	return t.print(b.out)
 }
 
-// environment is all that a program under measurement gets; db is the database
-// file of cairn, "" for none.
+// environment returns the whole environment of a program under measurement. db is cairn's
+// database file, or "" for none.
 func (b *bench) environment(db string) []string {
 	env := []string{"HOME=" + b.dir, "USERPROFILE=" + b.dir, "CAIRN_HOME=" + filepath.Join(b.dir, "home")}
 	if db != "" {
@@ -112,13 +112,13 @@ func (b *bench) environment(db string) []string {
 	return env
 }
 
-// cairnProgram is cairn with arguments on the store at db.
+// cairnProgram returns cairn with arguments on the store at db.
 func (b *bench) cairnProgram(db string, args ...string) program {
 	return program{path: b.cairn, args: args, env: b.environment(db), dir: b.load.Projects[0].Root}
 }
 
-// hookProgram is what init writes into the settings of agents: cairn-hook, where it lies
-// beside cairn, else cairn itself.
+// hookProgram returns the program that init writes into agents' settings: cairn-hook if it is
+// next to cairn, else cairn.
 func (b *bench) hookProgram(db string, args ...string) program {
 	p := b.cairnProgram(db, append([]string{"record"}, args...)...)
 	beside := filepath.Join(filepath.Dir(b.cairn), "cairn-hook"+filepath.Ext(b.cairn))
@@ -128,7 +128,7 @@ func (b *bench) hookProgram(db string, args ...string) program {
 	return p
 }
 
-// profiled runs an experiment, with a CPU profile if one was asked for.
+// profiled runs an experiment, with a CPU profile if requested.
 func (b *bench) profiled(ctx context.Context, e experiment) (err error) {
 	if b.profile == "" {
 		return e.run(b, ctx)

@@ -25,27 +25,27 @@ import (
 	"cairn/internal/words"
 )
 
-// chatQuestion is a question about past sessions and the sessions that answer it.
+// chatQuestion is a question about past sessions, with the sessions that answer it.
 type chatQuestion struct {
 	Question string   `json:"question"`
 	Keywords string   `json:"keywords"`
 	Answers  []string `json:"answers"`
 }
 
-// chatEntry is one prompt or answer.
+// chatEntry is one prompt or reply.
 type chatEntry struct {
-	id      string // of the entry in the memory
+	id      string // id of the entry in the memory
 	session string // the harness's session id
 	at      time.Time
 	text    string
 }
 
-// maxChatEntry is the most characters of an entry (memories §5.1).
+// maxChatEntry is the maximum number of characters in an entry (memories §5.1).
 const maxChatEntry = 9_000
 
-// measureChats keeps the prompts and answers of transcripts as entries of one memory,
-// asks questions of it, and reports how often an entry of an answering session is among
-// the first hits, beside plain BM25 over the same entries (amendments §A.11).
+// measureChats stores the prompts and replies of transcripts as entries of one memory and
+// searches it for each question. It reports how often an entry of an answering session is among
+// the first hits. Plain BM25 over the same entries is the comparison (amendments §A.11).
 func measureChats(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	f := flag.NewFlagSet("cairn-bench chats", flag.ContinueOnError)
 	f.SetOutput(progress)
@@ -92,9 +92,9 @@ func measureChats(ctx context.Context, args []string, out, progress io.Writer) (
 	return r.save(*file)
 }
 
-// readChats reads the prompts and answers of every transcript below a folder, in order
-// of their times. Transcripts of subagents and texts over the limit of an entry are cut
-// or left out as the harness room does it.
+// readChats reads the prompts and replies of every transcript below a folder, ordered by time.
+// Transcripts of subagents and texts over the limit of an entry are cut or omitted, as in
+// package harness.
 func readChats(ctx context.Context, folder string) (entries []chatEntry, err error) {
 	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".jsonl" {
@@ -138,7 +138,7 @@ func readChatQuestions(path string) ([]chatQuestion, error) {
 	return all.Questions, nil
 }
 
-// storeChats adds the entries, each in the session of its chat, and notes their ids.
+// storeChats adds the entries, each in the session of its chat, and stores their ids.
 func storeChats(ctx context.Context, book *memory.Service, entries []chatEntry, now *time.Time) (memoryID string, err error) {
 	vault, _, err := book.CreateVault(ctx, memory.Caller{}, memory.NewVault{Title: "chats"})
 	if err != nil {
@@ -166,7 +166,7 @@ func storeChats(ctx context.Context, book *memory.Service, entries []chatEntry, 
 
 var chatDepths = [...]int{1, 5, 10}
 
-// askChats asks each question in both forms, of the memory and of plain BM25.
+// askChats runs each question in both forms, on the memory and on plain BM25.
 func askChats(ctx context.Context, book *memory.Service, id string, entries []chatEntry, questions []chatQuestion) (*table, error) {
 	sessionOf := map[string]string{}
 	sessions := map[string]bool{}
@@ -177,7 +177,7 @@ func askChats(ctx context.Context, book *memory.Service, id string, entries []ch
 	plain := newBM25(entries)
 	ways := []struct {
 		name string
-		ask  func(query string) ([]string, error) // sessions of the first hits
+		ask  func(query string) ([]string, error) // returns the sessions of the first hits
 	}{
 		{"search_memories", func(query string) (found []string, err error) {
 			hits, err := book.Search(ctx, memory.Caller{}, memory.SearchArgs{MemoryID: id, Query: query, TopK: 10})
@@ -223,7 +223,7 @@ var uuidPattern = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
 // sessionUUID returns the UUID in a session id, else the id itself.
 func sessionUUID(id string) string { return cmp.Or(uuidPattern.FindString(id), id) }
 
-// bm25 is the plain ranking that ours is measured beside: k1 1.2, b 0.75, stems.
+// bm25 is the plain ranking used for comparison: k1 1.2, b 0.75, stems.
 type bm25 struct {
 	entries []chatEntry
 	counts  []map[string]int

@@ -14,21 +14,21 @@ import (
 	"cairn/internal/store"
 )
 
-// commitTime is how long each measurement of a round lasts.
+// commitTime is the duration of each measurement in a round.
 const commitTime = 2 * time.Second
 
-// committing is one way of making things durable.
+// committing is one way of making changes durable.
 type committing struct {
 	name    string
 	callers int
 	do      func(ctx context.Context, caller, n int) error
 
 	took sample
-	busy time.Duration // time in which took was gathered
+	busy time.Duration // time in which took was collected
 }
 
-// commit measures group commit: callers in one process that each want a small
-// change durable, beside a bare insert and the disk's own flush.
+// commit measures group commit: concurrent callers in one process, each with a small durable
+// change. A bare insert and the disk's own flush are the comparison.
 func (b *bench) commit(ctx context.Context) (err error) {
 	dir := filepath.Join(b.dir, "commit")
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
@@ -54,10 +54,10 @@ func (b *bench) commit(ctx context.Context) (err error) {
 	return b.publish(t)
 }
 
-// rate is the number of commits in a second.
+// rate returns the number of commits per second.
 func (c *committing) rate() float64 { return float64(len(c.took)) / c.busy.Seconds() }
 
-// committings are the ways; the first is the disk's own.
+// committings returns the ways to commit. The first is the disk's own flush.
 func (b *bench) committings(ctx context.Context, dir string) (all []*committing, closeAll func() error, err error) {
 	flusher, err := newFlusher(filepath.Join(dir, "flush"))
 	if err != nil {
@@ -104,7 +104,7 @@ func (b *bench) committings(ctx context.Context, dir string) (all []*committing,
 
 const smallDocument = `{"name":"deploy order","text":"staging first, then one shard of production, then the rest after an hour"}`
 
-// appendSmall writes one change, the least that any write of cairn does.
+// appendSmall writes one change, the minimum of any cairn write.
 func appendSmall(ctx context.Context, s *store.Store, sync store.Sync, caller, n int) error {
 	return s.Write(ctx, sync, func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Append(ctx, store.Change{
@@ -115,7 +115,7 @@ func appendSmall(ctx context.Context, s *store.Store, sync store.Sync, caller, n
 	})
 }
 
-// measure lets the callers commit for a while, each one after the other.
+// measure lets the callers commit for a while. Each caller commits sequentially.
 func (c *committing) measure(ctx context.Context) error {
 	began := time.Now()
 	end := began.Add(commitTime)
@@ -138,8 +138,8 @@ func (c *committing) measure(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// flusher writes pages over a file of fixed size, as SQLite does with a
-// write-ahead log that is used again.
+// flusher overwrites pages of a file of fixed size, as SQLite does with a reused write-ahead
+// log.
 type flusher struct {
 	*os.File
 	page []byte

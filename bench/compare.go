@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// What an import adds to a store that has seen the session live.
+	// Rows that an import adds to a store that has recorded the session live.
 	selectImported = `SELECT printf('#%d %s %s %s %s', o.id, o.obs_type, ifnull(o.tool_use_id, '-'), datetime(o.timestamp, 'unixepoch'),
     replace(substr(o.content, 1, 100), char(10), ' '))
 FROM observations o WHERE o.metadata ->> '$.imported' ORDER BY o.id`
@@ -21,20 +21,20 @@ FROM observations o WHERE o.metadata ->> '$.imported' ORDER BY o.id`
 	countTwiceByCall = `SELECT count(*) FROM (SELECT 1 FROM observations WHERE tool_use_id IS NOT NULL
 GROUP BY session_id, tool_use_id, part HAVING count(*) > 1)`
 
-	// The same row from the hook and from the import.
+	// Rows that are stored both by the hook and by the import.
 	countTwiceByContent = `SELECT count(*) FROM observations i WHERE i.metadata ->> '$.imported' AND EXISTS (
 SELECT 1 FROM observations l WHERE l.session_id = i.session_id AND l.obs_type = i.obs_type AND l.content = i.content
   AND l.path_key IS i.path_key AND abs(l.timestamp - i.timestamp) <= 300 AND l.metadata ->> '$.imported' IS NULL)`
 
-	// The rows of calls as each of the two roads tells them. How long a call took
-	// is left out: transcripts rarely say it.
+	// The rows of calls from hook and import. The duration of a call is omitted because
+	// transcripts rarely contain it.
 	selectCalls = `SELECT session_id || ' ' || tool_use_id || ' ' || part, obs_type, content, ifnull(file_path, ''), ifnull(path_key, ''),
     ifnull(project_id, ''), ifnull(agent_id, ''), json_remove(ifnull(metadata, '{}'), '$.imported', '$.duration_ms')
 FROM observations WHERE tool_use_id IS NOT NULL`
 )
 
-// compare imports the copies beside what the hook stored, and into an empty store,
-// and tells the differences.
+// compare imports the copies into the hook's store and into an empty store, and reports the
+// differences.
 func (r *replaying) compare(ctx context.Context, t *table, dir string) error {
 	before, err := countRows(ctx, r.live)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *replaying) compare(ctx context.Context, t *table, dir string) error {
 	})
 }
 
-// callRow is the row of a call, field by field.
+// callRow contains the fields of a call's row.
 type callRow [7]string
 
 func callFields() []string {
@@ -114,7 +114,7 @@ func (r *replaying) calls(ctx context.Context, db string) (calls map[string]call
 	return calls, err
 }
 
-// differences reports which calls hook and import tell differently.
+// differences reports the calls that differ between hook and import.
 func (t *table) differences(live, imported map[string]callRow) {
 	onlyLive, onlyImported, byField := 0, 0, map[string]int{}
 	var examples []string

@@ -13,15 +13,15 @@ import (
 	"cairn/bench/continuity"
 )
 
-// The contract's baseline: recall@20 in percent of the composite, at the starts
-// of the corpus's sessions from 8 January on.
+// The contract's baseline: the composite's recall@20 in percent, at session starts in the
+// corpus from 8 January on.
 const (
 	baselineNamer   = "composite top 20"
 	baselineEdited  = 34
 	baselineTouched = 33
 )
 
-// measureContinuity is the command of that name.
+// measureContinuity runs the command continuity.
 func measureContinuity(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o continuity.Options
 	var file string
@@ -66,7 +66,7 @@ func dayInto(t *time.Time) func(string) error {
 	}
 }
 
-// printFigures prints a table for every period and moment.
+// printFigures prints a table for each period and moment.
 func printFigures(out io.Writer, figures []continuity.Figure) error {
 	var t *table
 	for i, f := range figures {
@@ -99,8 +99,8 @@ func printFigures(out io.Writer, figures []continuity.Figure) error {
 	return nil
 }
 
-// printSections prints, for every period and moment, what the sections of the injected
-// text cost and how many of the files that they name the sessions touched.
+// printSections prints the cost of the injected text's sections for each period and moment. It
+// adds how many of the named files the sessions touched.
 func printSections(out io.Writer, figures []continuity.SectionFigure) error {
 	var t *table
 	for i, f := range figures {
@@ -120,7 +120,7 @@ func printSections(out io.Writer, figures []continuity.SectionFigure) error {
 	return nil
 }
 
-// precision is nothing to show of the ceiling, which names only what it hits.
+// precision returns the precision, or nothing for the ceiling, which names only hits.
 func precision(f continuity.Figure, s continuity.Score) any {
 	if f.Namer == continuity.Ceiling {
 		return nil

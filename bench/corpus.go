@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// realTranscripts unpacks the archives that --corpus names, outside the
-// repository, and returns the folder; "" if there are none.
+// realTranscripts unpacks the archives of --corpus outside the repository and returns the
+// folder, or "" if there are none.
 func (b *bench) realTranscripts() (dir string, err error) {
 	archives, err := filepath.Glob(b.corpus)
 	if err != nil || len(archives) == 0 {
@@ -35,8 +35,8 @@ func (b *bench) realTranscripts() (dir string, err error) {
 	return dir, os.WriteFile(done, nil, 0o600)
 }
 
-// unpack takes the transcripts out of a compressed archive; whatever else is in
-// it, and what would lie outside of dir, stays there.
+// unpack extracts the transcripts from a compressed archive. It skips all other files and paths
+// outside dir.
 func unpack(archive, dir string) error {
 	f, err := os.Open(archive)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ownCPU is the user and system time that this process has used.
+// ownCPU returns the user and system time of this process.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -16,8 +16,8 @@ import (
 	"cairn/internal/store"
 )
 
-// sessionEdges measures what happens at the start of a session and at the end of
-// a turn: the context that is injected, the digest that is made.
+// sessionEdges measures the start of a session, which injects the context, and the end of a
+// turn, which creates the digest.
 func (b *bench) sessionEdges(ctx context.Context, small string) error {
 	t := newTable("hook", "starts of sessions and ends of turns, an idle `cairn serve` has the store open",
 		"p50 ms", "p95 ms", "max ms", "cpu ms", "calls", "told bytes")
@@ -86,8 +86,8 @@ func (b *bench) measureStarts(ctx context.Context, t *table, db string, rows int
 	return stop()
 }
 
-// measureHelp measures an event with help and, in turn with it, without. Its
-// payloads are those of another event of the workload.
+// measureHelp measures an event with assistance and without, in turn. Its payloads are those of
+// another event of the workload.
 func (b *bench) measureHelp(ctx context.Context, t *table, db string, rows int, event, like string) error {
 	stop, err := b.serve(ctx, db)
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *bench) measureHelp(ctx context.Context, t *table, db string, rows int, 
 	return stop()
 }
 
-// longSession is how many rows the session has whose turns end here.
+// longSession is the number of rows in the session whose turns end here.
 const longSession = 2000
 
 func (b *bench) measureStops(ctx context.Context, t *table, db string) error {
@@ -175,8 +175,8 @@ func (b *bench) measureStops(ctx context.Context, t *table, db string) error {
 	return errors.Join(s.failure(), stop())
 }
 
-// phases measures the parts of a hook in this process: what of its time is
-// cairn's own work and what is starting and ending a process.
+// phases measures the parts of a hook in this process. They show cairn's own share of the time,
+// and the share of starting and ending a process.
 func (b *bench) phases(ctx context.Context, db string) error {
 	stop, err := b.serve(ctx, db)
 	if err != nil {
@@ -205,7 +205,7 @@ func (b *bench) phases(ctx context.Context, db string) error {
 	return errors.Join(b.publish(t), stop())
 }
 
-// onePass does what `cairn record` does with a payload and times its parts.
+// onePass does what `cairn record` does with a payload and measures the time of each part.
 func (b *bench) onePass(ctx context.Context, db string, text []byte) (parts [6]time.Duration, err error) {
 	began := time.Now()
 	lap := func(i int) {

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// benchmarked is what one benchmark of a room reported.
+// benchmarked is the result of one package benchmark.
 type benchmarked struct {
 	calls   int
-	figures map[string]float64 // by their units, such as p99-ms
+	figures map[string]float64 // by unit, such as p99-ms
 }
 
-// benchmarks are what they reported, by their names without Benchmark.
+// benchmarks maps names without the prefix Benchmark to results.
 type benchmarks map[string]benchmarked
 
-// missing is the first of some names that did not report.
+// missing returns an error for the first of the given names that has no result.
 func (m benchmarks) missing(names ...string) error {
 	for _, name := range names {
 		if _, ok := m[name]; !ok {
@@ -28,9 +28,9 @@ func (m benchmarks) missing(names ...string) error {
 	return nil
 }
 
-// goBenchmarks runs benchmarks of a room, each for so long or so many times as lasting
-// says. One that was skipped, where there is no PostgreSQL say, is not among them. More
-// environment may be given.
+// goBenchmarks runs benchmarks of a package. lasting is the time or number of runs of each. A
+// skipped benchmark, for example without PostgreSQL, is not in the result. Additional
+// environment variables may be given.
 func goBenchmarks(ctx context.Context, room, names, lasting string, env ...string) (benchmarks, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-tags", "sqlite_fts5,sqlite_math_functions", "-run", "^$",
 		"-bench", "^Benchmark("+names+")$", "-benchtime", lasting, "-timeout", "1h", room)
@@ -43,7 +43,7 @@ func goBenchmarks(ctx context.Context, room, names, lasting string, env ...strin
 	return readBenchmarks(string(out))
 }
 
-// readBenchmarks reads what go test prints of benchmarks.
+// readBenchmarks parses the benchmark output of go test.
 func readBenchmarks(out string) (benchmarks, error) {
 	found := benchmarks{}
 	for line := range strings.Lines(out) {

@@ -11,14 +11,14 @@ import (
 	"cairn/bench/workload"
 )
 
-// The load of observations §14.
+// The load defined in observations §14.
 const (
 	parallelSessions = 16
 	pace             = 250 * time.Millisecond
 )
 
-// hook measures a hook from process start to exit, beside an empty Go program and
-// a bare insert that are started in the same way and in turn with it.
+// hook measures a hook from process start to exit. An empty Go program and a bare insert,
+// started in the same way and in turn with it, are the comparison.
 func (b *bench) hook(ctx context.Context) error {
 	full, err := b.filledStore(ctx, b.small)
 	if err != nil {
@@ -54,13 +54,13 @@ func (b *bench) hook(ctx context.Context) error {
 type hookBench struct {
 	*bench
 	empty, insert program
-	db            string // cairn's store
-	bare          string // the bare one
-	feeds         int    // sessions made so far
+	db            string // database file of cairn's store
+	bare          string // file of the bare store
+	feeds         int    // number of sessions created
 }
 
-// measure fills one table: with another process holding the stores open, as the
-// stdio server of a session does, or without.
+// measure fills one table. With held, another process keeps the stores open, as the stdio
+// server of a session does.
 func (h *hookBench) measure(ctx context.Context, held bool) (err error) {
 	title := "no other process has the store open"
 	if held {
@@ -110,7 +110,7 @@ func (h *hookBench) measure(ctx context.Context, held bool) (err error) {
 // hookLoad is one way of calling the subjects.
 type hookLoad struct {
 	name     string
-	promised bool // the contract speaks of it
+	promised bool // the contract has a target for it
 	run      func(ctx context.Context, subjects []*subject) error
 }
 
@@ -142,13 +142,13 @@ func (h *hookBench) subjects() []*subject {
 	}
 }
 
-// feed is a new session's payloads.
+// feed returns the payloads of a new session.
 func (h *hookBench) feed() source {
 	h.feeds++
 	return workload.NewPayloads(h.load, 1_000_000+h.feeds, fmt.Sprintf("bench%d", h.feeds)).Next
 }
 
-// hold opens both stores in a process other than the hook's until release.
+// hold opens both stores in a process other than the hook's and keeps them open until release.
 func (h *hookBench) hold(ctx context.Context) (release func() error, err error) {
 	bare, err := baresqlite.Open(ctx, h.bare, false)
 	if err != nil {
@@ -163,7 +163,7 @@ func (h *hookBench) hold(ctx context.Context) (release func() error, err error) 
 	return nil, errors.Join(err, bare.Close())
 }
 
-// account says whether every call that was acknowledged is in the store.
+// account reports whether every acknowledged call is in the store.
 func (h *hookBench) account(ctx context.Context, t *table, before, sent int) error {
 	return withJournal(ctx, h.db, func(j journal) error {
 		after, err := j.count(ctx, `SELECT count(*) FROM observation_rows`)

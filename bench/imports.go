@@ -17,8 +17,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// imports measures importing transcripts, beside reading the same files and
-// keeping nothing.
+// imports measures importing transcripts. Reading the same files without storing anything is
+// the comparison.
 func (b *bench) imports(ctx context.Context) error {
 	generated, err := b.generatedTranscripts()
 	if err != nil {
@@ -34,7 +34,7 @@ func (b *bench) imports(ctx context.Context) error {
 	return b.importFrom(ctx, "real transcripts", corpus)
 }
 
-// pass is one way of going through a folder of transcripts.
+// pass is one way of reading a folder of transcripts.
 type pass struct {
 	name string
 	run  func() error
@@ -123,7 +123,7 @@ func eachFile(paths []string, read func(*os.File) error) error {
 	return nil
 }
 
-// decodeAny decodes every line as a whole; a line that is not JSON is passed over.
+// decodeAny decodes every line completely. It skips lines that are not JSON.
 func decodeAny(f *os.File) error {
 	lines := bufio.NewReaderSize(f, 1<<20)
 	for {

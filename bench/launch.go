@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// program is a program to be started again and again, in the same way.
+// program is a program that is started repeatedly in the same way.
 type program struct {
 	path string
 	args []string
@@ -24,20 +24,19 @@ type program struct {
 
 // launch is one run of a program.
 type launch struct {
-	wall time.Duration // from just before its start until it was waited for
+	wall time.Duration // from just before the start until the wait returned
 	cpu  time.Duration // user and system time that it used
 	out  []byte        // its standard output
 	said []byte        // its standard error
 }
 
-// pipeRoom is what a pipe surely holds before anybody reads from it.
+// pipeRoom is the number of bytes that a pipe can hold without a reader.
 const pipeRoom = 32 << 10
 
-// run starts the program with stdin and waits for it. Nothing but the start and
-// the wait lies inside the measured time: what is to be read stands in the pipe
-// already, if it fits, and what was written is taken out afterwards, so that the
-// program must not write more than a pipe holds. An exit code other than 0 is an
-// error that quotes its standard error.
+// run starts the program with stdin and waits for it. The measured time contains only the start
+// and the wait. Input is written to the pipe before, if it fits, and output is read afterwards.
+// So the program must not write more than a pipe holds. An exit code other than 0 is an error
+// that quotes its standard error.
 func (p program) run(stdin []byte) (l launch, err error) {
 	var opened []*os.File
 	defer func() {
@@ -72,7 +71,7 @@ func (p program) run(stdin []byte) (l launch, err error) {
 		return l, err
 	}
 	l.cpu = state.UserTime() + state.SystemTime()
-	inRead.Close() // or who still feeds a program that did not read would wait for ever
+	inRead.Close() // otherwise feed would block forever if the program did not read its input
 	<-fed
 	outWrite.Close()
 	errWrite.Close()
@@ -88,8 +87,8 @@ func (p program) run(stdin []byte) (l launch, err error) {
 	return l, nil
 }
 
-// feed writes stdin into a pipe and closes it, on the side if it may not fit.
-// What the reader does not want is not an error here.
+// feed writes stdin to a pipe and closes it. It uses a goroutine if the input may not fit.
+// Input that the reader does not read is not an error here.
 func feed(w *os.File, stdin []byte) (done chan struct{}) {
 	done = make(chan struct{})
 	write := func() {
@@ -106,8 +105,8 @@ func feed(w *os.File, stdin []byte) (done chan struct{}) {
 	return done
 }
 
-// buildLike builds a package of this module with the settings of another
-// program, so that the two differ in their source alone.
+// buildLike builds a package of this module with the settings of another program, so that the
+// two differ only in their source.
 func buildLike(ctx context.Context, like, pkg, output string) error {
 	info, err := buildinfo.ReadFile(like)
 	if err != nil {
@@ -136,7 +135,7 @@ func build(ctx context.Context, args, env []string, pkg, output string) error {
 	return nil
 }
 
-// linkerFlags are those of a program, as far as its file tells: without symbols,
+// linkerFlags returns the linker flags of a program, derived from its file: without symbols,
 // and static if it names no dynamic linker.
 func linkerFlags(path string) string {
 	flags := []string{"-s", "-w"}

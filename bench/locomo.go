@@ -20,8 +20,8 @@ import (
 	"cairn/internal/store"
 )
 
-// conversation is one of the LoCoMo dialogues: sessions of turns, and questions with
-// the turns that answer them.
+// conversation is one LoCoMo dialogue: sessions of turns, and questions with the turns that
+// answer them.
 type conversation struct {
 	ID           string                     `json:"sample_id"`
 	Conversation map[string]json.RawMessage `json:"conversation"`
@@ -39,9 +39,9 @@ type turn struct {
 	Caption string `json:"blip_caption"`
 }
 
-// recalled are the shares, 0–1, that one question got: of its evidence within the
-// first so many entries, and of the sessions of its evidence within the first so many
-// sessions, share and all.
+// recalled contains the result of one question as shares, 0–1. turns has the share of its
+// evidence in the first n entries. sessions has the share of the evidence's sessions in the
+// first n sessions, and 1 if all of them are there.
 type recalled struct {
 	conversation string
 	category     int
@@ -54,8 +54,8 @@ var (
 	sessionDepths = [...]int{5, 10}
 )
 
-// measureLocomo ingests the conversations of a file, one memory each, and reports how
-// much of the evidence of their questions a search finds (contract memories §11).
+// measureLocomo stores the conversations of a file, one memory each. It reports how much of the
+// evidence of their questions a search finds (contract memories §11).
 func measureLocomo(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	f := flag.NewFlagSet("cairn-bench locomo", flag.ContinueOnError)
 	f.SetOutput(progress)
@@ -121,7 +121,7 @@ type locomo struct {
 	took     sample
 }
 
-// run stores all the conversations before it asks, as they are to share one index.
+// run stores all conversations before it asks any question, so that they share one index.
 func (l *locomo) run(ctx context.Context, all []conversation) error {
 	vault, _, err := l.book.CreateVault(ctx, memory.Caller{}, memory.NewVault{Title: "locomo"})
 	if err != nil {
@@ -152,13 +152,13 @@ func (l *locomo) run(ctx context.Context, all []conversation) error {
 	return nil
 }
 
-// place is where a turn went.
+// place is the location of a stored turn.
 type place struct {
 	entry   string
 	session int
 }
 
-// ingest adds the turns of a conversation, session by session at its date.
+// ingest adds the turns of a conversation, session by session, at the date of each session.
 func (l *locomo) ingest(ctx context.Context, memoryID string, c conversation) (map[string]place, error) {
 	at := map[string]place{}
 	for n := 1; n <= len(c.Conversation); n++ {
@@ -193,7 +193,7 @@ func (l *locomo) ingest(ctx context.Context, memoryID string, c conversation) (m
 	return at, nil
 }
 
-// ask puts the questions that have evidence among the turns.
+// ask searches for the questions whose evidence is among the turns.
 func (l *locomo) ask(ctx context.Context, memoryID string, c conversation, places map[string]place) error {
 	turnID := regexp.MustCompile(`D\d+:\d+`)
 	sessions := map[string]int{}
@@ -224,9 +224,9 @@ func (l *locomo) ask(ctx context.Context, memoryID string, c conversation, place
 	return nil
 }
 
-// count notes the shares of a question's answer.
+// count stores the shares of a question's hits.
 func (r *recalled) count(hits []memory.Hit, wanted map[string]bool, wantedSessions map[int]bool, sessions map[string]int) {
-	var seen []int // sessions in the order of their best entries
+	var seen []int // sessions, ordered by their best entries
 	for rank, h := range hits {
 		for i, depth := range locomoDepths {
 			if rank < depth && wanted[h.EntryID] {
@@ -251,7 +251,7 @@ func (r *recalled) count(hits []memory.Hit, wanted map[string]bool, wantedSessio
 	}
 }
 
-// tables are the results for people: recall, and how long a search took.
+// tables returns the human-readable results: recall, and the duration of searches.
 func (l *locomo) tables() []*table {
 	t := newTable("locomo", "evidence found, in percent", "questions", "R@5", "R@10", "R@25", "R@50", "sessions@5", "all@5", "sessions@10", "all@10")
 	var names []string
@@ -291,7 +291,7 @@ func (l *locomo) tables() []*table {
 	return []*table{t, took}
 }
 
-// meanOf is the mean of the shares of some results, in percent, and their number.
+// meanOf returns the number of the selected results and the means of their shares, in percent.
 func meanOf(results []recalled, of func(recalled) bool) (n int, mean []float64) {
 	mean = make([]float64, len(locomoDepths)+2*len(sessionDepths))
 	for _, r := range results {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// twoTalks is a file of the form of LoCoMo's, invented for this test.
+// twoTalks is a file in LoCoMo's format, written for this test.
 const twoTalks = `[
 {"sample_id":"one","conversation":{"speaker_a":"Ann","speaker_b":"Ben",
  "session_1_date_time":"1:05 pm on 2 May, 2023","session_1":[

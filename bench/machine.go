@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// machine is what the figures of a run depend on besides the program.
+// machine describes the environment of a run, apart from the program.
 type machine struct {
 	OS     string `json:"os"`
 	CPU    string `json:"cpu"`
 	Cores  int    `json:"cores"`
-	Load   string `json:"load"` // in the last 1, 5 and 15 minutes, when the run began
+	Load   string `json:"load"` // over the last 1, 5 and 15 minutes, at the start of the run
 	Go     string `json:"go"`
-	Cairn  string `json:"cairn"` // what cairn --version prints
+	Cairn  string `json:"cairn"` // output of cairn --version
 	GoTags string `json:"go_tags"`
 }
 
@@ -47,7 +47,7 @@ func readMachine(p program) (machine, error) {
 	return m, nil
 }
 
-// cpuName is the processor's name where /proc tells it.
+// cpuName returns the processor's name from /proc, if available.
 func cpuName() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

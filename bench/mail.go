@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// mail measures a server under the mix of mail §11: first at a pace, then as fast as
-// it goes, then with more callers than it lets in. What it acknowledged must be there
-// afterwards. An error of any paced call, or lost data, ends the run with an error.
+// mail measures a server under the mix of mail §11: first at a fixed pace, then at full speed,
+// then with more callers than it admits. Everything that it acknowledged must be stored
+// afterwards. An error of a paced call, or lost data, ends the run with an error.
 func (b *bench) mail(ctx context.Context) (err error) {
 	home := filepath.Join(b.dir, "mail")
 	if err := os.RemoveAll(home); err != nil {

@@ -21,11 +21,11 @@ import (
 	"cairn/internal/store"
 )
 
-// archiveBatch is the batch of mail §11, in messages of three files each.
+// archiveBatch is the batch size of mail §11, in messages of three files each.
 const archiveBatch = 100
 
-// mailArchive measures how messages of one project get from the store into Git, while
-// the project grows, beside a git fast-import of the same files.
+// mailArchive measures how fast messages of one project are archived in Git as the project
+// grows. A git fast-import of the same files is the comparison.
 func (b *bench) mailArchive(ctx context.Context) (err error) {
 	home := filepath.Join(b.dir, "mail-archive")
 	if err := os.RemoveAll(home); err != nil {
@@ -61,7 +61,7 @@ func (b *bench) mailArchive(ctx context.Context) (err error) {
 		}
 		r := t.add(fmt.Sprintf("%d more beside %s", archiveBatch, grouped(size)), batches.at(0.25), batches.median(), batches.at(1), nil, nil, len(batches))
 		r.target("≤ 250 ms", batches.median() <= 250*time.Millisecond)
-		grown := ratio(batches.at(0.25), first) // what others do meanwhile slows the upper half
+		grown := ratio(batches.at(0.25), first) // other load on the machine slows the upper half
 		t.add("  × beside 1,000", grown).target("≤ 1.50", grown <= 1.5)
 	}
 	if err := g.fastImport(ctx, t, home); err != nil {
@@ -78,19 +78,19 @@ func (b *bench) mailArchive(ctx context.Context) (err error) {
 	return errors.New("the archive differs from the store")
 }
 
-// growing is a project whose messages are archived from time to time.
+// growing is a project whose messages are archived repeatedly.
 type growing struct {
 	c      *cairn.Cairn
 	store  *store.Store
 	office *service.Mail
 	root   string
 	names  []string
-	dir    string // its archive
+	dir    string // folder of its archive
 	sent   int
 }
 
-// reach makes the project as large as size, and then sends some batches, each of which
-// a follower archives, as in a server. A batch takes from its first message until all
+// reach makes the project as large as size and then sends some batches, which a follower
+// archives, as in a server. The time of a batch is measured from its first message until all
 // are committed.
 func (g *growing) reach(ctx context.Context, size int, t *table) (batches sample, err error) {
 	const burst = 4000
@@ -123,16 +123,16 @@ func (g *growing) reach(ctx context.Context, size int, t *table) (batches sample
 			break
 		}
 		batches = append(batches, time.Since(began))
-		if err = waitUntil(ctx, time.Now().Add(2*time.Second)); err != nil { // its project rests after a turn
+		if err = waitUntil(ctx, time.Now().Add(2*time.Second)); err != nil { // after each turn, the archive pauses for the project
 			break
 		}
 	}
 	stop()
 	following.Wait()
-	return batches[min(1, len(batches)):], errors.Join(err, followErr) // the first starts git
+	return batches[min(1, len(batches)):], errors.Join(err, followErr) // the first batch starts git
 }
 
-// committed waits until everything is in a commit that is on the disk.
+// committed waits until every change is in a durable commit.
 func (g *growing) committed(ctx context.Context) error {
 	const patience = time.Minute
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -147,7 +147,7 @@ func (g *growing) committed(ctx context.Context) error {
 	return fmt.Errorf("the archive did not catch up within %s", patience)
 }
 
-// behind reports whether the archive's lanes have not reached the log's end.
+// behind reports whether the archive's lanes are behind the end of the log.
 func (g *growing) behind(ctx context.Context) (bool, error) {
 	var head, reached int64
 	err := g.store.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
@@ -166,7 +166,7 @@ func (g *growing) behind(ctx context.Context) (bool, error) {
 	return reached < head, err
 }
 
-// send writes n messages, many at once so that they share commits.
+// send writes n messages concurrently, so that they share commits.
 func (g *growing) send(ctx context.Context, n int) error {
 	const callers = 32
 	body := string(bytes.Repeat([]byte("Some words of a message. "), 20))
@@ -187,7 +187,7 @@ func (g *growing) send(ctx context.Context, n int) error {
 	return errors.Join(errs...)
 }
 
-// sync archives what there is and says how long that took.
+// sync archives all pending changes and returns the time taken.
 func (g *growing) sync(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	done, err := g.c.SyncArchive(ctx, cairn.ArchiveArgs{})
@@ -198,8 +198,8 @@ func (g *growing) sync(ctx context.Context) (time.Duration, error) {
 	return took, err
 }
 
-// fastImport imports the files of the archive into a new repository and adds how long
-// git takes for it, which renders nothing, writes no work tree and knows all at once.
+// fastImport imports the files of the archive into a new repository and adds git's time. Git
+// renders nothing, writes no work tree and has all files from the start.
 func (g *growing) fastImport(ctx context.Context, t *table, home string) error {
 	var stream bytes.Buffer
 	fmt.Fprintf(&stream, "commit refs/heads/main\ncommitter c <c@example.org> 0 +0000\ndata 1\nx\n")

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// mailBar is what mail §11 asks of a benchmark of the room mail.
+// mailBar is the limit that mail §11 sets for a benchmark of package mail.
 type mailBar struct {
 	benchmark, name string
 	p99             float64 // ms
@@ -27,7 +27,7 @@ func mailBars() []mailBar {
 	)
 }
 
-// mailCalls measures calls one by one, in process, by the benchmarks of the room.
+// mailCalls measures single calls in this process, with the package's benchmarks.
 func (b *bench) mailCalls(ctx context.Context) error {
 	b.say("  benchmarks of internal/mail/service")
 	times := 200

@@ -13,12 +13,12 @@ import (
 	"cairn/internal/store"
 )
 
-// costTime is how long the calls of one kind are made.
+// costTime is the time spent on the calls of one kind.
 const costTime = 4 * time.Second
 
-// mailCost measures what a call of each tool costs a server in CPU time, which
-// on a machine that others use tells more than how long it took: until the answers are
-// there, and until the archive has what was written as well.
+// mailCost measures the CPU time of a server per call of each tool. On a shared machine, CPU
+// time is more meaningful than duration. It measures until the responses arrive, and until the
+// writes are archived.
 func (b *bench) mailCost(ctx context.Context) (err error) {
 	home := filepath.Join(b.dir, "mail-cost")
 	if err := os.RemoveAll(home); err != nil {
@@ -51,10 +51,10 @@ func (b *bench) mailCost(ctx context.Context) (err error) {
 	return b.publish(t)
 }
 
-// costly is a kind of calls.
+// costly is a kind of call.
 type costly struct {
 	name string
-	mcp  bool // in a session of MCP, else by the mirror
+	mcp  bool // in an MCP session, else by the mirror
 	do   func(ctx context.Context, c *mailCaller, me *mailAgent) error
 }
 

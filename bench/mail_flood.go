@@ -12,19 +12,19 @@ import (
 	"cairn/internal/store"
 )
 
-// floodCallers is the overload of mail §11.
+// floodCallers is the number of callers in the overload of mail §11.
 const floodCallers = 4000
 
-// flooded is the answer to one call of a flood.
+// flooded is the response to one call of a flood.
 type flooded struct {
 	took   time.Duration
 	err    error
 	ledger mailLedger
 }
 
-// flood holds the store's lock for a second while thousands of callers each send a
-// message, so that no answer can be quick but a refusal; then the calls that were let
-// in must succeed, and the server must be as it was. It returns what was acknowledged.
+// flood holds the store's lock for a second while thousands of callers each send a message.
+// Then only refusals can be quick, the admitted calls must succeed, and the server must
+// recover. It returns the acknowledged messages.
 func (b *bench) flood(ctx context.Context, m *mailServer, w *mailWorld) (*mailLedger, error) {
 	release, err := holdStore(ctx, filepath.Join(m.home, "cairn.db"))
 	if err != nil {
@@ -89,7 +89,7 @@ func (b *bench) flood(ctx context.Context, m *mailServer, w *mailWorld) (*mailLe
 	return ledger, nil
 }
 
-// recovered is how long it takes until a write is quick again.
+// recovered returns the time until a write is quick again.
 func (m *mailServer) recovered(ctx context.Context, w *mailWorld) (time.Duration, error) {
 	const quick, patience = 50 * time.Millisecond, 30 * time.Second
 	began := time.Now()
@@ -105,7 +105,8 @@ func (m *mailServer) recovered(ctx context.Context, w *mailWorld) (time.Duration
 	}
 }
 
-// holdStore takes the lock that writers of the store at path queue for, until release.
+// holdStore takes the lock for which writers of the store at path queue, and holds it until
+// release.
 func holdStore(ctx context.Context, path string) (release func() error, err error) {
 	s, err := store.Open(ctx, store.Config{Path: path, Role: store.Server})
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"cairn/internal/store"
 )
 
-// mailHooks measures the hook of an edit: of a file that is free, of one that somebody
-// else has reserved, and of one that it is to reserve itself.
+// mailHooks measures the hook of an edit in three cases: the file is free, another agent has
+// reserved it, or the hook must reserve it.
 func (b *bench) mailHooks(ctx context.Context) error {
 	home := filepath.Join(b.dir, "mail-hooks")
 	if err := os.RemoveAll(home); err != nil {
@@ -46,7 +46,7 @@ func (b *bench) mailHooks(ctx context.Context) error {
 			n++
 			file := fmt.Sprintf("src/free%d/f%d.go", n%100, n)
 			if i == 3 {
-				file = fmt.Sprintf("src/pkg%d/f%d.go", n%8, n%100) // as reserved makes them
+				file = fmt.Sprintf("src/pkg%d/f%d.go", n%8, n%100) // named as in reserved
 			}
 			payload, err := editOf(root, file, n)
 			if err != nil {
@@ -82,7 +82,7 @@ func (b *bench) mailHooks(ctx context.Context) error {
 	return fmt.Errorf("%d edits of free files were asked about", wrong)
 }
 
-// editOf is the payload of an edit that is about to happen, of a session of its own.
+// editOf returns the payload of an edit that is about to happen, in a new session.
 func editOf(root, file string, n int) ([]byte, error) {
 	input, err := json.Marshal(map[string]any{"file_path": filepath.Join(root, file), "old_string": "a", "new_string": "b"})
 	if err != nil {
@@ -93,7 +93,7 @@ func editOf(root, file string, n int) ([]byte, error) {
 	})
 }
 
-// reserved makes a store in which an agent has reserved 10,000 files and patterns of a
+// reserved creates a store in which an agent has reserved 10,000 files and patterns of a
 // repository.
 func (b *bench) reserved(ctx context.Context, home string) (root string, err error) {
 	s, err := store.Open(ctx, store.Config{Path: filepath.Join(home, "cairn.db"), Role: store.Server})

@@ -14,10 +14,10 @@ import (
 	"cairn/internal/store"
 )
 
-// mailLedger is what callers were told is stored.
+// mailLedger contains the writes that were acknowledged to callers.
 type mailLedger struct {
 	messages               []ledgerMessage
-	acknowledged, reserved []int64 // numbers of messages and of reservations
+	acknowledged, reserved []int64 // ids of messages and of reservations
 }
 
 type ledgerMessage struct {
@@ -39,8 +39,8 @@ const (
 	selectLedgerReserved     = `SELECT id, '' FROM mail_reservations`
 )
 
-// lost counts what a ledger has and a store has not, or not so, and the numbers that
-// were given out twice.
+// lost returns the number of acknowledged rows that are missing or different in the store. It
+// also returns the number of ids that were assigned twice.
 func (l *mailLedger) lost(ctx context.Context, s *store.Store) (lost, twice int, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		stored := func(query string) (map[int64]string, error) {
@@ -88,8 +88,8 @@ func (l *mailLedger) lost(ctx context.Context, s *store.Store) (lost, twice int,
 	return lost, twice, err
 }
 
-// prove compares what callers were told with the store, and the store with its
-// archives, after the server has stopped. Anything amiss is an error, after the table.
+// prove compares the acknowledged writes with the store, and the store with its archives, after
+// the server has stopped. Any difference is an error, returned after the table is printed.
 func (b *bench) prove(ctx context.Context, m *mailServer, l *mailLedger) error {
 	t := newTable("mail", "what was acknowledged, after the server has stopped", "found", "s")
 	began := time.Now()
@@ -134,8 +134,8 @@ func (b *bench) prove(ctx context.Context, m *mailServer, l *mailLedger) error {
 	return errors.Join(b.publish(t), err, err2)
 }
 
-// reconciled is what `cairn reconcile --check` found amiss, and the number of
-// messages that it compared.
+// reconciled returns the number of differences found by `cairn reconcile --check`, and the
+// number of messages compared.
 func (m *mailServer) reconciled(ctx context.Context) (amiss, messages int, err error) {
 	said, err := m.run(ctx, "reconcile", "--check", "--json")
 	var found struct {
@@ -157,7 +157,8 @@ func (m *mailServer) reconciled(ctx context.Context) (amiss, messages int, err e
 	return amiss, found.DBMessages, nil
 }
 
-// fsck lets git check every repository of an archive and counts those with faults.
+// fsck runs git fsck on every repository of an archive and returns the number of repositories
+// with faults.
 func fsck(ctx context.Context, dir string) (bad int, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {

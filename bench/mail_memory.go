@@ -13,16 +13,15 @@ import (
 	"time"
 )
 
-// processFields reads the numbers of a file that Linux keeps about a process, from
-// the nth field after a name in brackets, if there is one; nil where there is no such
-// file.
+// processFields reads the numeric fields of a process's file in /proc, starting at the nth
+// field after a name in brackets, if there is one. It returns nil if the file does not exist.
 func processFields(pid int, file string) ([]float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if end := bytes.LastIndexByte(text, ')'); end >= 0 {
-		text = text[end+3:] // the name, a space, and the state, a letter
+		text = text[end+3:] // skips the name, a space, and the state, a letter
 	}
 	var out []float64
 	for _, field := range bytes.Fields(text) {
@@ -35,7 +34,7 @@ func processFields(pid int, file string) ([]float64, error) {
 	return out, err
 }
 
-// cpuOf is the CPU time that a running process has used, 0 where nothing tells.
+// cpuOf returns the CPU time of a running process, or 0 if it is not available.
 func cpuOf(pid int) (time.Duration, error) {
 	const userTime, systemTime, tick = 10, 11, 10 * time.Millisecond
 	f, err := processFields(pid, "stat")
@@ -45,15 +44,15 @@ func cpuOf(pid int) (time.Duration, error) {
 	return time.Duration(f[userTime]+f[systemTime]) * tick, nil
 }
 
-// memoryWatch notes a process's resident memory every second.
+// memoryWatch records a process's resident memory every second.
 type memoryWatch struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
-	at   []float64 // s since the watch began
+	at   []float64 // seconds since the watch began
 	size []float64 // MiB
 }
 
-// watchMemory begins a watch. Where nothing tells the memory, nothing is noted.
+// watchMemory begins a watch. It records nothing if memory use is not available.
 func watchMemory(ctx context.Context, pid int) *memoryWatch {
 	w := &memoryWatch{}
 	ctx, w.stop = context.WithCancel(ctx)
@@ -72,8 +71,8 @@ func watchMemory(ctx context.Context, pid int) *memoryWatch {
 	return w
 }
 
-// end ends the watch and adds what it saw to a table. Growth is that of the line
-// through the last three quarters: before, caches fill.
+// end ends the watch and adds its results to a table. Growth is the slope over the last three
+// quarters, because caches fill before.
 func (w *memoryWatch) end(t *table) {
 	w.stop()
 	w.done.Wait()
@@ -92,7 +91,7 @@ func (w *memoryWatch) end(t *table) {
 	}
 }
 
-// slope is that of the line that fits the points best.
+// slope returns the slope of the line that fits the points best.
 func slope(x, y []float64) float64 {
 	var mx, my, xy, xx float64
 	for i := range x {
@@ -107,8 +106,8 @@ func slope(x, y []float64) float64 {
 	return xy / xx
 }
 
-// machineTime is the CPU time of the whole machine: what was used by anybody, and
-// what there was. Both are 0 where nothing tells.
+// machineTime returns the CPU time of the whole machine: the time used by all processes, and
+// the total. Both are 0 if not available.
 func machineTime() (used, all float64) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -118,7 +117,7 @@ func machineTime() (used, all float64) {
 	for i, field := range strings.Fields(line) {
 		const idle, waiting, steal = 4, 5, 8
 		n, err := strconv.ParseFloat(field, 64)
-		if err != nil || i > steal { // the name; what guests used is counted already
+		if err != nil || i > steal { // skips the name; guest time is already counted
 			continue
 		}
 		if all += n; i != idle && i != waiting {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// mailCaller is one of the callers. It acts for the agents whose numbers are its own
+// mailCaller is one of the callers. It acts for the agents whose numbers are equal to its own,
 // modulo the number of callers.
 type mailCaller struct {
 	*rand.Rand
@@ -24,8 +24,7 @@ type mailCaller struct {
 	ledger mailLedger
 }
 
-// mailCallers makes the callers: every second one has a session of MCP, the others
-// call the mirror.
+// callers creates the callers. They alternate between an MCP session and the mirror.
 func (w *mailWorld) callers(ctx context.Context, m *mailServer) (all []*mailCaller, err error) {
 	for i := range mailCallers {
 		c := &mailCaller{Rand: rand.New(rand.NewPCG(7, uint64(i))), world: w, number: i, call: m.mirror, took: map[string]sample{}}
@@ -39,7 +38,7 @@ func (w *mailWorld) callers(ctx context.Context, m *mailServer) (all []*mailCall
 	return all, nil
 }
 
-// step makes one call of the mix of mail §11.
+// step makes one call of the mix in mail §11.
 func (c *mailCaller) step(ctx context.Context) (tool string, err error) {
 	i := (c.number + c.IntN(mailAgents/mailCallers)*mailCallers) % mailAgents
 	me := c.world.agents[i]
@@ -69,7 +68,7 @@ func (c *mailCaller) step(ctx context.Context) (tool string, err error) {
 	return "list_agents", c.call(ctx, "list_agents", args{"project_key": me.project}, nil)
 }
 
-// send writes a message of which nobody else has the subject.
+// send writes a message with a unique subject.
 func (c *mailCaller) send(ctx context.Context, from, to *mailAgent) error {
 	subject := fmt.Sprintf("%s %d-%d", c.world.question(c.Rand), c.number, c.Uint64())
 	var sent struct {
@@ -111,18 +110,18 @@ func (c *mailCaller) reserve(ctx context.Context, me *mailAgent) error {
 	return err
 }
 
-// mixed is what a load of the mix came to.
+// used by the server
 type mixed struct {
 	took   map[string]sample
 	lasted time.Duration
 	failed []error
-	cpu    time.Duration // of the server
-	others float64       // the share of the machine that neither it nor this program used
+	cpu    time.Duration // CPU time of the server
+	others float64       // share of the machine used by processes other than the server and this program
 }
 
-// mix lets the callers call for a time. With a pace each has its calls due at moments
-// that do not depend on the answers, and what a call took counts from when it was
-// due; without one each calls again as soon as it has an answer.
+// mix lets the callers make calls for a time. With a pace, each caller's calls are due at times
+// that do not depend on responses. The duration of such a call counts from its due time.
+// Without a pace, each caller makes its next call after the previous response.
 func (m *mailServer) mix(ctx context.Context, callers []*mailCaller, lasting, pace time.Duration) (*mixed, error) {
 	cpu, err := cpuOf(m.cmd.Process.Pid)
 	if err != nil {
@@ -141,7 +140,7 @@ func (m *mailServer) mix(ctx context.Context, callers []*mailCaller, lasting, pa
 	out.cpu = after - cpu
 	usedNow, hadNow := machineTime()
 	if hadNow > had {
-		const ticks = 100 // of a second
+		const ticks = 100 // per second
 		out.others = max(0, usedNow-used-ticks*(out.cpu+ownCPU()-own).Seconds()) / (hadNow - had)
 	}
 	for _, c := range callers {
@@ -171,7 +170,7 @@ func (c *mailCaller) keepCalling(ctx context.Context, began, end time.Time, pace
 			c.failed = append(c.failed, fmt.Errorf("%s: %w", tool, err))
 		}
 		if pace > 0 {
-			due = due.Add(pace/2 + time.Duration(c.Int64N(int64(pace)))) // pace on average
+			due = due.Add(pace/2 + time.Duration(c.Int64N(int64(pace)))) // averages to pace
 		} else {
 			due = time.Now()
 		}
@@ -179,7 +178,7 @@ func (c *mailCaller) keepCalling(ctx context.Context, began, end time.Time, pace
 	return nil
 }
 
-// table prints a mix, with the bars of mail §11 where they are to be held to.
+// table returns the table of a mix. It includes the limits of mail §11 if they apply.
 func (m *mixed) table(title string, promised bool) *table {
 	t := newTable("mail", title, "p50 ms", "p95 ms", "p99 ms", "max ms", "calls", "per s")
 	var every sample

@@ -17,33 +17,33 @@ import (
 	"time"
 )
 
-// mailServer is a running `cairn serve --http` with a home of its own.
+// mailServer is a running `cairn serve --http` with a separate home.
 type mailServer struct {
 	program
 	cmd    *exec.Cmd
-	home   string // its data folder
+	home   string // data folder of the server
 	origin string // http://127.0.0.1:PORT
 	token  string
 	http   *http.Client
 }
 
-// args are the arguments of a tool.
+// args contains the arguments of a tool.
 type args = map[string]any
 
-// mailCall calls a tool of mail and reads its result into out, nil for none. What
-// the server refuses is a *mailRefusal.
+// mailCall calls a tool of mail and decodes its result into out, unless out is nil. It returns
+// a *mailRefusal if the server refuses the call.
 type mailCall func(ctx context.Context, tool string, a args, out any) error
 
-// mailRefusal is an answer that is no result.
+// mailRefusal is a response that is not a result.
 type mailRefusal struct {
-	status int // 200 for one that came by MCP
+	status int // 200 for a refusal received by MCP
 	text   string
 }
 
 func (r *mailRefusal) Error() string { return fmt.Sprintf("%d %.300s", r.status, r.text) }
 
-// startMail starts a server on a free loopback port over the store in a folder,
-// which may be a new one.
+// startMail starts a server on a free loopback port over the store in a folder. The folder may
+// be new.
 func (b *bench) startMail(ctx context.Context, home string) (*mailServer, error) {
 	const patience = 30 * time.Second
 	env := []string{"HOME=" + home, "USERPROFILE=" + home, "CAIRN_HOME=" + home, "PATH=" + os.Getenv("PATH")}
@@ -69,7 +69,7 @@ func (b *bench) startMail(ctx context.Context, home string) (*mailServer, error)
 			m.origin, m.token = string(found[1]), strings.TrimSpace(string(token))
 			m.http = &http.Client{Transport: &http.Transport{
 				MaxIdleConnsPerHost: 10_000, DisableCompression: true,
-				IdleConnTimeout: 30 * time.Second, // before the server closes it, which would take a request along
+				IdleConnTimeout: 30 * time.Second, // closes idle connections before the server does, which would fail a concurrent request
 			}}
 			return m, err
 		}
@@ -82,7 +82,7 @@ func (b *bench) startMail(ctx context.Context, home string) (*mailServer, error)
 	}
 }
 
-// stop interrupts the server, which must end well.
+// stop interrupts the server, which must exit without an error.
 func (m *mailServer) stop() error {
 	m.http.CloseIdleConnections()
 	if err := m.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -91,13 +91,13 @@ func (m *mailServer) stop() error {
 	return m.cmd.Wait()
 }
 
-// warnings are the lines that the server has written after its address.
+// warnings returns the lines that the server has written after its address.
 func (m *mailServer) warnings() ([]string, error) {
 	said, err := os.ReadFile(filepath.Join(m.home, "serve.log"))
 	return strings.Split(strings.TrimSpace(string(said)), "\n")[1:], err
 }
 
-// run runs a command of cairn on the server's store and returns what it printed.
+// run runs a cairn command on the server's store and returns its output.
 func (m *mailServer) run(ctx context.Context, arguments ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, m.path, arguments...)
 	cmd.Env, cmd.Dir = m.env, m.dir
@@ -108,7 +108,7 @@ func (m *mailServer) run(ctx context.Context, arguments ...string) ([]byte, erro
 	return out, err
 }
 
-// post sends JSON and returns the answer.
+// post sends JSON and returns the response.
 func (m *mailServer) post(ctx context.Context, path string, body any, header ...string) (status int, answer []byte, h http.Header, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -131,7 +131,7 @@ func (m *mailServer) post(ctx context.Context, path string, body any, header ...
 	return response.StatusCode, answer, response.Header, errors.Join(err, response.Body.Close())
 }
 
-// mirror calls tools as JSON, at a path of their own.
+// mirror calls tools as JSON, each at a separate path.
 func (m *mailServer) mirror(ctx context.Context, tool string, a args, out any) error {
 	key, ok := a["project_key"].(string)
 	if !ok {
@@ -155,7 +155,7 @@ func (m *mailServer) mirror(ctx context.Context, tool string, a args, out any) e
 	return json.Unmarshal(answer, out)
 }
 
-// session begins a session of MCP and returns how to call tools in it.
+// session begins an MCP session and returns a function that calls tools in it.
 func (m *mailServer) session(ctx context.Context) (mailCall, error) {
 	const accept = "application/json, text/event-stream"
 	message := func(id int, method string, params any) args {
@@ -196,8 +196,8 @@ func (m *mailServer) session(ctx context.Context) (mailCall, error) {
 	}, nil
 }
 
-// readMCP reads the result of a call out of an answer: a message, or events of which
-// one is the message.
+// readMCP decodes the result of a call from a response: a message, or events of which one is
+// the message.
 func readMCP(answer []byte, out any) error {
 	for line := range bytes.Lines(answer) {
 		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok && bytes.Contains(data, []byte(`"id":`)) {

@@ -14,7 +14,7 @@ import (
 	"cairn/internal/store"
 )
 
-// TestALedgerFindsWhatAStoreHasLost compares ledgers, right and wrong ones, with a store.
+// TestALedgerFindsWhatAStoreHasLost compares correct and incorrect ledgers with a store.
 func TestALedgerFindsWhatAStoreHasLost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -78,7 +78,7 @@ func TestAnswersOfMCPAreResultsOrRefusals(t *testing.T) {
 	}
 }
 
-// TestBenchmarksOfGoAreRead knows every benchmark that a bar is for by its own name.
+// TestBenchmarksOfGoAreRead finds every benchmark that has a limit by its name.
 func TestBenchmarksOfGoAreRead(t *testing.T) {
 	t.Parallel()
 	found, err := readBenchmarks("goos: linux\nBenchmarkReserve-2   \t 200\t 5223920 ns/op\t 3.974 p50-ms\t 11.99 p99-ms\n" +

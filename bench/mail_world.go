@@ -13,23 +13,23 @@ import (
 	"cairn/bench/workload"
 )
 
-// The world of mail §11.
+// The size of the workload in mail §11.
 const (
 	mailProjects = 50
 	mailAgents   = 1000
 	mailCallers  = 200
 )
 
-// mailAgent is an agent of the world.
+// mailAgent is an agent of the workload.
 type mailAgent struct {
-	project string // the root of its repository
+	project string // root of its repository
 	name    string
 
 	mu      sync.Mutex
-	waiting []int64 // messages that it has not acknowledged
+	waiting []int64 // messages that it has not acknowledged yet
 }
 
-// take removes a message that waits for the agent to acknowledge it.
+// take removes and returns a message that waits for the agent's acknowledgement.
 func (a *mailAgent) take() (id int64, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -46,13 +46,13 @@ func (a *mailAgent) expect(id int64) {
 	a.waiting = append(a.waiting, id)
 }
 
-// mailWorld is who calls: agent i is of project i mod mailProjects.
+// mailWorld contains the agents. Agent i is in project i mod mailProjects.
 type mailWorld struct {
 	agents []*mailAgent
 	load   *workload.Workload
 }
 
-// populate makes projects, each a repository of its own, and agents in them.
+// populate creates projects, each with a separate repository, and agents in them.
 func (b *bench) populate(ctx context.Context, m *mailServer) (*mailWorld, error) {
 	w := &mailWorld{load: b.load, agents: make([]*mailAgent, mailAgents)}
 	roots := make([]string, mailProjects)
@@ -81,7 +81,7 @@ func (b *bench) populate(ctx context.Context, m *mailServer) (*mailWorld, error)
 	return w, errors.Join(errs...)
 }
 
-// makeRepository makes what a repository is known by.
+// makeRepository creates the files by which a repository is recognised.
 func makeRepository(root string) error {
 	for _, dir := range []string{"objects", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(root, ".git", dir), 0o700); err != nil {
@@ -94,17 +94,17 @@ func makeRepository(root string) error {
 	)
 }
 
-// other is another agent of an agent's project.
+// other returns another agent in an agent's project.
 func (w *mailWorld) other(r *rand.Rand, i int) *mailAgent {
 	n := mailAgents / mailProjects
 	step := 1 + r.IntN(n-1)
 	return w.agents[(i+step*mailProjects)%mailAgents]
 }
 
-// text is a body of some eighty words, as uneven as those of prose.
+// text returns a body of about eighty words, with the word frequencies of prose.
 func (w *mailWorld) text(r *rand.Rand) string { return prose(r, w.load.Words(), 40+r.IntN(80)) }
 
-// prose is n words, as uneven as those of prose.
+// prose returns n words, with the word frequencies of prose.
 func prose(r *rand.Rand, words []string, n int) string {
 	zipf := rand.NewZipf(r, 1.12, 6, uint64(len(words)-1))
 	var b strings.Builder
@@ -119,8 +119,8 @@ func prose(r *rand.Rand, words []string, n int) string {
 	return b.String()
 }
 
-// question is what somebody searches for: a word of many messages, of some or of
-// few, or two of them.
+// question returns a search query: a word that is in many, some or few messages, or two such
+// words.
 func (w *mailWorld) question(r *rand.Rand) string {
 	words := w.load.Words()
 	pick := func(low, high int) string { return words[low+r.IntN(high-low)] }

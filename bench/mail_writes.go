@@ -18,8 +18,8 @@ import (
 	"cairn/internal/store"
 )
 
-// mailWrites measures durable writes of as many callers as mail §11 names, from a bare
-// change to a message over HTTP, beside the disk's own flush and a bare insert.
+// mailWrites measures durable writes, from a bare change to a message over HTTP, with the
+// number of callers in mail §11. The disk's own flush and a bare insert are the comparison.
 func (b *bench) mailWrites(ctx context.Context) (err error) {
 	dir := filepath.Join(b.dir, "mail-writes")
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
@@ -47,7 +47,8 @@ func (b *bench) mailWrites(ctx context.Context) (err error) {
 	return b.publish(t)
 }
 
-// mailCommittings are the ways to write; the first two are the disk's and SQLite's own.
+// mailCommittings returns the ways to write. The first two are the disk's flush and a plain
+// SQLite insert.
 func (b *bench) mailCommittings(ctx context.Context, dir string) (all []*committing, closeAll func() error, err error) {
 	var closers []func() error
 	closeAll = func() (err error) {
@@ -111,12 +112,12 @@ func (b *bench) mailCommittings(ctx context.Context, dir string) (all []*committ
 	}, closeAll, nil
 }
 
-// ownerOf is the caller that may act as every agent.
+// ownerOf returns the caller that may act as every agent.
 func ownerOf(home string) mail.Caller {
 	return mail.Caller{Owner: true, Place: project.Location{Home: home}, Ancestors: []project.Process{}}
 }
 
-// office is the mail of a store, with agents in one project.
+// office returns the mail of a store, with agents in one project.
 func (b *bench) office(ctx context.Context, s *store.Store, root string, count int) (*service.Mail, string, []string, error) {
 	if err := makeRepository(root); err != nil {
 		return nil, "", nil, err

@@ -1,9 +1,9 @@
-// Command cairn-bench measures what the contracts promise (observations §14, mail §11,
-// memories §14) and prints each figure beside its target and beside a limit that was measured
-// in the same run: an empty Go program, a bare SQLite insert, a decoder that
-// throws everything away, the disk's own flush, a git fast-import. A target that is
-// not met fails nothing; lost data and calls that fail do. Figures of different
-// machines or days are not to be compared.
+// Command cairn-bench measures the targets of the contracts (observations §14, mail §11,
+// memories §14). It prints each figure with its target and with a reference measured in
+// the same run: an empty Go program, a bare SQLite insert, a decoder that discards
+// everything, the disk's own flush, or a git fast-import. A missed target is not a
+// failure, but lost data and failed calls are. Do not compare figures from different
+// machines or days.
 //
 // Usage:
 //
@@ -14,26 +14,38 @@
 //	cairn-bench locomo [--json FILE] FILE
 //	cairn-bench chats [--json FILE] DIR FILE
 //
-// The experiments are startup, hook, search, commit, import and size; recall asks sentences
-// of ten words of large stores, and questions asks invented sessions what they hold and
-// tells how often the right one is found (amendments §A.1). Of mail §11:
-// mail is the mix of calls on a server (--mail-time, --mail-rate), an overload and the
-// proof that all that was acknowledged is there; mail-writes are durable writes,
-// mail-archive is the way into Git (--mail-archive: up to how many messages),
-// mail-calls are single calls beside many rows, mail-hooks the hooks of edits,
-// mail-cost what a call costs a server in CPU time; pages are the pages for people over a
-// large store, on the server and in Chromium, and a live one for --pages-time; memories are acknowledgement,
-// the way to a hub and search (--memory-entries: up to how many). replay
-// sends the sessions of transcripts, files or folders of them, through the hook,
-// imports them as well and reports what the import added. redaction counts and lists
-// the strings of transcripts that the current rules change. continuity replays a
-// folder of transcripts in the order of time and compares, at every start of a
-// session, the files that cairn would name with those the session goes on to
-// touch; see the package of that name for what counts. locomo puts the conversations
-// of a file into memories and reports how much of the evidence of its questions the
-// search of memories finds (contract memories §11). chats keeps the prompts and answers
-// of a folder of transcripts as entries of one memory and reports how many of a file's
-// questions its search answers, beside plain BM25.
+// The experiments startup, hook, search, commit, import and size measure what their names
+// say. The others are:
+//
+//   - recall searches large stores with sentences of ten words.
+//   - questions searches generated sessions and reports how often the right session is
+//     found (amendments §A.1).
+//   - mail is the mix of calls on a server (--mail-time, --mail-rate), an overload, and a
+//     check that all acknowledged writes are stored (mail §11).
+//   - mail-writes measures durable writes.
+//   - mail-archive measures archiving in Git (--mail-archive: maximum number of messages).
+//   - mail-calls measures single calls on a store with many rows.
+//   - mail-hooks measures the hooks of edits.
+//   - mail-cost measures the CPU time of a server per call.
+//   - past measures inboxes and reservations as of past moments.
+//   - pages measures the web pages over a large store, on the server and in Chromium, and a
+//     live page for --pages-time.
+//   - memories measures acknowledgement, delivery to a hub, and search (--memory-entries:
+//     maximum number of entries).
+//
+// The commands are:
+//
+//   - replay sends the sessions of transcripts, given as files or folders, through the hook.
+//     It also imports them and reports what the import added.
+//   - redaction counts and lists the strings of transcripts that the current rules change.
+//   - continuity replays a folder of transcripts, ordered by time. At every start of a
+//     session it compares the files that cairn would name with the files that the session
+//     touches afterwards. See package continuity for the rules.
+//   - locomo stores the conversations of a file in memories. It reports how much of the
+//     evidence of its questions the search of memories finds (contract memories §11).
+//   - chats stores the prompts and replies of a folder of transcripts as entries of one
+//     memory. It reports how many of a file's questions its search answers, compared with
+//     plain BM25.
 package main
 
 import (
@@ -60,7 +72,7 @@ func main() {
 	}
 }
 
-// options are the command line.
+// options contains the command-line options.
 type options struct {
 	cairn     string
 	only      string
@@ -74,8 +86,8 @@ type options struct {
 	mailRate  float64
 	mailFiles int
 	pagesTime time.Duration
-	entries   int      // of memories
-	files     []string // to replay
+	entries   int      // maximum number of entries in a memory benchmark
+	files     []string // transcripts to replay
 }
 
 func parse(args []string, out io.Writer) (options, error) {
@@ -149,7 +161,7 @@ func experimentNames() (names []string) {
 	return names
 }
 
-// selected are the experiments that --only names, in the order of the program.
+// selected returns the experiments named by --only, in the order of the program.
 func selected(only string) (chosen []experiment, err error) {
 	wanted := map[string]bool{}
 	for name := range strings.SplitSeq(only, ",") {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// memories measures what memories §14 asks for, by the benchmarks of three rooms: how
-// soon a write is acknowledged whatever the hub does, how fast entries get to a hub over
-// SQLite and PostgreSQL, and how both and the search grow.
+// memories measures the targets of memories §14 with the benchmarks of three packages. They
+// cover the time to acknowledge a write whatever the hub does, and the delivery rate to a hub
+// over SQLite and PostgreSQL. They also cover the growth of delivery and search.
 func (b *bench) memories(ctx context.Context) error {
 	return errors.Join(b.memoryCalls(ctx), b.memoryRates(ctx), b.memoryGrowth(ctx))
 }
@@ -72,7 +72,7 @@ func (b *bench) memoryRates(ctx context.Context) error {
 	return b.publish(t)
 }
 
-// memoryGrowth drains ever larger backlogs, and searches ever larger stores.
+// memoryGrowth drains backlogs and searches stores of increasing size.
 func (b *bench) memoryGrowth(ctx context.Context) error {
 	t := newTable("memories", "written offline, then sent by one device to one hub; the bare figure is the hub's own push",
 		"per s", "bare per s", "× bare", "s")
@@ -120,5 +120,5 @@ func (b *bench) memoryGrowth(ctx context.Context) error {
 	return b.publish(t)
 }
 
-// underscored is a name as go test prints it.
+// underscored returns a name as go test prints it.
 func underscored(name string) string { return strings.ReplaceAll(name, " ", "_") }

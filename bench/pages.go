@@ -14,22 +14,22 @@ import (
 	"cairn/internal/project"
 )
 
-// What the contract asks of the pages.
+// The contract's targets for the pages.
 const (
 	pageLimit  = 100 * time.Millisecond // p95 on the server
 	paintLimit = 300 * time.Millisecond
 	pageBytes  = 150 << 10
-	eventRate  = 50 // a second, while a live page is looked at
+	eventRate  = 50 // events per second while a live page is open
 )
 
-// page is a page that is measured, with the addresses that it is asked for at in turn.
+// page is a measured page, with the addresses that are requested in turn.
 type page struct {
 	name  string
 	paths []string
 }
 
 // pages measures the pages over a large store: on the server, in Chromium, and a live page
-// while events come in.
+// while events arrive.
 func (b *bench) pages(ctx context.Context) (err error) {
 	home, most, err := b.pagesStore(ctx, b.large)
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *bench) pages(ctx context.Context) (err error) {
 	return b.showPages(ctx, m, list)
 }
 
-// page asks for a page and returns its length.
+// page requests a page and returns its length.
 func (m *mailServer) page(ctx context.Context, path string, into any) (size int, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.origin+path, nil)
 	if err != nil {
@@ -72,7 +72,7 @@ func (m *mailServer) page(ctx context.Context, path string, into any) (size int,
 	return len(text), err
 }
 
-// pagesOf are all pages, each with as many addresses as the store gives for it.
+// pagesOf returns all pages, each with as many addresses as the store provides.
 func (m *mailServer) pagesOf(ctx context.Context, b *bench, most string) ([]page, error) {
 	var today struct {
 		Groups []struct {
@@ -166,7 +166,7 @@ func (m *mailServer) pagesOf(ctx context.Context, b *bench, most string) ([]page
 	}, nil
 }
 
-// servePages measures each page on the server, one request after the other.
+// servePages measures each page on the server, with sequential requests.
 func (b *bench) servePages(ctx context.Context, m *mailServer, list []page) error {
 	times := 60
 	if b.quick {
@@ -200,8 +200,8 @@ func (b *bench) servePages(ctx context.Context, m *mailServer, list []page) erro
 	return b.publish(t)
 }
 
-// recordEvents records events of one session at a steady rate until ctx ends, and returns how
-// many.
+// recordEvents records events of one session at a steady rate until ctx ends, and returns their
+// number.
 func (b *bench) recordEvents(ctx context.Context, db string, rate int) (n int, err error) {
 	err = withJournal(ctx, db, func(j journal) error {
 		s := b.load.Lean().Session(7_000_000, time.Now())
@@ -213,7 +213,7 @@ func (b *bench) recordEvents(ctx context.Context, db string, rate int) (n int, e
 			if err != nil {
 				return err
 			}
-			e.At = time.Time{} // now
+			e.At = time.Time{} // use the current time
 			place, err := project.Locate(e.Cwd, "")
 			if err != nil {
 				return err

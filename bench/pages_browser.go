@@ -14,11 +14,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// liveRows is how many elements a live page may have more at its end than at its beginning.
+// liveRows is the maximum number of elements that a live page may gain.
 const liveRows = 200
 
 // showPages measures the first paint of each page in Chromium, and a live page while events
-// come in. Without Chromium it says so.
+// arrive. Without Chromium it reports that.
 func (b *bench) showPages(ctx context.Context, m *mailServer, list []page) error {
 	program := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -44,7 +44,7 @@ func (b *bench) showPages(ctx context.Context, m *mailServer, list []page) error
 	return b.watchLive(tab, m)
 }
 
-// paint measures when a page is first painted, from the beginning of its navigation on.
+// paint measures the time from the start of navigation to the first paint of each page.
 func (b *bench) paint(tab context.Context, m *mailServer, list []page) error {
 	const times = 8
 	t := newTable("pages", fmt.Sprintf("first paint in Chromium, %d times each", times), "p50 ms", "max ms")
@@ -66,11 +66,11 @@ func (b *bench) paint(tab context.Context, m *mailServer, list []page) error {
 	return b.publish(t)
 }
 
-// liveState is how large a page has become.
+// liveState is the size of a live page.
 type liveState struct {
-	heap     float64 // MiB, after garbage was collected
+	heap     float64 // MiB, after a garbage collection
 	elements int
-	newest   string // the id of the first row
+	newest   string // id of the first row
 }
 
 func stateOf(tab context.Context) (s liveState, err error) {
@@ -88,8 +88,8 @@ func stateOf(tab context.Context) (s liveState, err error) {
 	return s, err
 }
 
-// watchLive keeps the timeline open while events come in, and tells how much memory the page
-// and the server have taken.
+// watchLive keeps the timeline open while events arrive, and reports the memory growth of the
+// page and the server.
 func (b *bench) watchLive(tab context.Context, m *mailServer) (err error) {
 	t := newTable("pages", fmt.Sprintf("a live timeline, %d events a second for %v", eventRate, b.pagesTime), "at the beginning", "after a tenth", "at the end")
 	if err := chromedp.Run(tab, chromedp.Navigate(m.origin+"/timeline"), chromedp.WaitVisible(".livebar")); err != nil {

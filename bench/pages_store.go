@@ -27,21 +27,21 @@ import (
 	"cairn/internal/store"
 )
 
-// A store of the pages: its first project has pagesShare of the messages and records, the
-// others have equal parts of the rest.
+// The store for the pages. Its first project has pagesShare of the messages and records; the
+// others share the rest equally.
 const (
 	pagesShare   = 0.4
-	pagesAgents  = 20 // of a project
-	pagesWriters = 16 // that share commits
+	pagesAgents  = 20 // per project
+	pagesWriters = 16 // writers that share commits
 	recordsBelow = 49 // records below one root, in two levels
 
-	newSessions = 5_000_000 // the first number of the sessions of the last days
+	newSessions = 5_000_000 // first number of the sessions of the last days
 	pagesSpan   = 3 * 24 * time.Hour
 )
 
-// pagesStore is the data directory of a store for pages, made at its first use: of about so
-// many rows, and a tenth of them each of messages and records. most is the id of the project
-// with most of these.
+// pagesStore returns the data directory of a store for pages, created at its first use. The
+// store has about the given number of rows, and a tenth of that number of messages and of
+// records. most is the id of the project with most of these.
 func (b *bench) pagesStore(ctx context.Context, rows int) (home, most string, err error) {
 	home = filepath.Join(b.dir, fmt.Sprintf("pages-%d", rows))
 	done := filepath.Join(home, "complete")
@@ -56,7 +56,7 @@ func (b *bench) pagesStore(ctx context.Context, rows int) (home, most string, er
 	if err != nil {
 		return "", "", err
 	}
-	if err := b.fill(ctx, path, rows/50, newSessions, pagesSpan); err != nil { // what Today shows
+	if err := b.fill(ctx, path, rows/50, newSessions, pagesSpan); err != nil { // shown on Today
 		return "", "", err
 	}
 	b.say("adding %s messages and as many records", grouped(rows/10))
@@ -64,13 +64,13 @@ func (b *bench) pagesStore(ctx context.Context, rows int) (home, most string, er
 	if err != nil {
 		return "", "", err
 	}
-	// The archive of all of it would take longer than the measurement: on a disk that is nearly
-	// full it pauses.
+	// Archiving everything would take longer than the measurement. The archive pauses when the
+	// disk is nearly full, so these limits make it pause at any level.
 	settings := os.WriteFile(filepath.Join(home, "config.toml"), []byte("[disk]\ncritical_mb = 1000000000\nwarning_mb = 1000000000\n"), 0o600)
 	return home, most, errors.Join(settings, os.WriteFile(done, []byte(most), 0o600))
 }
 
-// fillPages writes messages and records through the services of their parts, and returns the
+// fillPages writes messages and records through the services of their parts. It returns the
 // project with most of them.
 func (b *bench) fillPages(ctx context.Context, path string, n int) (most string, err error) {
 	filter, err := redact.New(redact.Options{})
@@ -99,12 +99,12 @@ func (b *bench) fillPages(ctx context.Context, path string, n int) (most string,
 	return f.ids[0], s.Checkpoint(ctx)
 }
 
-// pagesFiller writes what the pages of mail and records show.
+// pagesFiller writes the data shown on the pages of mail and records.
 type pagesFiller struct {
 	load    *workload.Workload
 	home    string
-	ids     []string   // of the projects
-	agents  [][]string // their names, by project
+	ids     []string   // ids of the projects
+	agents  [][]string // names of agents, by project
 	mail    *service.Mail
 	records *record.Service
 }
@@ -113,7 +113,7 @@ func (f *pagesFiller) by() mail.Caller {
 	return mail.Caller{Owner: true, Ancestors: []project.Process{}, Place: project.Location{Home: f.home}}
 }
 
-// register makes the agents of each project, and some reservations in it.
+// register creates the agents of each project, and some reservations.
 func (f *pagesFiller) register(ctx context.Context) error {
 	for p, r := range f.load.Projects {
 		for i := range pagesAgents {
@@ -139,8 +139,8 @@ func (f *pagesFiller) register(ctx context.Context) error {
 	return nil
 }
 
-// share has writers write n things, of which the first project gets its share. A writer
-// writes to one project at a time.
+// share lets concurrent writers write n items, of which the first project gets its share. A
+// writer writes to one project at a time.
 func (f *pagesFiller) share(ctx context.Context, n int, write func(ctx context.Context, r *rand.Rand, project, n int) error) error {
 	type part struct{ project, n int }
 	parts := make(chan part)
@@ -181,7 +181,7 @@ func (f *pagesFiller) share(ctx context.Context, n int, write func(ctx context.C
 
 func (f *pagesFiller) text(r *rand.Rand, n int) string { return prose(r, f.load.Words(), n) }
 
-// writeMessages sends n messages in some threads of a project, most of which are read.
+// writeMessages sends n messages in some threads of a project. Most of them are read.
 func (f *pagesFiller) writeMessages(ctx context.Context, r *rand.Rand, p, n int) error {
 	for range n {
 		from, to := r.IntN(pagesAgents), r.IntN(pagesAgents)
@@ -239,8 +239,8 @@ func (f *pagesFiller) createRecord(ctx context.Context, c record.Caller, r *rand
 	return created.Record.ID, err
 }
 
-// plantFile writes a file of 3,000 lines where a project has one that agents edited, commits it in
-// pieces, and returns the address of its page.
+// plantFile writes a file of 3,000 lines at a path that agents of a project edited, and commits
+// it in parts. It returns the address of its page.
 func (b *bench) plantFile(ctx context.Context, projectID, path string) (address string, err error) {
 	i := slices.IndexFunc(b.load.Projects, func(r workload.Repository) bool {
 		return slices.ContainsFunc(r.Files, func(f string) bool { return f == filepath.Join(r.Root, filepath.FromSlash(path)) })

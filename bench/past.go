@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// pastLimit is what a question about a moment may take, in milliseconds.
+// pastLimit is the time limit of a query about a past moment, in milliseconds.
 const pastLimit = 50
 
-// past measures inboxes and reservations as of moments of a long log, in process, by the
-// benchmark of internal/mail/service, and next to them an inbox as it is now.
+// past measures inboxes and reservations as of past moments in a long log, and a current inbox
+// for comparison. It runs the benchmark of internal/mail/service in process.
 func (b *bench) past(ctx context.Context) error {
 	b.say("  benchmarks of internal/mail/service")
 	times := "20x"

@@ -24,19 +24,19 @@ import (
 	"cairn/internal/store"
 )
 
-// inventedSessions are sessions and questions, one after the other. The first character
-// of a line says what it is:
+// inventedSessions contains sessions, each followed by its questions. The first character
+// of a line is its type:
 //
 //	==  a session: project, day, the file that it is about
-//	>   a prompt      $  a command      |  what it printed      !  it failed
-//	~   an edit       <  the answer     +  a commit
+//	>   a prompt      $  a command      |  its output      !  it failed
+//	~   an edit       <  the reply     +  a commit
 //	?   a question that the session answers: its kind, the sentence // its keywords
 //	--  a chore, a prompt of the sessions in between
 //
 //go:embed questions.txt
 var inventedSessions string
 
-// story is a session of the file.
+// story is one session of the file.
 type story struct {
 	id, project, file string
 	at                time.Time
@@ -46,17 +46,17 @@ type story struct {
 
 type inventedQuestion struct {
 	kind, sentence, keywords string
-	answer                   string // the session
+	answer                   string // id of the session
 }
 
-// questionKinds are the kinds in the order of the table.
+// questionKinds returns the kinds in the order of the table.
 func questionKinds() []string { return []string{"plain", "other", "time", "output"} }
 
-// askedAt is when the questions are asked: times in them count from here.
+// askedAt returns the time of the questions. Times in them are relative to it.
 func askedAt() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local) }
 
-// readStories reads a file of sessions; each is followed by a chore in the same project
-// on the next day.
+// readStories parses a file of sessions. Each is followed by a chore in the same project on the
+// next day.
 func readStories(text string) (all []story, err error) {
 	var chores []string
 	for line := range strings.Lines(text) {
@@ -88,10 +88,10 @@ func readStories(text string) (all []story, err error) {
 	return all, nil
 }
 
-// storyID is the id of the n-th session.
+// storyID returns the id of the n-th session.
 func storyID(n int) string { return fmt.Sprintf("5e55%04x-0000-4000-8000-%012x", n, n) }
 
-// chore is an everyday session about the same file.
+// chore returns an everyday session about the same file.
 func (s *story) chore(prompt string, n int) story {
 	word, _, _ := strings.Cut(filepath.Base(s.file), ".")
 	prompt = strings.NewReplacer("{file}", s.file, "{word}", word).Replace(prompt)
@@ -104,7 +104,7 @@ func (s *story) chore(prompt string, n int) story {
 	return c
 }
 
-// payloads are the session's steps as hooks get them; each takes two minutes.
+// payloads returns the session's steps as hook payloads. Each step takes two minutes.
 func (s *story) payloads(root string) (all []workload.HookPayload) {
 	at := func(path string) string { return filepath.Join(root, filepath.FromSlash(path)) }
 	add := func(p workload.HookPayload) {
@@ -153,13 +153,13 @@ func changeOf(path string) workload.HookPayload {
 	return workload.HookPayload{Event: "PostToolUse", Tool: "Edit", Input: fieldsOf("file_path", path), Response: fieldsOf("filePath", path)}
 }
 
-// fieldsOf is a JSON object of one text.
+// fieldsOf returns a JSON object with one text field.
 func fieldsOf(name, value string) json.RawMessage {
-	text, _ := json.Marshal(map[string]string{name: value}) // a map of texts has no errors
+	text, _ := json.Marshal(map[string]string{name: value}) // a map of texts always encodes
 	return text
 }
 
-// inventedStore makes a store of the invented sessions below dir and returns its path.
+// inventedStore creates a store of the generated sessions below dir and returns its path.
 func inventedStore(ctx context.Context, dir string, stories []story) (path string, err error) {
 	path = filepath.Join(dir, "cairn.db")
 	return path, withInvented(ctx, path, func(j journal) error {
@@ -196,8 +196,8 @@ func inventedStore(ctx context.Context, dir string, stories []story) (path strin
 	})
 }
 
-// withInvented opens a store for as long as fn runs, at the time at which the questions
-// are asked, with as much time for help as it takes.
+// withInvented opens a store while fn runs. Its clock is set to the time of the questions, and
+// assistance has no short time limit.
 func withInvented(ctx context.Context, path string, fn func(j journal) error) error {
 	filter, err := redact.New(redact.Options{})
 	if err != nil {
@@ -211,11 +211,10 @@ func withInvented(ctx context.Context, path string, fn func(j journal) error) er
 	return errors.Join(fn(journal{observation.New(s, config), s}), s.Close())
 }
 
-// asks is a way to ask the invented sessions; it returns the sessions that it finds, best
-// first.
+// asks is a way to query the generated sessions. It returns the sessions found, best first.
 type asks func(ctx context.Context, question, words string) ([]string, error)
 
-// questionLimit is the number of sessions that an answer has, as the tool recall has by default.
+// questionLimit is the number of sessions in a result, the default of the tool recall.
 const questionLimit = 5
 
 func (j journal) askRecall(ctx context.Context, question, words string) (found []string, err error) {
@@ -236,8 +235,8 @@ func (j journal) askSearch(ctx context.Context, question, _ string) (found []str
 	return found, err
 }
 
-// askAssist types a question as the first prompt of a session in the first project, in a
-// copy of the store.
+// askAssist sends a question as the first prompt of a session in the first project, in a copy
+// of the store.
 func askAssist(dir, path string) asks {
 	return func(ctx context.Context, question, _ string) (found []string, err error) {
 		copied := filepath.Join(dir, "asked.db")
@@ -282,7 +281,7 @@ func askAssist(dir, path string) asks {
 // hits counts how well questions were answered.
 type hits struct {
 	asked, first, five, empty int
-	reciprocal                float64 // the sum of 1/rank
+	reciprocal                float64 // sum of 1/rank
 }
 
 func (h *hits) count(found []string, answer string) {
@@ -303,22 +302,22 @@ func (h *hits) count(found []string, answer string) {
 	}
 }
 
-// share is a part of the questions, 0 of none.
+// share returns n as a share of the questions, or 0 if there are none.
 func (h *hits) share(n float64) float64 { return n / max(float64(h.asked), 1) }
 
-// String is hit@1/hit@5.
+// String formats hit@1/hit@5.
 func (h hits) String() string {
 	return fmt.Sprintf("%.2f/%.2f", h.share(float64(h.first)), h.share(float64(h.five)))
 }
 
-// inventedForm is a way to ask with what it was asked and how well it answered.
+// inventedForm is a way to ask, with its questions and its results.
 type inventedForm struct {
 	name  string
 	all   hits
 	kinds map[string]*hits
 }
 
-// ask puts questions, in a form made of each, and counts the answers.
+// ask runs questions in one form and counts the hits.
 func (f *inventedForm) ask(ctx context.Context, way asks, questions []inventedQuestion, form func(q *inventedQuestion) (question, words string)) error {
 	f.kinds = map[string]*hits{}
 	for _, q := range questions {
@@ -336,8 +335,7 @@ func (f *inventedForm) ask(ctx context.Context, way asks, questions []inventedQu
 	return nil
 }
 
-// pastedLines are lines that commands of the sessions printed and that no other session
-// did, each with its session.
+// pastedLines returns lines that commands of only one session printed, each with its session.
 func pastedLines(stories []story) (lines []inventedQuestion) {
 	const shortest = 16
 	owners := map[string]string{}
@@ -356,7 +354,7 @@ func pastedLines(stories []story) (lines []inventedQuestion) {
 	return slices.DeleteFunc(lines, func(q inventedQuestion) bool { return owners[q.sentence] == "" })
 }
 
-// otherDigits is a text with each digit replaced by another.
+// otherDigits returns a text with each digit replaced by another.
 func otherDigits(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -366,8 +364,8 @@ func otherDigits(text string) string {
 	}, text)
 }
 
-// askInvented makes the store of the invented sessions below dir and asks all questions
-// in all ways.
+// askInvented creates the store of the generated sessions below dir and asks all questions in
+// all ways.
 func askInvented(ctx context.Context, dir string) (forms []*inventedForm, err error) {
 	stories, err := readStories(inventedSessions)
 	if err != nil {
@@ -420,7 +418,7 @@ func askInvented(ctx context.Context, dir string) (forms []*inventedForm, err er
 	return append(forms, help), help.ask(ctx, askAssist(dir, path), inHarbor, sentence)
 }
 
-// questionsAsked asks the invented sessions and prints how well they answer.
+// questionsAsked queries the generated sessions and prints how well they answer.
 func (b *bench) questionsAsked(ctx context.Context) error {
 	dir := filepath.Join(b.dir, "invented")
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {

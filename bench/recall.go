@@ -28,8 +28,8 @@ func (b *bench) recall(ctx context.Context) error {
 	return nil
 }
 
-// sentences are the kinds of question that recall is asked. make gives the i-th question,
-// of about ten words.
+// sentences returns the kinds of question for recall. make returns the i-th question, of about
+// ten words.
 func (b *bench) sentences() []sentence {
 	s := asker{b.load.Session(6_000_000, time.Now()), b.load.Words()}
 	times := []string{"yesterday", "last week", "two weeks ago", "last month", "in the last three days"}
@@ -58,13 +58,13 @@ type sentence struct {
 	make func(i int) string
 }
 
-// asker invents questions.
+// asker generates questions.
 type asker struct {
 	*workload.Session
 	words []string
 }
 
-// some are n words between two ranks of the vocabulary.
+// some returns n words between two ranks of the vocabulary.
 func (s asker) some(n, from, to int) string {
 	list := make([]string, n)
 	for i := range list {
@@ -73,7 +73,7 @@ func (s asker) some(n, from, to int) string {
 	return strings.Join(list, " ")
 }
 
-// misspelt is a word with two letters in its middle swapped.
+// misspelt returns a word with two letters in its middle swapped.
 func misspelt(word string) string {
 	m := len(word) / 2
 	return word[:m] + word[m:m+1] + word[m-1:m] + word[m+1:]
@@ -103,10 +103,10 @@ func (b *bench) recallWays() []recallWay {
 	}
 }
 
-// selectBestRows is what a search would do that ranks every row that holds any word.
+// selectBestRows is the query of a search that ranks every row with any of the words.
 const selectBestRows = `SELECT rowid FROM observations_fts WHERE observations_fts MATCH ? ORDER BY rank LIMIT 20`
 
-// bestRows is the limit beside: one ranking by SQLite of all rows that hold any word.
+// bestRows is the reference: SQLite's ranking of all rows with any of the words.
 func bestRows(ctx context.Context, j journal, question string) error {
 	var list []string
 	for _, t := range words.Ask(question).Terms {
@@ -120,8 +120,8 @@ func bestRows(ctx context.Context, j journal, question string) error {
 	})
 }
 
-// recallOver asks each kind of question in each way, in turn, and first of all in a store
-// that was just opened.
+// recallOver asks each kind of question in each way, in turn. It begins with a store that was
+// just opened.
 func (b *bench) recallOver(ctx context.Context, path string, rows int) error {
 	b.say("  asking %s rows", grouped(rows))
 	kinds, ways := b.sentences(), b.recallWays()

@@ -19,11 +19,11 @@ import (
 	"cairn/internal/redact"
 )
 
-// redactions is what the current rules change in the strings of transcripts.
+// redactions lists the changes of the current rules in the strings of transcripts.
 type redactions struct {
 	filter  *redact.Filter
 	seen    map[string]bool
-	strings int // distinct ones
+	strings int // number of distinct strings
 	bytes   int64
 	changed []redaction
 	rules   map[string]int
@@ -33,14 +33,13 @@ type redactions struct {
 type redaction struct {
 	file    string
 	rules   []string
-	excerpt string // the first place that differs, redacted
+	excerpt string // first difference, redacted
 	length  int
 }
 
-// measureRedaction is the command of that name: it redacts every distinct string
-// that stands in the JSON of a folder of transcripts and lists what is changed.
-// In a corpus whose secrets were replaced before, each of these is to be looked
-// at: a false redaction, or a secret that was overlooked.
+// measureRedaction runs the command redaction. It redacts every distinct string in the JSON of
+// a folder of transcripts and lists the changes. In a corpus whose secrets were already
+// replaced, check each change: it is a false redaction or an overlooked secret.
 func measureRedaction(ctx context.Context, args []string, out, progress io.Writer) error {
 	f := flag.NewFlagSet("cairn-bench redaction", flag.ContinueOnError)
 	f.SetOutput(progress)
@@ -97,7 +96,7 @@ func (r *redactions) value(file string, v any) {
 	case map[string]any:
 		for name, e := range v {
 			if name == "signature" || name == "data" && v["media_type"] != nil {
-				continue // random by nature, and never stored: seals of thoughts, and pictures
+				continue // random by nature and never stored: signatures of thoughts, and pictures
 			}
 			r.text(file, name)
 			r.value(file, e)
@@ -123,8 +122,8 @@ func (r *redactions) text(file, s string) {
 	r.changed = append(r.changed, redaction{file, slices.Sorted(maps.Keys(counts)), firstDifference(s, redacted), len(s)})
 }
 
-// firstDifference shows a redacted text around the first place where it differs
-// from what it was.
+// firstDifference returns a part of the redacted text around its first difference from the
+// original.
 func firstDifference(before, after string) string {
 	const around = 60
 	at := 0

@@ -18,10 +18,9 @@ import (
 	"cairn/internal/harness"
 )
 
-// replay sends the sessions of transcripts through the hook, one process for each
-// call, and imports copies of the transcripts whose lines are dated to the
-// moments of the calls, as if the harness had written them meanwhile. Since every
-// row of those is stored already, the import should add none.
+// replay sends the sessions of transcripts through the hook, one process per call. Then it
+// imports copies of the transcripts. Their lines have the times of the calls, as if the harness
+// had written them meanwhile. All rows are already stored, so the import should add none.
 func (b *bench) replay(ctx context.Context) error {
 	dir := filepath.Join(b.dir, "replay")
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Join(dir, "transcripts"), 0o700)); err != nil {
@@ -63,14 +62,14 @@ func (b *bench) replay(ctx context.Context) error {
 	return b.publish(t)
 }
 
-// replaying is a replay on its way.
+// replaying is the state of a replay.
 type replaying struct {
-	live   string // the store that the hook writes to
-	copies string // the folder of the dated copies
+	live   string // path of the store that the hook writes to
+	copies string // folder of the dated copies
 	call   func(payload []byte)
 
-	// moments are when the lines were written, by their id: a resumed session
-	// repeats lines of the one before, which no harness reports again.
+	// moments maps line ids to the times at which the lines were written. A resumed session
+	// repeats lines of the previous one, which no harness reports again.
 	moments map[string]time.Time
 }
 
@@ -106,7 +105,7 @@ func (r *replaying) file(ctx context.Context, path string, n int) (err error) {
 	return ctx.Err()
 }
 
-// agentOf is the agent whose transcript a file is, by its name.
+// agentOf returns the agent of a transcript, derived from the file's name.
 func agentOf(path string) string {
 	name, ok := strings.CutPrefix(strings.TrimSuffix(filepath.Base(path), ".jsonl"), "agent-")
 	if !ok {
@@ -115,8 +114,8 @@ func agentOf(path string) string {
 	return name
 }
 
-// line makes the hook calls of a line and returns the line with the time at which
-// they were made. A line that cannot be read stays as it is.
+// line makes the hook calls of a line and returns the line with the time of the calls. A line
+// that cannot be parsed is returned unchanged.
 func (r *replaying) line(t *translator, text []byte) []byte {
 	var l transcriptLine
 	if json.Unmarshal(text, &l) != nil {

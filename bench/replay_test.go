@@ -12,9 +12,9 @@ import (
 	"cairn/bench/workload"
 )
 
-// oddSession holds what a simple session does not: a slash command, a failed, a
-// refused and an invalid call, a compaction, a prompt sent meanwhile, an
-// interrupted turn, a repeated and a torn line.
+// oddSession covers unusual cases. Its calls include a slash command, and a failed, a refused
+// and an invalid call. It also has a compaction, a prompt sent meanwhile, an interrupted turn,
+// a repeated line and an incomplete line.
 const oddSession = `{"type":"summary","summary":"x","leafUuid":"u0"}
 {"type":"user","uuid":"u1","sessionId":"S","cwd":"/work/shop","timestamp":"2026-01-10T10:00:00.000Z","message":{"role":"user","content":"<command-message>plan</command-message><command-name>/plan</command-name><command-args>the refund</command-args>"}}
 {"type":"assistant","uuid":"u2","sessionId":"S","cwd":"/work/shop","timestamp":"2026-01-10T10:00:01.000Z","message":{"model":"m","content":[{"type":"text","text":"Looking."}]}}

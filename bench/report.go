@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// report is everything that a run measured.
+// report contains all measurements of a run.
 type report struct {
 	Machine machine  `json:"machine"`
 	Tables  []*table `json:"tables"`
@@ -21,7 +21,7 @@ type report struct {
 type table struct {
 	Experiment string   `json:"experiment"`
 	Title      string   `json:"title"`
-	Columns    []string `json:"columns"` // of the cells; a name tells its unit
+	Columns    []string `json:"columns"` // column names, with the units of the cells
 	Rows       []*row   `json:"rows"`
 	Notes      []string `json:"notes"`
 }
@@ -29,12 +29,12 @@ type table struct {
 // row is one line of a table.
 type row struct {
 	Name   string `json:"name"`
-	Cells  []any  `json:"cells"` // as the columns: numbers, texts, or null where nothing applies
+	Cells  []any  `json:"cells"` // by column: numbers, texts, or null if not applicable
 	Target string `json:"target,omitempty"`
-	Met    *bool  `json:"met,omitempty"` // whether the target is
+	Met    *bool  `json:"met,omitempty"` // whether the target is met
 }
 
-// milliseconds is a time as cells show it.
+// milliseconds returns a duration in the unit of cells.
 func milliseconds(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }
 
 func newTable(experiment, title string, columns ...string) *table {
@@ -57,10 +57,10 @@ func (t *table) note(format string, args ...any) {
 	t.Notes = append(t.Notes, fmt.Sprintf(format, args...))
 }
 
-// target puts a figure of the contract beside the line.
+// target sets the contract's target of the row, and whether it is met.
 func (r *row) target(text string, met bool) { r.Target, r.Met = text, &met }
 
-// print writes the table for people.
+// print writes the table in human-readable form.
 func (t *table) print(w io.Writer) error {
 	lines := [][]string{append([]string{""}, t.Columns...)}
 	for _, r := range t.Rows {
@@ -100,7 +100,7 @@ func (t *table) print(w io.Writer) error {
 	return err
 }
 
-// verdict is the row's target and whether it is met.
+// verdict returns the row's target and whether it is met.
 func (r *row) verdict() string {
 	switch {
 	case r.Met == nil:
@@ -135,7 +135,7 @@ func cellText(c any) string {
 	}
 }
 
-// grouped is a number with its thousands apart.
+// grouped formats a number with thousands separators.
 func grouped(n int) string {
 	if n < 0 {
 		return "-" + grouped(-n)
@@ -146,7 +146,7 @@ func grouped(n int) string {
 	return grouped(n/1000) + "," + fmt.Sprintf("%03d", n%1000)
 }
 
-// save writes the report for machines.
+// save writes the report as JSON.
 func (r *report) save(path string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

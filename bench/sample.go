@@ -8,8 +8,8 @@ import (
 // sample is a set of measured times.
 type sample []time.Duration
 
-// at is the time that a share q of the sample does not exceed (nearest rank), 0
-// of an empty one.
+// at returns the time that a share q of the sample does not exceed (nearest rank). It returns 0
+// for an empty sample.
 func (s sample) at(q float64) time.Duration {
 	if len(s) == 0 {
 		return 0
@@ -24,7 +24,7 @@ func (s sample) at(q float64) time.Duration {
 
 func (s sample) median() time.Duration { return s.at(0.5) }
 
-// ratio is how many times a is b, 0 where b is nothing.
+// ratio returns a divided by b, or 0 if b is 0.
 func ratio(a, b time.Duration) float64 {
 	if b == 0 {
 		return 0
@@ -32,8 +32,8 @@ func ratio(a, b time.Duration) float64 {
 	return float64(a) / float64(b)
 }
 
-// inTurn calls each of the measurements once, then each again, so that what the
-// machine does meanwhile befalls all of them alike.
+// inTurn calls the measurements in turn, once per round, so that other load on the machine
+// affects all of them equally.
 func inTurn(rounds int, measurements ...func() error) error {
 	for range rounds {
 		for _, measure := range measurements {

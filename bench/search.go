@@ -10,20 +10,20 @@ import (
 	"cairn/internal/observation/search"
 )
 
-// question is one kind of search, asked with several queries in turn.
+// question is one kind of search, measured with several queries in turn.
 type question struct {
 	kind    string
 	queries []string
-	plain   bool // FTS5 takes them as they are, so that it can count the matches
+	plain   bool // valid FTS5 syntax, which allows counting the matches
 }
 
-// asking is a way to narrow or order a search.
+// asking is a way to restrict or order a search.
 type asking struct {
 	name string
 	args search.SearchArgs
 }
 
-// search measures questions in this process, over both stores.
+// search measures queries in this process, over both stores.
 func (b *bench) search(ctx context.Context) error {
 	for _, rows := range []int{b.small, b.large} {
 		path, err := b.filledStore(ctx, rows)
@@ -38,9 +38,9 @@ func (b *bench) search(ctx context.Context) error {
 	return nil
 }
 
-// questions are the kinds of query that observations §8.1 knows. All words are
-// the workload's own: rare ones from the far end of its vocabulary, common ones
-// that stand in a fifth to a third of all rows.
+// questions returns the kinds of query defined in observations §8.1. All words are from the
+// workload. Rare words are from the end of its vocabulary; common words are in a fifth to a
+// third of all rows.
 func (b *bench) questions() []question {
 	w := b.load.Words()
 	s := b.load.Session(5_000_000, time.Now())
@@ -69,7 +69,7 @@ func (b *bench) questions() []question {
 	}
 }
 
-// firstProject is the project with most sessions.
+// firstProject returns the name of the project with the most sessions.
 func (b *bench) firstProject() string { return filepath.Base(b.load.Projects[0].Root) }
 
 func (b *bench) askings() []asking {
@@ -81,10 +81,10 @@ func (b *bench) askings() []asking {
 	}
 }
 
-// asked is what was measured of one kind of question.
+// asked contains the measurements of one kind of question.
 type asked struct {
 	took    []sample // by asking
-	matches any      // rows that match, in the mean of the queries; nil if not counted
+	matches any      // mean number of matching rows per query; nil if not counted
 }
 
 func (b *bench) searchOver(ctx context.Context, j journal, rows int) error {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// serve starts an idle MCP server on the store at db, as a session has one, and
-// returns when that has opened the store. stop ends it and waits for it.
+// serve starts an idle MCP server on the store at db, as a session has. It returns after the
+// server has opened the store. stop ends the server and waits for it.
 func (b *bench) serve(ctx context.Context, db string) (stop func() error, err error) {
 	p := b.cairnProgram(db, "serve")
 	cmd := exec.CommandContext(ctx, p.path, p.args...)
@@ -30,8 +30,7 @@ func (b *bench) serve(ctx context.Context, db string) (stop func() error, err er
 	return stop, nil
 }
 
-// awaitFile waits until a file is there, which tells that SQLite has opened the
-// store it belongs to.
+// awaitFile waits until a file exists. The file shows that SQLite has opened the store.
 func awaitFile(ctx context.Context, path string) error {
 	const patience, look = 10 * time.Second, 10 * time.Millisecond
 	for end := time.Now().Add(patience); time.Now().Before(end); {

@@ -11,8 +11,7 @@ import (
 	"cairn/internal/store"
 )
 
-// size measures how many bytes of disk an observation takes, and which table or
-// index takes them.
+// size measures the disk space per observation, by table and index.
 func (b *bench) size(ctx context.Context) error {
 	live, err := b.filledStore(ctx, b.small)
 	if err != nil {
@@ -37,13 +36,13 @@ const (
     (SELECT page_size FROM pragma_page_size) * (SELECT freelist_count FROM pragma_freelist_count)
 FROM pragma_page_count`
 
-	// Names of FTS5's own tables are joined into one line, SQLite's own likewise.
+	// FTS5's internal tables are grouped in one row, and so are SQLite's.
 	sizesByObject = `SELECT CASE WHEN name LIKE 'observations_fts%' THEN 'observations_fts (all)' ELSE name END AS object,
     sum(pgsize), sum(payload), sum(unused)
 FROM dbstat GROUP BY object ORDER BY 2 DESC`
 
-	// What is kept for searches of turns, of printed lines and of edited lines. What remains
-	// is what a row took before these were kept.
+	// Space of the searches for turns, printed lines and edited lines. The remainder is the
+	// space of a row before these existed.
 	sizeOfFinding = `SELECT ifnull(sum(pgsize), 0), ifnull(sum(payload), 0), ifnull(sum(unused), 0) FROM dbstat
 WHERE name LIKE 'turn%' OR name LIKE 'output%' OR name IN ('observation_lines', 'stale_turns')`
 )

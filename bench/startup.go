@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// startup measures what starting cairn costs over starting an empty Go program,
-// and which packages' initialisation costs most of it.
+// startup measures how much longer cairn takes to start than an empty Go program, and which
+// packages' initialisation costs most.
 func (b *bench) startup(ctx context.Context) error {
 	empty, err := b.plainComparison(ctx, "empty")
 	if err != nil {
@@ -53,8 +53,8 @@ func (b *bench) startup(ctx context.Context) error {
 	return b.initialisers()
 }
 
-// comparison builds one of the programs that cairn is compared with, with the
-// settings of cairn's own build.
+// comparison builds one of the programs used for comparison, with the settings of cairn's own
+// build.
 func (b *bench) comparison(ctx context.Context, name string) (program, error) {
 	p, err := b.programFor(name)
 	if err != nil {
@@ -78,7 +78,7 @@ func (b *bench) programFor(name string) (program, error) {
 	return p, os.MkdirAll(dir, 0o700)
 }
 
-// initialisers lists the packages whose initialisation costs most.
+// initialisers lists the packages with the most expensive initialisation.
 func (b *bench) initialisers() error {
 	const starts, shown = 9, 5
 	took := map[string]sample{}
@@ -112,7 +112,7 @@ func (b *bench) initialisers() error {
 	return b.publish(t)
 }
 
-// initTimes reads lines like "init net/http @1.1 ms, 0.049 ms clock, …".
+// initTimes parses lines like "init net/http @1.1 ms, 0.049 ms clock, …".
 func initTimes(trace []byte) map[string]time.Duration {
 	times := map[string]time.Duration{}
 	for lines := bufio.NewScanner(bytes.NewReader(trace)); lines.Scan(); {

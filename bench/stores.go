@@ -19,13 +19,13 @@ import (
 	"cairn/internal/store"
 )
 
-// journal is an open store with what is asked of it.
+// journal is an open store with the services that query it.
 type journal struct {
 	*observation.Service
 	store *store.Store
 }
 
-// openJournal opens the store at path, making it if need be, as a server does.
+// openJournal opens the store at path as a server does. It creates the store if necessary.
 func openJournal(ctx context.Context, path string) (journal, error) {
 	filter, err := redact.New(redact.Options{})
 	if err != nil {
@@ -38,16 +38,16 @@ func openJournal(ctx context.Context, path string) (journal, error) {
 	return journal{observation.New(s, observation.Config{Filter: filter, DedupWindow: observation.DefaultDedupWindow}), s}, nil
 }
 
-// storeSpan is how far back the invented rows reach: not so far that the
-// retention of any type takes them away.
+// storeSpan is the age of the oldest generated rows. It is short enough that no type's
+// retention deletes them.
 const storeSpan = 80 * 24 * time.Hour
 
-// goesOn is how long an invented session may go on. The last one begins that long ago, so
-// that no row is of the future.
+// goesOn is the maximum duration of a generated session. The last session begins that long ago,
+// so that no row has a time in the future.
 const goesOn = 12 * time.Hour
 
-// filledStore is the path of a store of about so many rows, which is made at its
-// first use. It is for reading; copyStore makes one to write to.
+// filledStore returns the path of a store of about the given number of rows, created at its
+// first use. It must only be read; copyStore makes a copy for writing.
 func (b *bench) filledStore(ctx context.Context, rows int) (string, error) {
 	path := filepath.Join(b.dir, fmt.Sprintf("store-%d", rows), "cairn.db")
 	done := path + ".complete"
@@ -64,8 +64,8 @@ func (b *bench) filledStore(ctx context.Context, rows int) (string, error) {
 	return path, os.WriteFile(done, nil, 0o600)
 }
 
-// fill stores sessions, from the given number on, one after the other through the road that
-// events take, prepared on the side. They begin within a span of time until now.
+// fill stores sessions, starting with the given number, through the normal path of events. A
+// goroutine prepares them. They begin within the given time span until now.
 func (b *bench) fill(ctx context.Context, path string, rows, first int, span time.Duration) (err error) {
 	j, err := openJournal(ctx, path)
 	if err != nil {
@@ -80,7 +80,7 @@ func (b *bench) fill(ctx context.Context, path string, rows, first int, span tim
 	prepared := make(chan chan preparedSession, 2)
 	go func() {
 		defer close(prepared)
-		for n := 0; ; n++ { // a few more may be needed than sessions says
+		for n := 0; ; n++ { // a few more may be needed than the number in sessions
 			one := make(chan preparedSession, 1)
 			select {
 			case prepared <- one:
@@ -172,7 +172,7 @@ func copyFile(from, to string) (err error) {
 	return out.Sync()
 }
 
-// count is the answer to a query for one number.
+// count returns the result of a query for one number.
 func (j journal) count(ctx context.Context, query string, args ...any) (n int, err error) {
 	err = j.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Get(ctx, []any{&n}, query, args...)
@@ -180,7 +180,7 @@ func (j journal) count(ctx context.Context, query string, args ...any) (n int, e
 	return n, err
 }
 
-// withJournal opens the store at path for as long as fn runs.
+// withJournal opens the store at path while fn runs.
 func withJournal(ctx context.Context, path string, fn func(j journal) error) error {
 	j, err := openJournal(ctx, path)
 	if err != nil {
@@ -189,7 +189,7 @@ func withJournal(ctx context.Context, path string, fn func(j journal) error) err
 	return errors.Join(fn(j), j.store.Close())
 }
 
-// countRows is the number of observations in the store at path.
+// countRows returns the number of observations in the store at path.
 func countRows(ctx context.Context, path string) (n int, err error) {
 	err = withJournal(ctx, path, func(j journal) error {
 		n, err = j.count(ctx, `SELECT count(*) FROM observation_rows`)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// subject is a program under measurement with what was measured of it.
+// subject is a program under measurement, with its measurements.
 type subject struct {
 	name    string
 	program program
@@ -19,7 +19,7 @@ type subject struct {
 	failed []error
 }
 
-// call runs the program once and keeps what it took.
+// call runs the program once and stores the measurement.
 func (s *subject) call(stdin []byte) {
 	l, err := s.program.run(stdin)
 	s.mu.Lock()
@@ -30,11 +30,11 @@ func (s *subject) call(stdin []byte) {
 	}
 }
 
-// source gives one input after the other.
+// source returns one input after another.
 type source func() ([]byte, error)
 
-// oneByOne runs the subjects in turn, block after block of n runs, b.rounds
-// times. inputs makes the source of a block; nil means no input.
+// oneByOne runs the subjects in turn, block by block of n runs, b.rounds times. inputs creates
+// the source of a block; nil means no input.
 func (b *bench) oneByOne(subjects []*subject, n int, inputs func() source) error {
 	var blocks []func() error
 	for _, s := range subjects {
@@ -56,7 +56,7 @@ func (b *bench) oneByOne(subjects []*subject, n int, inputs func() source) error
 	return inTurn(b.rounds, blocks...)
 }
 
-// failure is the first error of a subject, nil if all its runs went well.
+// failure returns the first error of a subject, or nil if all its runs succeeded.
 func (s *subject) failure() error {
 	if len(s.failed) == 0 {
 		return nil
@@ -64,17 +64,16 @@ func (s *subject) failure() error {
 	return s.failed[0]
 }
 
-// parallel is how a number of sessions call a hook at the same time.
+// parallel describes how concurrent sessions call a hook.
 type parallel struct {
 	sessions int
-	calls    int           // of each session, in one block
-	every    time.Duration // from call to call, 0 for the next as soon as one is done
+	calls    int           // per session, in one block
+	every    time.Duration // from call to call; 0 starts the next call after the previous one
 }
 
-// block runs one subject from all sessions at once; what fails is kept with the
-// subject. With a pace each session
-// begins at a moment of its own and varies the distance of its calls by a third
-// either way; a call that is late delays the next.
+// block runs one subject from all sessions concurrently. It stores failures in the subject.
+// With a pace, each session begins at a different time and varies the interval of its calls by
+// up to a third. A late call delays the next.
 func (p parallel) block(ctx context.Context, s *subject, inputs func() source) error {
 	var wg sync.WaitGroup
 	errs := make([]error, p.sessions)

@@ -9,8 +9,8 @@ import (
 	"cairn/bench/workload"
 )
 
-// generatedTranscripts is a folder with transcripts of invented sessions, laid
-// out as Claude Code lays out its own; it is made at its first use.
+// generatedTranscripts returns a folder with transcripts of generated sessions in Claude Code's
+// layout, created at its first use.
 func (b *bench) generatedTranscripts() (dir string, err error) {
 	dir = filepath.Join(b.dir, fmt.Sprintf("transcripts-%d", b.transcripts))
 	done := dir + ".complete"

@@ -9,7 +9,7 @@ import (
 	"cairn/bench/workload"
 )
 
-// transcriptLine is what a replay needs of a line of Claude Code.
+// transcriptLine contains the fields of a Claude Code line that a replay uses.
 type transcriptLine struct {
 	Type       string          `json:"type"`
 	Subtype    string          `json:"subtype"`
@@ -48,11 +48,11 @@ type contentBlock struct {
 	Failed  bool            `json:"is_error"`
 }
 
-// translator tells, line after line of a transcript, which hook calls the harness
-// made when it wrote the line. It is a second reading of the format, written
-// apart from cairn's own, so that the two can be held against each other.
+// translator derives, line by line, which hook calls the harness made when it wrote a
+// transcript. It is a second parser of the format, independent of cairn's own, so that the two
+// can be compared.
 type translator struct {
-	agent   string                  // of the file, "" for a session's own
+	agent   string                  // agent of the file, "" for the session's own
 	calls   map[string]contentBlock // tool_use blocks by id
 	threads map[string]*spoken      // by agent
 	order   []string                // agents in order of appearance
@@ -64,9 +64,9 @@ type translator struct {
 // spoken is the latest text of an agent in its turn.
 type spoken struct {
 	text    string
-	line    transcriptLine // that held it
-	stopped bool           // by the user
-	acting  bool           // called a tool since
+	line    transcriptLine // line that contains it
+	stopped bool           // stopped by the user
+	acting  bool           // has called a tool since
 }
 
 func newTranslator(agent string) *translator {
@@ -101,8 +101,8 @@ func (t *translator) line(l transcriptLine) (payloads []workload.HookPayload) {
 	return complete(payloads, l)
 }
 
-// locate fills in what a line leaves to those before it; false if nobody told
-// the session or its folder yet.
+// locate fills in missing fields of a line from previous lines. It returns false while the
+// session or its folder is unknown.
 func (t *translator) locate(l *transcriptLine) bool {
 	l.Session, l.Cwd = cmp.Or(l.Session, t.session), cmp.Or(l.Cwd, t.cwd)
 	l.Agent = cmp.Or(l.Agent, t.agent)
@@ -110,8 +110,8 @@ func (t *translator) locate(l *transcriptLine) bool {
 	return l.Session != "" && l.Cwd != ""
 }
 
-// repeat takes note of a line that stands in an earlier transcript already: its
-// calls may have results here.
+// repeat records a line that an earlier transcript already contains. Its calls may have results
+// in this transcript.
 func (t *translator) repeat(l transcriptLine) {
 	if !t.locate(&l) {
 		return
@@ -124,7 +124,7 @@ func (t *translator) repeat(l transcriptLine) {
 	}
 }
 
-// complete fills in what all payloads of a line have in common.
+// complete sets the fields that all payloads of a line share.
 func complete(payloads []workload.HookPayload, l transcriptLine) []workload.HookPayload {
 	for i := range payloads {
 		p := &payloads[i]
@@ -136,7 +136,7 @@ func complete(payloads []workload.HookPayload, l transcriptLine) []workload.Hook
 	return payloads
 }
 
-// end returns the payloads after the last line: of turns that were over then.
+// end returns the payloads after the last line: those of turns that had ended.
 func (t *translator) end() (payloads []workload.HookPayload) {
 	for _, agent := range append(t.order, "") {
 		th := t.threads[agent]
@@ -161,7 +161,7 @@ func (t *translator) thread(agent string) *spoken {
 	return th
 }
 
-// stop is the call at the end of an agent's turn, if the turn had an end.
+// stop returns the call at the end of an agent's turn, if the turn ended.
 func (t *translator) stop(agent string) []workload.HookPayload {
 	th := t.thread(agent)
 	said := th.text
@@ -207,7 +207,7 @@ func (t *translator) user(l transcriptLine) (payloads []workload.HookPayload) {
 		}
 	}
 	if len(results) > 1 {
-		l.Result = nil // it stands for one of them, nobody says which
+		l.Result = nil // it belongs to one of them, but the transcript does not show to which
 	}
 	for _, r := range results {
 		payloads = append(payloads, t.result(l, r)...)
@@ -228,8 +228,8 @@ func (t *translator) user(l transcriptLine) (payloads []workload.HookPayload) {
 	return append(payloads, t.prompt(l, text)...)
 }
 
-// prompt is the call for what a person typed; a slash command is put together
-// again from the form in which the transcript keeps it.
+// prompt returns the call for a prompt that the user typed. It reconstructs slash commands from
+// their form in the transcript.
 func (t *translator) prompt(l transcriptLine, text string) []workload.HookPayload {
 	if name, ok := inside(text, "command-name"); ok {
 		arguments, _ := inside(text, "command-args")
@@ -256,7 +256,8 @@ func inside(text, tag string) (string, bool) {
 	return text, ok
 }
 
-// result is the call after a tool has run; none for a call that never did.
+// result returns the call after a tool has run. It returns nothing for a tool call that never
+// ran.
 func (t *translator) result(l transcriptLine, r contentBlock) []workload.HookPayload {
 	use, ok := t.calls[r.UseID]
 	if !ok {
@@ -277,8 +278,8 @@ func (t *translator) result(l transcriptLine, r contentBlock) []workload.HookPay
 	return []workload.HookPayload{p}
 }
 
-// neverRan tells that a call was refused by a person or a rule, or was not valid:
-// no hook is called after such a one.
+// neverRan reports whether a call was refused by the user or a rule, or was invalid. No hook is
+// called after such a call.
 func neverRan(denial, told, result string) bool {
 	if strings.HasPrefix(told, "Exit code ") {
 		return false
@@ -303,7 +304,7 @@ func neverRan(denial, told, result string) bool {
 	return false
 }
 
-// blocks are the parts of a message; a message that is a text is one part.
+// blocks returns the parts of a message. A text message has one part.
 func blocks(content json.RawMessage) []contentBlock {
 	var list []contentBlock
 	if json.Unmarshal(content, &list) == nil {
@@ -312,7 +313,7 @@ func blocks(content json.RawMessage) []contentBlock {
 	return []contentBlock{{Type: "text", Text: plainText(content)}}
 }
 
-// plainText is the text of a JSON string, or of the text blocks in a list.
+// plainText returns the text of a JSON string, or of the text blocks in a list.
 func plainText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil {

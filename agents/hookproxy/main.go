@@ -1,6 +1,6 @@
-// Command hookproxy takes the place of cairn, or cairn-hook, in an agent's settings and calls the real one,
-// PATH.real next to it. It keeps what passes in the folder ../kept: of a hook its payload,
-// output and time, of an MCP server the requests.
+// Command hookproxy replaces cairn, or cairn-hook, in an agent's settings and calls the real
+// program, PATH.real in the same folder. It stores what passes through in the folder ../kept:
+// payload, output and time of each hook, and the requests to an MCP server.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// Hook is what is kept of one call of a hook. The driver reads it.
+// Hook is the stored data of one hook call. The driver reads it.
 type Hook struct {
 	Args     []string `json:"args"`
 	Payload  string   `json:"payload"`
@@ -78,7 +78,7 @@ func hook(real, file string) int {
 	return code
 }
 
-// serve runs the MCP server and keeps its arguments, in the first line, and its input.
+// serve runs the MCP server and stores its arguments, on the first line, and its input.
 func serve(real, file string) int {
 	kept, err := os.Create(file)
 	if err != nil {
@@ -94,14 +94,14 @@ func serve(real, file string) int {
 	}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	go func() {
-		_, _ = io.Copy(io.MultiWriter(stdin, kept), os.Stdin) // ends when either side has gone
+		_, _ = io.Copy(io.MultiWriter(stdin, kept), os.Stdin) // ends when either side has closed
 		_ = stdin.Close()
 	}()
 	return run(cmd)
 }
 
-// profileArgs returns the arguments that select the profile which the driver measures: that
-// of the file ../profile, if it exists.
+// profileArgs returns the arguments that select the profile under measurement. The file
+// ../profile contains its name; without the file there are no arguments.
 func profileArgs(own string) []string {
 	profile, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(own)), "profile"))
 	if err != nil {
@@ -110,7 +110,7 @@ func profileArgs(own string) []string {
 	return []string{"--profile", string(profile)}
 }
 
-// run runs a command, passes signals on to it and returns its exit code.
+// run runs a command, forwards signals to it and returns its exit code.
 func run(cmd *exec.Cmd) int {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -119,7 +119,7 @@ func run(cmd *exec.Cmd) int {
 	}
 	go func() {
 		for s := range signals {
-			_ = cmd.Process.Signal(s) // fails only after its end
+			_ = cmd.Process.Signal(s) // fails only if it has ended
 		}
 	}()
 	err := cmd.Wait()

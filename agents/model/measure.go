@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ToolCost returns how many of cairn's tools a request defines and the size of their
-// definitions in bytes.
+// ToolCost returns the number of cairn's tools in a request and the size of their definitions
+// in bytes.
 func (r Request) ToolCost() (count, bytes int) {
 	for _, t := range offeredTools(r.Body) {
 		if !t.isCairn() {
@@ -54,7 +54,7 @@ func collect(v any, list *[]string) {
 	}
 }
 
-// Find returns the texts of the request that contain all of some parts.
+// Find returns the texts of the request that contain all given parts.
 func (r Request) Find(parts ...string) []string {
 	var found []string
 	for _, t := range r.Texts() {

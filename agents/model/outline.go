@@ -1,7 +1,7 @@
 package model
 
-// Outline returns a request without what belongs to the program: only the tools stay, with
-// their names and parameters, and what decides how the answer is sent.
+// Outline returns a request without the program's own content. It keeps the tools with their
+// names and parameters, and the fields that decide how the response is sent.
 func (r Request) Outline() Request {
 	body := map[string]any{}
 	for _, name := range []string{"stream", "model", "tools"} {
@@ -21,7 +21,7 @@ func (r Request) Outline() Request {
 	return Request{Protocol: r.Protocol, Method: r.Method, Path: r.Path, Main: r.Main, Body: body}
 }
 
-// withoutProse removes descriptions and everything else that is long from tool definitions.
+// withoutProse removes descriptions and other long values from tool definitions.
 func withoutProse(v any) any {
 	switch v := v.(type) {
 	case []any:

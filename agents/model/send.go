@@ -14,11 +14,11 @@ type object = map[string]any
 
 // event is one server-sent event.
 type event struct {
-	name string // "" for none
-	data any    // a string is sent as it is
+	name string // "" if it has no name
+	data any    // a string is sent unchanged
 }
 
-// send answers a request in its protocol, streaming if the request asks for that.
+// send responds to a request in its protocol. It streams if the request asks for that.
 func send(w http.ResponseWriter, r Request) {
 	streaming := r.Body["stream"] == true
 	switch r.Protocol {
@@ -58,12 +58,12 @@ func sendEither(w http.ResponseWriter, streaming bool, whole object, events []ev
 
 func sendJSON(w http.ResponseWriter, v object) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // fails only if the program has gone
+	_ = json.NewEncoder(w).Encode(v) // fails only if the program has closed the connection
 }
 
 func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()[:16]) }
 
-// anthropic is the Messages API.
+// anthropic returns a response of the Messages API, complete and as events.
 func anthropic(r Request) (object, []event) {
 	blocks := []object{}
 	if r.Response.Text != "" {
@@ -100,7 +100,7 @@ func anthropic(r Request) (object, []event) {
 	return message(blocks, stop), events
 }
 
-// responses is OpenAI's Responses API.
+// responses returns a response of OpenAI's Responses API, complete and as events.
 func responses(r Request) (object, []event) {
 	items := []object{}
 	if r.Response.Text != "" {
@@ -145,7 +145,7 @@ func responsesCall(c Call) object {
 	return item
 }
 
-// chat is OpenAI's chat completions API.
+// chat returns a response of OpenAI's chat completions API, complete and as events.
 func chat(r Request) (object, []event) {
 	message := object{"role": "assistant", "content": r.Response.Text}
 	reason, calls := "stop", []object{}
@@ -171,7 +171,7 @@ func chat(r Request) (object, []event) {
 	return whole, []event{{data: chunk(message, nil, nil)}, {data: chunk(object{}, reason, usage)}, {data: "[DONE]"}}
 }
 
-// gemini is the generateContent API.
+// gemini returns a response of the generateContent API.
 func gemini(r Request) object {
 	parts := []object{}
 	if r.Response.Text != "" {

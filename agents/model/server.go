@@ -1,7 +1,7 @@
-// Package model is a scripted model on loopback. It speaks, streaming and not, the APIs
-// that agent programs use: Anthropic Messages, OpenAI Responses, OpenAI chat completions
-// and Gemini generateContent. It answers each request that offers the program's own tools
-// with the next step of the run's script, and keeps every request.
+// Package model is a scripted model on loopback. It supports the APIs that agent programs use,
+// with and without streaming: Anthropic Messages, OpenAI Responses, OpenAI chat completions and
+// Gemini generateContent. If a request offers the program's own tools, the response is the next
+// step of the run's script. All requests are stored.
 package model
 
 import (
@@ -22,7 +22,7 @@ import (
 type Server struct {
 	URL string // http://127.0.0.1:PORT
 
-	dir  string // where requests are kept as RUN-NNN.json
+	dir  string // folder in which requests are stored as RUN-NNN.json
 	http *http.Server
 	mu   sync.Mutex
 	runs map[string]*run
@@ -36,17 +36,17 @@ type run struct {
 	requests []Request
 }
 
-// Request is one request that a program made.
+// Request is one request of a program.
 type Request struct {
 	Protocol string         `json:"protocol"` // anthropic, responses, chat, gemini; "" for others
 	Method   string         `json:"method"`
 	Path     string         `json:"path"`
-	Main     bool           `json:"main"` // offers the program's own tools
+	Main     bool           `json:"main"` // whether the request offers the program's own tools
 	Body     map[string]any `json:"body"`
 	Response Response       `json:"response"`
 }
 
-// Response is what the model answered, independent of the protocol.
+// Response is the model's response, independent of the protocol.
 type Response struct {
 	Text    string `json:"text,omitempty"`
 	Calls   []Call `json:"calls,omitempty"`
@@ -54,7 +54,7 @@ type Response struct {
 	Tokens  int    `json:"tokens"`
 }
 
-// Start starts a server on a free port of the loopback interface. It keeps requests in dir.
+// Start starts a server on a free port of the loopback interface. It stores requests in dir.
 func Start(dir string) (*Server, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func (s *Server) Script(name string, steps []Step) string {
 	return s.URL + "/run/" + name
 }
 
-// Requests returns the requests of a run, in order: those that offered the program's own
-// tools, and the others.
+// Requests returns the requests of a run, in order: requests that offered the program's own
+// tools, and all others.
 func (s *Server) Requests(name string) (main, others []Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,12 +97,12 @@ func (s *Server) Requests(name string) (main, others []Request) {
 	return main, others
 }
 
-// ServeHTTP answers one request of a program.
+// ServeHTTP responds to one request of a program.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, path := splitPath(r.URL.Path)
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the program has gone
+		return // the program has closed the connection
 	}
 	request := Request{Protocol: protocolOf(path), Method: r.Method, Path: path}
 	_ = json.Unmarshal(data, &request.Body) // a body that is not JSON stays empty
@@ -123,10 +123,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send(w, request)
 }
 
-// summary answers requests without tools: titles, summaries, classifications.
+// summary is the response to requests without tools: titles, summaries, classifications.
 const summary = "The user works on the kiln calculator. mean() was fixed, total() is next."
 
-// summaryFor returns the summary in the form that a program asks for.
+// summaryFor returns the summary in the form that a program expects.
 func summaryFor(request []byte) string {
 	if bytes.Contains(request, []byte("state_snapshot")) {
 		return "<state_snapshot>\n<overall_goal>" + summary + "</overall_goal>\n</state_snapshot>"
@@ -157,7 +157,7 @@ func protocolOf(path string) string {
 	return ""
 }
 
-// serveOther answers the small requests next to the conversation.
+// serveOther responds to the small requests that are not part of the conversation.
 func serveOther(w http.ResponseWriter, method, path string, size int) {
 	switch {
 	case strings.HasSuffix(path, "/models"):
@@ -173,7 +173,7 @@ func serveOther(w http.ResponseWriter, method, path string, size int) {
 	}
 }
 
-// nextStep takes the next step of a run's script.
+// nextStep removes and returns the next step of a run's script.
 func (s *Server) nextStep(name string) Step {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,8 +185,8 @@ func (s *Server) nextStep(name string) Step {
 	return r.steps[r.next-1]
 }
 
-// respond turns a step into a response with one of the offered tools. If the program
-// has to load the tool first, the response asks for that and the step comes again.
+// respond converts a step to a response with one of the offered tools. If the program must load
+// the tool first, the response requests that and the step is repeated.
 func (s *Server) respond(name string, step Step, tools []tool) Response {
 	out := Response{Tokens: step.tokens()}
 	if step.Kind == KindSay {
@@ -206,11 +206,11 @@ func (s *Server) respond(name string, step Step, tools []tool) Response {
 	return out
 }
 
-// toolSearch are the names of tools that load other tools.
+// toolSearch contains the names of tools that load other tools.
 var toolSearch = []string{"ToolSearch", "tool_search"}
 
-// search returns the tool that the program should load for a step: the step's own tool
-// first, then call_tool. It steps back in the script, so that the step comes again.
+// search returns the tool that the program should load for a step: the step's own tool first,
+// then call_tool. It moves back in the script, so that the step is repeated.
 func (s *Server) search(name string, step Step, tools []tool) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

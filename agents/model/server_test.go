@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// recorded returns the outlines of requests that real programs made.
+// recorded returns the outlines of recorded requests of real programs.
 func recorded(t *testing.T) map[string]Request {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.json")
@@ -49,7 +49,8 @@ func startServer(t *testing.T) *Server {
 	return s
 }
 
-// ask posts a request and returns the answer's JSON values: of a stream, one per event.
+// ask posts a request and returns the JSON values of the response. A stream has one value per
+// event.
 func ask(t *testing.T, base string, r Request) []string {
 	t.Helper()
 	body, err := json.Marshal(r.Body)
@@ -90,8 +91,8 @@ func everyStep() []Step {
 	}
 }
 
-// TestRequestsOfEveryProgramAreAnsweredWithItsOwnTools: whatever a program offers, each step
-// becomes a call of an offered tool, or of the program's tool that loads tools.
+// TestRequestsOfEveryProgramAreAnsweredWithItsOwnTools checks that each step becomes a call of
+// an offered tool, or of the program's tool that loads tools.
 func TestRequestsOfEveryProgramAreAnsweredWithItsOwnTools(t *testing.T) {
 	t.Parallel()
 	for program, request := range recorded(t) {
@@ -124,7 +125,7 @@ func TestRequestsOfEveryProgramAreAnsweredWithItsOwnTools(t *testing.T) {
 	}
 }
 
-// checkCall checks that a tool is offered and that its required parameters are given.
+// checkCall checks that a tool is offered and that the call has its required parameters.
 func checkCall(t *testing.T, c Call, tools []tool) {
 	t.Helper()
 	i := slices.IndexFunc(tools, func(o tool) bool { return o.name == c.Name && o.namespace == c.Namespace })

@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// Kind is what a step of a script does.
+// Kind is the kind of a script's step.
 type Kind string
 
 // The kinds of steps.
@@ -21,8 +21,8 @@ type Step struct {
 	Text     string         // KindSay
 	Command  string         // KindShell
 	File     string         // KindRead, KindEdit: absolute path
-	Old, New string         // KindEdit: whole lines without the last line break
-	Tool     string         // KindTool: name of one of cairn's MCP tools
+	Old, New string         // KindEdit: whole lines without the last newline
+	Tool     string         // KindTool: name of a cairn MCP tool
 	Args     map[string]any // KindTool
 
 	// WaitFor, if set, delays the response until it returns true, at most 30 s.
@@ -45,7 +45,7 @@ func Edit(file, before, after string) Step {
 	return Step{Kind: KindEdit, File: file, Old: before, New: after}
 }
 
-// Tool returns a step that calls one of cairn's MCP tools.
+// Tool returns a step that calls a cairn MCP tool.
 func Tool(name string, args map[string]any) Step {
 	return Step{Kind: KindTool, Tool: name, Args: args}
 }

@@ -8,9 +8,9 @@ import (
 
 // tool is one tool that a request offers.
 type tool struct {
-	name       string // as a call names it, without its namespace
-	namespace  string // of the Responses API, else ""
-	custom     bool   // takes a text instead of JSON arguments
+	name       string // the name in calls, without the namespace
+	namespace  string // only in the Responses API, else ""
+	custom     bool   // accepts text instead of JSON arguments
 	definition map[string]any
 }
 
@@ -19,13 +19,13 @@ type Call struct {
 	Name      string         `json:"name"`
 	Namespace string         `json:"namespace,omitempty"`
 	Args      map[string]any `json:"args,omitempty"`
-	Input     string         `json:"input,omitempty"` // of a custom tool
+	Input     string         `json:"input,omitempty"` // only for a custom tool
 }
 
 func (c Call) arguments() string {
 	data, err := json.Marshal(c.Args)
 	if err != nil {
-		panic(err) // scripts hold JSON values only
+		panic(err) // scripts contain JSON values only
 	}
 	return string(data)
 }
@@ -51,7 +51,7 @@ func definitions(body map[string]any) []map[string]any {
 	return list
 }
 
-// flatten returns the tools of one definition, which may hold several.
+// flatten returns the tools of one definition, which may contain several.
 func flatten(definition map[string]any) []tool {
 	var list []tool
 	switch {
@@ -80,12 +80,12 @@ func newTool(definition map[string]any, namespace string) tool {
 	return tool{name: name, namespace: namespace, custom: definition["type"] == "custom", definition: definition}
 }
 
-// ownTools are the names of the tools that only an agent's conversation offers.
+// ownTools contains the names of tools that only an agent's conversation offers.
 var ownTools = []string{"Bash", "exec_command", "shell_command", "shell", "run_shell_command", "bash", "local_shell", "exec", "read_file", "run_commands"}
 
 func hasOwnTools(tools []tool) bool { return pick(tools, ownTools...) != nil }
 
-// pick returns the first of some names that is offered, nil if none is.
+// pick returns the first offered tool of the given names, or nil.
 func pick(tools []tool, names ...string) *tool {
 	for _, name := range names {
 		for i := range tools {
@@ -100,7 +100,7 @@ func pick(tools []tool, names ...string) *tool {
 // isCairn reports whether a tool belongs to cairn's MCP server.
 func (t tool) isCairn() bool { return strings.Contains(t.namespace+t.name, "cairn") }
 
-// cairnTool returns one of cairn's tools by the name it has in MCP, nil if it is not offered.
+// cairnTool returns the cairn tool with the given MCP name, or nil if it is not offered.
 func cairnTool(tools []tool, name string) *tool {
 	for i := range tools {
 		whole := tools[i].namespace + tools[i].name
@@ -111,7 +111,8 @@ func cairnTool(tools []tool, name string) *tool {
 	return nil
 }
 
-// callFor returns the call that does a step, if the request offers a tool for it.
+// callFor returns the call that performs a step. It reports false if the request offers no tool
+// for it.
 func callFor(step Step, tools []tool) (Call, bool) {
 	if code := pick(tools, "exec"); code != nil && code.custom {
 		return Call{Name: code.name, Namespace: code.namespace, Input: javaScript(step)}, true
@@ -129,7 +130,7 @@ func callFor(step Step, tools []tool) (Call, bool) {
 	return Call{}, false
 }
 
-// newCall returns a call of t, false if t is nil.
+// newCall returns a call of t. It reports false if t is nil.
 func newCall(t *tool, args map[string]any) (Call, bool) {
 	if t == nil {
 		return Call{}, false
@@ -162,7 +163,7 @@ func shellCall(command string, tools []tool) (Call, bool) {
 	return newCall(t, map[string]any{"command": command, "description": "Run a command"})
 }
 
-// readCall reads a file. Codex has no tool for that and reads with its shell.
+// readCall returns a call that reads a file. Codex has no tool for that and uses its shell.
 func readCall(file string, tools []tool) (Call, bool) {
 	t := pick(tools, "Read", "read_file", "read", "view")
 	if several := pick(tools, "read_files"); several != nil {
@@ -196,7 +197,8 @@ func editCall(step Step, tools []tool) (Call, bool) {
 	return newCall(t, map[string]any{t.parameter("input", "patchText", "patch"): patch(step)})
 }
 
-// parameter returns the first of some names that the tool's schema has, else the first.
+// parameter returns the first of the given names that the tool's schema contains, else the
+// first name.
 func (t tool) parameter(names ...string) string {
 	for _, name := range names {
 		if t.has(name) {
@@ -249,7 +251,7 @@ else text("There is no tool " + %[1]s);`, quoted(step.Tool), quoted(step.Args))
 func quoted(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // scripts hold JSON values only
+		panic(err) // scripts contain JSON values only
 	}
 	return string(data)
 }

@@ -16,10 +16,10 @@ import (
 	"cairn/internal/store"
 )
 
-// BenchmarkAssist measures help as a hook gives it: over a store that was opened
-// just before, so that SQLite has nothing in its cache: with its limit, and without,
-// which shows how often the limit would have been met. The store of a million rows takes a minute or
-// two to make; -short leaves it out.
+// BenchmarkAssist measures assistance as a hook provides it: on a store opened just before, so
+// that SQLite's cache is empty. It runs with the time limit and without, which shows how often
+// the limit would be exceeded. Creating the store of a million rows takes a minute or two;
+// -short skips it.
 func BenchmarkAssist(b *testing.B) {
 	for _, rows := range []int{100_000, 1_000_000} {
 		if testing.Short() && rows > 100_000 {
@@ -134,7 +134,7 @@ func (h *helpBench) measure(b *testing.B, next func(*testing.B) observation.Even
 	b.ReportMetric(100*float64(told)/float64(len(took)), "%told")
 }
 
-// next is the next event of a new session that wanted accepts, live.
+// next returns the next event of a new live session that wanted accepts.
 func (h *helpBench) next(b *testing.B, wanted func(workload.Step) bool) observation.Event {
 	h.sessions++
 	session := h.load.Session(h.sessions, time.Now())

@@ -1,5 +1,5 @@
-// Command bareinsert stores the start of its standard input as one row of a bare
-// SQLite table: the least that a hook which keeps anything costs.
+// Command bareinsert stores the start of its standard input as one row of a plain SQLite table.
+// This is the minimum cost of a hook that stores anything.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"cairn/bench/baresqlite"
 )
 
-// kept is as much of the input as a row of cairn holds in the mean.
+// kept is the mean number of input bytes in a cairn row.
 const kept = 400
 
 func main() {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Driver is the name under which database/sql knows cairn's driver.
+// Driver is the name under which cairn's driver is registered in database/sql.
 const Driver = "sqlite3"
 
-// Table is one file with one table of texts.
+// Table is a file with one table of texts.
 type Table struct {
 	db   *sql.DB
 	conn *sql.Conn
@@ -23,9 +23,9 @@ const (
 	insertNote  = `INSERT INTO notes (at, text) VALUES (?, ?)`
 )
 
-// Open opens the file at path, which Make has made, as a cairn hook opens its
-// store: patient first, never starting a checkpoint. full asks that commits
-// survive power loss instead of a killed process.
+// Open opens the file at path, created by Make, as a cairn hook opens its store. It sets the
+// busy timeout first. Without full it never starts a checkpoint, and commits survive a killed
+// process. With full it checkpoints every 1000 pages, and commits also survive a power loss.
 func Open(ctx context.Context, path string, full bool) (*Table, error) {
 	pragmas := []string{
 		"PRAGMA busy_timeout=5000", "PRAGMA foreign_keys=ON", "PRAGMA wal_autocheckpoint=0", "PRAGMA synchronous=NORMAL",
@@ -49,7 +49,7 @@ func Open(ctx context.Context, path string, full bool) (*Table, error) {
 	return t, nil
 }
 
-// Make makes a file with rows texts of size bytes each.
+// Make creates a file with rows texts of size bytes each.
 func Make(ctx context.Context, path string, rows, size int) (err error) {
 	t, err := Open(ctx, path, false)
 	if err != nil {
@@ -71,7 +71,7 @@ func Make(ctx context.Context, path string, rows, size int) (err error) {
 	return err
 }
 
-// Insert commits one row in a transaction of its own.
+// Insert commits one row in its own transaction.
 func (t *Table) Insert(ctx context.Context, text string) error {
 	if _, err := t.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -85,8 +85,8 @@ func (t *Table) Insert(ctx context.Context, text string) error {
 	return err
 }
 
-// Count is the number of rows; asking opens the file permanently, which SQLite
-// puts off until then.
+// Count returns the number of rows. The first query also makes SQLite open the file, which it
+// delays until then.
 func (t *Table) Count(ctx context.Context) (n int, err error) {
 	err = t.conn.QueryRowContext(ctx, "SELECT count(*) FROM notes").Scan(&n)
 	return n, err

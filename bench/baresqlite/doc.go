@@ -1,4 +1,4 @@
-// Package baresqlite is the least that a durable row costs with the SQLite
-// driver and the pragmas of cairn's own store: one table, one insert, one
-// commit. The benchmarks measure cairn next to it.
+// Package baresqlite shows the minimum cost of a durable row with the SQLite driver and the
+// pragmas of cairn's store. It has one table, one insert and one commit. The benchmarks compare
+// cairn with it.
 package baresqlite

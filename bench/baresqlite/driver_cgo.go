@@ -2,4 +2,4 @@
 
 package baresqlite
 
-import _ "github.com/mattn/go-sqlite3" // the driver that cairn has with these tags
+import _ "github.com/mattn/go-sqlite3" // cairn's driver with these tags

@@ -2,4 +2,4 @@
 
 package baresqlite
 
-import _ "github.com/ncruces/go-sqlite3/driver" // the SQLite that cairn has without these tags
+import _ "github.com/ncruces/go-sqlite3/driver" // cairn's SQLite without these tags

@@ -1,8 +1,8 @@
 //go:build conformance
 
-// Command cairn-conformance serves the product's MCP edge with the fixtures of
-// the official conformance suite on a loopback port, until interrupted. It is
-// for run.sh and is never shipped.
+// Command cairn-conformance serves the product's MCP edge with the fixtures of the official
+// conformance suite on a loopback port, until interrupted. It is used by run.sh and is never
+// shipped.
 package main
 
 import (

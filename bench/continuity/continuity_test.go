@@ -28,7 +28,7 @@ func runOn(t *testing.T, o Options, authors ...*author) Report {
 	return r
 }
 
-// at is what was asked of a session at a moment.
+// at returns a session's result at a moment.
 func (r Report) at(t *testing.T, session, when string) Moment {
 	t.Helper()
 	m := r.session(t, session).moment(when)
@@ -128,7 +128,7 @@ func TestTheStoreHoldsWhatHappenedBeforeTheStartAndItsClockStandsThere(t *testin
 		wait(4 * time.Hour).edit("/home/ann/app/after.go")
 	start := noon(1).Add(2*time.Hour + 30*time.Second)
 	short := newAuthor(t, "short", "/home/ann/app", start).prompt("the short one").edit("/home/ann/app/after.go")
-	same := newAuthor(t, "same", "/home/ann/app", start.Add(-time.Second)).edit("/home/ann/app/same.go") // its result comes at the start
+	same := newAuthor(t, "same", "/home/ann/app", start.Add(-time.Second)).edit("/home/ann/app/same.go") // its result is at the start of the last session
 	r := runOn(t, Options{}, long, short, same)
 	m := r.at(t, "short", atStart)
 	for _, namer := range []string{injectedAtStart, "composite top 20", "composite, files only", "recent edits", "recent touches", "frequency"} {
@@ -146,7 +146,7 @@ func TestTheStoreHoldsWhatHappenedBeforeTheStartAndItsClockStandsThere(t *testin
 	}
 }
 
-// asked replays up to the start of the last session.
+// asked replays up to the start of the last session and returns its question.
 func asked(t *testing.T, authors ...*author) (time.Time, *question) {
 	t.Helper()
 	events, err := readFolder(t.Context(), save(t, authors...))

@@ -13,11 +13,11 @@ import (
 	"cairn/internal/redact"
 )
 
-// dumped is one line of a dump.
+// dumped is one event in a dump.
 type dumped struct {
 	Session  string    `json:"session"`
 	Project  string    `json:"project"`
-	Folder   string    `json:"folder"` // the checkout, as the transcript names it
+	Folder   string    `json:"folder"` // checkout, as named in the transcript
 	At       time.Time `json:"at"`
 	Kind     string    `json:"kind"`           // prompt, edit, read, search, command, commit, message, compact
 	Path     string    `json:"path,omitempty"` // relative to the repository, absolute outside it
@@ -31,10 +31,10 @@ type dumped struct {
 	Role     string    `json:"role,omitempty"`
 }
 
-// maxDumped is how many characters of a text a dump keeps.
+// maxDumped is the maximum number of characters of a text in a dump.
 const maxDumped = 4000
 
-// dump writes the events, reduced and redacted, as JSON lines.
+// dump writes the events, shortened and redacted, as JSON lines.
 func dump(file string, events []event, filter *redact.Filter) (err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -103,8 +103,8 @@ func firstLine(s string) string {
 	return line
 }
 
-// relative is the key of a file of an event; inside reports whether it lies in the
-// event's repository.
+// relative returns the key of an event's file. inside reports whether it is in the event's
+// repository.
 func (e *event) relative(file string) (key string, inside bool) {
 	if file == "" {
 		return "", false

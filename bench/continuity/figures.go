@@ -9,53 +9,52 @@ import (
 type Figure struct {
 	Period       string  `json:"period"`
 	When         string  `json:"when"`
-	WithoutFirst bool    `json:"without_first"` // sessions of which no file of the project was known
+	WithoutFirst bool    `json:"without_first"` // without sessions for which no file of the project was known
 	Namer        string  `json:"namer"`
 	Edited       Score   `json:"edited"`
 	Touched      Score   `json:"touched"`
-	TokensMean   float64 `json:"tokens_mean"` // over all sessions asked
+	TokensMean   float64 `json:"tokens_mean"` // over all measured sessions
 	TokensMedian int     `json:"tokens_median"`
 	TokensP90    int     `json:"tokens_p90"`
 	TokensMax    int     `json:"tokens_max"`
 }
 
-// SameTable reports whether two figures differ in the namer only.
+// SameTable reports whether two figures differ only in their namer.
 func (f Figure) SameTable(g Figure) bool {
 	return f.Period == g.Period && f.When == g.When && f.WithoutFirst == g.WithoutFirst
 }
 
-// Baseline reports whether the contract of observations gives a figure for this
-// period and moment: starts of sessions from the 8th on.
+// Baseline reports whether the contract of observations has a figure for this period and
+// moment: session starts from the 8th on.
 func (f Figure) Baseline() bool {
 	return f.Period == fromThe8th && f.When == atStart && !f.WithoutFirst
 }
 
-// Score holds shares between 0 and 1, averaged over the sessions that have a
-// truth, and those of all their files together.
+// Score contains shares between 0 and 1: means over the sessions that have a truth, and shares
+// of all their files together.
 type Score struct {
 	Sessions       int     `json:"sessions"`
-	Hit            float64 `json:"hit"`             // sessions with at least one hit
-	Recall         float64 `json:"recall"`          // hits of the truth's files
-	Precision      float64 `json:"precision"`       // hits of the named files, 0 if none is named
-	MicroRecall    float64 `json:"micro_recall"`    // of all files
-	MicroPrecision float64 `json:"micro_precision"` // of all named files
-	KnownRecall    float64 `json:"known_recall"`    // as recall, of the truth's files that the store knows
+	Hit            float64 `json:"hit"`             // share of the sessions with at least one hit
+	Recall         float64 `json:"recall"`          // share of the truth's files that were hit
+	Precision      float64 `json:"precision"`       // share of the named files that were hits, 0 if none is named
+	MicroRecall    float64 `json:"micro_recall"`    // over all files
+	MicroPrecision float64 `json:"micro_precision"` // over all named files
+	KnownRecall    float64 `json:"known_recall"`    // like recall, of the truth's files that the store knows
 }
 
-// Ceiling stands for a namer that names nothing but what comes, as far as it can
-// be known.
+// Ceiling is a namer that names only files of the truth, as far as the store knows them.
 const Ceiling = "ceiling: all that is known"
 
-// tally adds up a score.
+// tally accumulates a score.
 type tally struct {
 	sessions, truth, named, hits int
 	hit, recall, precision       float64
 
-	knowing int     // sessions that touch a file that the store knows
-	known   float64 // their recall of such files
+	knowing int     // sessions that touch a file known to the store
+	known   float64 // sum of their recall of such files
 }
 
-// add counts one session by its number of true, cold and named files and of hits.
+// add counts one session by its numbers of true, cold and named files and of hits.
 func (t *tally) add(truth, cold, named, hits int) {
 	if truth == 0 {
 		return
@@ -89,7 +88,7 @@ func share(part float64, of int) float64 {
 	return part / float64(of)
 }
 
-// period is a span of starts of sessions; a zero time is no bound.
+// period is a range of session starts. A zero time means no limit.
 type period struct {
 	name        string
 	from, until time.Time
@@ -102,9 +101,9 @@ func (p period) holds(at time.Time) bool {
 // fromThe8th is the period of the contract's baseline.
 const fromThe8th = "from the 8th on (the contract's baseline)"
 
-// periods are the whole of a span that was asked for, else the first half of the
-// first session's month, for tuning, what comes after it, for reporting, and
-// everything from the 8th of that month on, as the contract's baseline.
+// periods returns the requested range, if there is one. Otherwise it returns the first half of
+// the first session's month, for tuning, and the time after it, for reporting. The third period
+// starts on the 8th of that month, as in the contract's baseline.
 func periods(sessions []Session, from, until time.Time) []period {
 	if !from.IsZero() || !until.IsZero() || len(sessions) == 0 {
 		return []period{{"as asked", from, until}}
@@ -119,8 +118,7 @@ func periods(sessions []Session, from, until time.Time) []period {
 	}
 }
 
-// figures are the results of all namers in all periods, in the order of the
-// table.
+// figures returns the results of all namers in all periods, in the order of the table.
 func figures(sessions []Session, spans []period) (out []Figure) {
 	for _, p := range spans {
 		var in []Session
@@ -144,7 +142,7 @@ func figures(sessions []Session, spans []period) (out []Figure) {
 	return out
 }
 
-// figuresOf are the results at one moment of one period, the ceiling last.
+// figuresOf returns the results at one moment of one period, with the ceiling last.
 func figuresOf(sessions []Session, period, when string, withoutFirst bool) (out []Figure) {
 	var moments []*Moment
 	for i := range sessions {
@@ -166,7 +164,7 @@ func figuresOf(sessions []Session, period, when string, withoutFirst bool) (out 
 	return out
 }
 
-// sum fills in what a figure's namer achieved at the moments.
+// sum sets the scores of a figure's namer from the moments.
 func (f *Figure) sum(moments []*Moment) {
 	var edited, touched tally
 	var tokens []int
@@ -185,7 +183,7 @@ func (f *Figure) sum(moments []*Moment) {
 	f.sumTokens(tokens)
 }
 
-// sumTokens fills in the figures on the sizes of texts.
+// sumTokens sets the figures on text sizes.
 func (f *Figure) sumTokens(sizes []int) {
 	if len(sizes) == 0 {
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// result is a session with one moment, at which one namer is right so often.
+// result returns a session with one moment, at which one namer has the given number of hits.
 func result(day int, first bool, truth, cold, named, hits int) Session {
 	files := func(n int) []string { return make([]string, n) }
 	truths := Truth{Files: files(truth), Cold: files(cold)}
@@ -37,11 +37,11 @@ func near(t *testing.T, what string, got, want float64) {
 func TestFiguresAreTheMeanOfSessionsThatHaveATruth(t *testing.T) {
 	t.Parallel()
 	sessions := []Session{
-		result(1, true, 4, 4, 0, 0), // the project's first: nothing is named
+		result(1, true, 4, 4, 0, 0), // the project's first session: nothing is named
 		result(2, false, 2, 0, 20, 2),
 		result(3, false, 8, 2, 10, 2),
-		result(4, false, 0, 0, 20, 0),   // touches nothing: does not count
-		result(9, false, 30, 3, 20, 20), // more to know than may be named
+		result(4, false, 0, 0, 20, 0),   // touches nothing: not counted
+		result(9, false, 30, 3, 20, 20), // more known files than may be named
 	}
 	list := figures(sessions, periods(sessions, time.Time{}, time.Time{}))
 	const half = "first half of January (tuning)"

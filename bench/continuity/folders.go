@@ -12,27 +12,27 @@ import (
 	"cairn/internal/observation"
 )
 
-// checkout is one folder in which sessions worked: a worktree or a clone.
+// checkout is a folder in which sessions worked: a worktree or a clone.
 type checkout struct {
-	folder string // as the transcripts name it
+	folder string // as named in the transcripts
 	files  map[string]bool
 	events int
 	repo   *repository
 }
 
-// repository is what several checkouts are replayed as.
+// repository is the common replay of one or more checkouts.
 type repository struct {
-	name string // of its folder, unique
-	root string // the folder in which it is replayed
+	name string // unique name of its folder
+	root string // folder in which it is replayed
 }
 
-// folders knows which repository every folder of the transcripts belongs to.
+// folders maps every folder of the transcripts to its repository.
 type folders struct {
-	checkouts []*checkout // those with the longest path first
+	checkouts []*checkout // longest path first
 }
 
-// newFolders finds checkouts and repositories and makes a folder with an empty
-// .git below dir for each of these.
+// newFolders finds checkouts and repositories. For each repository it creates a folder with an
+// empty .git below dir.
 func newFolders(dir string, events []event) (*folders, error) {
 	f := &folders{}
 	f.find(events)
@@ -42,8 +42,8 @@ func newFolders(dir string, events []event) (*folders, error) {
 	return f, f.unite(dir)
 }
 
-// find makes a checkout of every working directory that lies in no other one. A
-// worktree kept in a customary folder inside another checkout is one of its own.
+// find creates a checkout for every working directory that is not inside another one. A
+// worktree in a customary folder inside another checkout gets a separate checkout.
 func (f *folders) find(events []event) {
 	seen := map[string]bool{}
 	for i := range events {
@@ -64,7 +64,7 @@ func isWorktree(below string) bool {
 	return strings.HasPrefix(below, "/.worktrees/") || strings.HasPrefix(below, "/.claude/worktrees/")
 }
 
-// of is the checkout that holds a path, nil if there is none.
+// of returns the checkout that contains a path, or nil if there is none.
 func (f *folders) of(file string) *checkout {
 	for _, c := range f.checkouts {
 		if file == c.folder || strings.HasPrefix(file, c.folder+"/") {
@@ -74,7 +74,7 @@ func (f *folders) of(file string) *checkout {
 	return nil
 }
 
-// count notes the files of an event with the checkouts that hold them.
+// count adds the files of an event to the checkouts that contain them.
 func (f *folders) count(e *event) {
 	f.of(path.Clean(e.Cwd)).events++
 	for _, call := range e.Calls {
@@ -91,14 +91,14 @@ func (f *folders) count(e *event) {
 	}
 }
 
-// isFile tells calls about one file that did not fail.
+// isFile reports whether a call is about one file and did not fail.
 func isFile(c *observation.Call) bool {
 	return c.Path != "" && !c.Failed &&
 		(c.Action == observation.Read || c.Action == observation.Write || c.Action == observation.Edit)
 }
 
-// unite decides which checkouts are of one repository and makes its folder, named
-// after the checkout with the most events.
+// unite decides which checkouts share a repository and creates its folder, named after the
+// checkout with the most events.
 func (f *folders) unite(dir string) error {
 	group := map[*checkout]*checkout{}
 	for _, c := range f.checkouts {
@@ -140,9 +140,9 @@ func (f *folders) unite(dir string) error {
 	return nil
 }
 
-// related tells that two checkouts are of one repository: one lies in the other,
-// or at least half of one's files are in both. Between folders of different names
-// it takes three such files, since every repository has a README.
+// related reports whether two checkouts share a repository: one is inside the other, or at
+// least half of one's files are in both. If the folders have different names, three common
+// files are required, since every repository has a README.
 func related(a, b *checkout) bool {
 	if strings.HasPrefix(a.folder, b.folder+"/") {
 		return true
@@ -160,8 +160,7 @@ func related(a, b *checkout) bool {
 	return both >= enough && 2*both >= min(len(a.files), len(b.files))
 }
 
-// move rewrites an event as if all checkouts were the one folder of their
-// repository.
+// move rewrites an event as if all checkouts were the single folder of their repository.
 func (f *folders) move(e *event) {
 	c := f.of(path.Clean(e.Cwd))
 	e.repo, e.folder = c.repo, c.folder
@@ -174,8 +173,8 @@ func (f *folders) move(e *event) {
 	}
 }
 
-// moved replaces the checkouts' folders in a text. What only begins like one, as
-// a neighbour with a longer name does, stays.
+// moved replaces the checkouts' folders in a text. A path that only has such a folder as a
+// prefix, like a sibling with a longer name, is unchanged.
 func (f *folders) moved(text string) string {
 	for _, c := range f.checkouts {
 		text = replaceFolder(text, c.folder, c.repo.root)

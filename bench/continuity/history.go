@@ -19,22 +19,22 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// event is an event of a transcript.
+// event is one event of a transcript.
 type event struct {
 	observation.Event
-	folder string      // the checkout of its working directory, as the transcript names it
-	branch string      // Git's, "" if the transcript does not tell it
-	repo   *repository // of its working directory
+	folder string      // checkout of its working directory, as named in the transcript
+	branch string      // Git branch, "" if the transcript does not contain it
+	repo   *repository // repository of its working directory
 }
 
-// session is one conversation: its own events, in the order of time.
+// session is one conversation: its own events, ordered by time.
 type session struct {
 	id     string
 	start  time.Time
 	events []*event
 }
 
-// firstPrompt is the first thing that the user typed, nil if there is nothing.
+// firstPrompt returns the first text that the user typed, or nil if there is none.
 func (s *session) firstPrompt() *event {
 	for _, e := range s.events {
 		if e.Kind == observation.Prompt && e.AgentID == "" {
@@ -44,8 +44,8 @@ func (s *session) firstPrompt() *event {
 	return nil
 }
 
-// readFolder decodes all transcripts below dir, several at once, and returns their
-// events file after file, what was copied before its copies.
+// readFolder decodes all transcripts below dir concurrently. It returns their events file by
+// file, with originals before their copies.
 func readFolder(ctx context.Context, dir string) ([]event, error) {
 	files, err := harness.TranscriptFiles(ctx, dir)
 	if err != nil {
@@ -64,8 +64,7 @@ func readFolder(ctx context.Context, dir string) ([]event, error) {
 	return slices.Concat(read...), err
 }
 
-// readFile decodes one transcript. An event without a time gets that of the one
-// before it.
+// readFile decodes one transcript. An event without a time gets the time of the previous event.
 func readFile(ctx context.Context, path string) (events []event, err error) {
 	branches, err := readBranches(path)
 	if err != nil {
@@ -88,7 +87,7 @@ func readFile(ctx context.Context, path string) (events []event, err error) {
 	return events, err
 }
 
-// readBranches tells the branch of every line that has an id and a branch.
+// readBranches returns the branch of every line that has an id and a branch.
 func readBranches(path string) (map[string]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -116,8 +115,8 @@ func readBranches(path string) (map[string]string, error) {
 	}
 }
 
-// withoutCopies drops every event that an earlier session holds, and what one
-// session holds twice.
+// withoutCopies drops every event that an earlier session contains, and duplicates within a
+// session.
 func withoutCopies(events []event) []event {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(events, func(e event) bool {
@@ -132,7 +131,7 @@ func withoutCopies(events []event) []event {
 	})
 }
 
-// names are the marks by which an event's copies are known.
+// names returns the keys by which copies of the event are recognised.
 func (e *event) names() (names []string) {
 	if e.Kind == observation.Tool {
 		for _, c := range e.Calls {
@@ -148,8 +147,8 @@ func (e *event) names() (names []string) {
 	return append(names, "text "+strconv.Itoa(int(e.Kind))+" "+e.At.Format(time.RFC3339Nano)+" "+e.Text)
 }
 
-// sessionsOf groups events that stand in the order of time. Sessions come in the
-// order of their starts.
+// sessionsOf groups events that are ordered by time. It returns the sessions in the order of
+// their starts.
 func sessionsOf(events []event) (sessions []*session) {
 	byID := map[string]*session{}
 	for i := range events {

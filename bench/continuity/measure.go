@@ -10,26 +10,26 @@ import (
 	"cairn/internal/redact"
 )
 
-// Top is how many named files count.
+// Top is the number of named files that count.
 const Top = 20
 
-// The moments at which a session is asked.
+// The moments at which a session is measured.
 const (
 	atStart  = "start"
 	atPrompt = "first prompt"
 )
 
-// Session is what was asked of one session and what came of it.
+// Session is the result of one session.
 type Session struct {
 	ID      string    `json:"session"`
 	Start   time.Time `json:"start"`
 	Project string    `json:"project"`
 	First   bool      `json:"first,omitempty"` // no file of the project was known before
-	Prompt  string    `json:"prompt"`          // the beginning of the first one, redacted
+	Prompt  string    `json:"prompt"`          // beginning of the first prompt, redacted
 	Moments []Moment  `json:"moments"`
 }
 
-// Moment is one comparison of a session.
+// Moment is one comparison within a session.
 type Moment struct {
 	When    string    `json:"when"` // start or first prompt
 	At      time.Time `json:"at"`
@@ -38,16 +38,16 @@ type Moment struct {
 	Answers []Answer  `json:"answers"`
 
 	Sections []Section `json:"sections"` // of the text that is injected at this moment
-	Text     string    `json:"text"`     // that is injected at this moment
+	Text     string    `json:"text"`     // injected at this moment
 }
 
-// Truth is what a session goes on to touch, in its order.
+// Truth lists the files that a session touches afterwards, in the order of the session.
 type Truth struct {
 	Files []string `json:"files"`
-	Cold  []string `json:"cold"` // those that nothing stored names
+	Cold  []string `json:"cold"` // files that nothing stored names
 }
 
-// Answer is what one namer said.
+// Answer is the result of one namer.
 type Answer struct {
 	Namer   string   `json:"namer"`
 	Named   []string `json:"named"` // distinct, at most 20 unless every file counts
@@ -56,15 +56,15 @@ type Answer struct {
 	Touched []string `json:"hits_touched"`
 }
 
-// asking is a session on its way through its moments.
+// asking is the state of a session between its moments.
 type asking struct {
 	*session
 	out  Session
-	told answer // what was injected at the start
+	told answer // injected text of the start
 }
 
-// measure asks every session that starts between from and until; a zero time is
-// no bound. All others are only stored.
+// measure queries the namers for every session that starts between from and until. A zero time
+// means no limit. All other sessions are only stored.
 func (r *replay) measure(ctx context.Context, sessions []*session, from, until time.Time) ([]Session, error) {
 	type moment struct {
 		*asking
@@ -99,7 +99,7 @@ func (r *replay) measure(ctx context.Context, sessions []*session, from, until t
 	return out, nil
 }
 
-// moment asks all namers at one moment of a session.
+// moment queries all namers at one moment of a session.
 func (r *replay) moment(ctx context.Context, s *asking, e *event, when string) error {
 	q, err := r.ask(ctx, e)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *replay) moment(ctx context.Context, s *asking, e *event, when string) e
 	return nil
 }
 
-// add keeps the first distinct files of an answer and what they hit.
+// add stores the first distinct files of a namer's result, and its hits.
 func (m *Moment) add(n namer, a answer) {
 	out := Answer{Namer: n.name, Named: []string{}, Tokens: a.tokens, Edited: []string{}, Touched: []string{}}
 	for _, file := range a.files {
@@ -156,7 +156,7 @@ func (t *Truth) hits(named []string) []string {
 	return hits
 }
 
-// truth is what the session touches from a moment on.
+// truth returns the files that the session touches from a moment on.
 func (s *session) truth(q *question, from time.Time) (edited, touched Truth) {
 	edited, touched = newTruth(), newTruth()
 	for _, e := range s.events {
@@ -190,7 +190,7 @@ func (t *Truth) add(file string, q *question) {
 	}
 }
 
-// beginning is the start of a prompt on one line, redacted.
+// beginning returns the start of a prompt on one line, redacted.
 func beginning(text string, filter *redact.Filter) string {
 	text, _ = filter.Head(strings.Join(strings.Fields(text), " "), 80)
 	return text

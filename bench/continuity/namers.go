@@ -22,25 +22,25 @@ import (
 	"cairn/internal/store"
 )
 
-// answer is what a namer says.
+// answer is the return value of a namer.
 type answer struct {
 	files  []string // keys, best first; only the first 20 distinct ones count
-	tokens int      // of the text that is injected, 0 for a namer that only ranks
+	tokens int      // size of the injected text, 0 for a namer that only ranks
 
-	text     string // of what is injected
+	text     string // injected text
 	sections []section
 }
 
-// namer is one way of telling a session which files it will need. Whoever has a
-// new idea adds a line to the table.
+// namer is one way of predicting the files that a session will need. To try a new idea, add a
+// line to the table.
 type namer struct {
 	name    string
-	prompts bool // asked only after the first prompt
+	prompts bool // queried only after the first prompt
 	all     bool // every file counts, not only the first 20
 	ask     func(context.Context, *question) (answer, error)
 }
 
-// injectedAtStart is the namer whose answer others find in question.told.
+// injectedAtStart is the namer whose result is available to others in question.told.
 const injectedAtStart = "injected at start"
 
 func namers() []namer {
@@ -57,12 +57,12 @@ func namers() []namer {
 	}
 }
 
-// injected is what the session was shown, see question.inject.
+// injected returns the files shown to the session. See question.inject.
 func injected(_ context.Context, q *question) (answer, error) { return q.shown, nil }
 
-// inject does what "cairn record --assist" does at this moment: it stores the start of
-// the session, or its first prompt, builds the text that is shown then, and enters it in
-// the ledger. Files of the prompt's text come before those of the start.
+// inject does the work of "cairn record --assist" at this moment. It stores the start of the
+// session, or its first prompt, builds the injected text, and enters it in the ledger. Files of
+// the prompt's text come before those of the start.
 func (q *question) inject(ctx context.Context) (a answer, err error) {
 	e := q.event.Event
 	e.Imported, e.LineID, e.Harness, e.At = false, "", "claude", time.Time{}
@@ -102,7 +102,7 @@ func (q *question) inject(ctx context.Context) (a answer, err error) {
 const selectPath = `SELECT ifnull(file_path, '') FROM observation_rows
 WHERE id = ? AND project_key = ? AND obs_type != 'search'`
 
-// paths are the files of shown rows of the question's own project, by row.
+// paths returns the files of shown rows of the question's own project, by row.
 func (q *question) paths(ctx context.Context, project int64, items []ledger.Item) (map[int64]string, error) {
 	paths := map[int64]string{}
 	err := q.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -124,9 +124,9 @@ func (q *question) paths(ctx context.Context, project int64, items []ledger.Item
 	return paths, err
 }
 
-// named are the known files that an injected text names, in its order: in lines of
-// observations by their numbers, anything else by its words. A path that was cut at its
-// beginning counts if only one known file ends like it. A line may name a folder and then
+// named returns the known files that an injected text names, in the order of the text. Lines of
+// observations name them by row number, all other lines by words. A path that was cut at its
+// beginning counts if only one known file has that ending. A line may name a folder and then
 // its files.
 func named(text string, paths map[int64]string, known map[string]bool) (files []string) {
 	for line := range strings.Lines(text) {
@@ -154,8 +154,8 @@ func named(text string, paths map[int64]string, known map[string]bool) (files []
 	return files
 }
 
-// rowNumbers are the numbers in the first cell of a table line, and the line without
-// it. Any other line has none.
+// rowNumbers returns the numbers in the first cell of a table line, and the line without that
+// cell. For any other line it returns no numbers.
 func rowNumbers(line string) (ids []int64, rest string) {
 	cell, rest, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
 	if !ok || !strings.HasPrefix(line, "| #") {
@@ -174,7 +174,7 @@ func notInPath(c rune) bool {
 }
 
 func knownFile(word string, known map[string]bool) string {
-	dotted := "." + word // Trim took the dot of .gitignore
+	dotted := "." + word // Trim removed the dot of .gitignore
 	switch {
 	case known[word]:
 		return word
@@ -197,8 +197,8 @@ func knownFile(word string, known map[string]bool) string {
 	return found
 }
 
-// composite is the order of the tool recent_context: the rows of the project that
-// have a file, of the best 100.
+// composite uses the order of the tool recent_context: the project's rows that have a file,
+// among the best 100.
 func composite(ctx context.Context, q *question) (a answer, err error) {
 	rows, err := browse.Recent(ctx, q.journal, observation.Scope{Project: q.project.ID}, 100)
 	for _, row := range rows {
@@ -209,7 +209,7 @@ func composite(ctx context.Context, q *question) (a answer, err error) {
 	return a, err
 }
 
-// The rankings of all files of a project, read from its rows.
+// Rankings of all files of a project, computed from its rows.
 const (
 	rankComposite = `SELECT file_path FROM observation_rows
 WHERE project_key = ?1 AND path_key NOT LIKE '/%' AND obs_type IN ('file_edit', 'file_write', 'file_read')
@@ -232,7 +232,7 @@ WHERE project_key = ?1 AND path_key NOT LIKE '/%' AND obs_type IN ('file_edit', 
 GROUP BY path_key ORDER BY count(*) DESC, max(timestamp) DESC, max(id) DESC LIMIT 20`
 )
 
-// ranked asks one of these; ?1 is the project, ?2 the present.
+// ranked returns a namer for one of these queries. ?1 is the project, ?2 the current time.
 func ranked(query string) func(context.Context, *question) (answer, error) {
 	return func(ctx context.Context, q *question) (a answer, err error) {
 		err = q.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -249,7 +249,7 @@ func ranked(query string) func(context.Context, *question) (answer, error) {
 	}
 }
 
-// likelyFiles is the order in which cairn ranks files for a session.
+// likelyFiles uses the order in which cairn ranks files for a session.
 func likelyFiles(ctx context.Context, q *question) (a answer, err error) {
 	files, err := likely.Files(ctx, q.journal, likely.Args{
 		Project: q.project, Session: q.session, Branch: q.branch, Prompt: q.prompt, Limit: Top,
@@ -260,8 +260,7 @@ func likelyFiles(ctx context.Context, q *question) (a answer, err error) {
 	return a, err
 }
 
-// searched are the files of the 100 rows of the project that fit the words of the
-// prompt best, whichever of them they hold.
+// searched returns the files of the project's 100 rows that match the words of the prompt best.
 func searched(ctx context.Context, q *question) (a answer, err error) {
 	query := anyWord(q.prompt)
 	if query == "" {
@@ -278,8 +277,8 @@ func searched(ctx context.Context, q *question) (a answer, err error) {
 	return a, err
 }
 
-// anyWord is a query for the distinct words of a text, joined by OR, as many of
-// the first as a query may have.
+// anyWord returns a query for the distinct words of a text, joined by OR. It uses the first
+// words, up to the limit of a query.
 func anyWord(text string) string {
 	const maxWords, maxChars = 64, 1000
 	seen := map[string]bool{}

@@ -14,11 +14,11 @@ import (
 	"cairn/internal/store"
 )
 
-// assistTime lets the help for a prompt finish on a busy machine: its content is
-// measured here, not its speed.
+// assistTime lets the assistance for a prompt finish on a busy machine: this package measures
+// its content, not its speed.
 const assistTime = 10 * time.Second
 
-// replay is one store that fills in the order of time.
+// replay is a store that is filled in the order of time.
 type replay struct {
 	store    *store.Store
 	journal  *observation.Service
@@ -27,11 +27,11 @@ type replay struct {
 	clock    atomic.Int64 // Unix nanoseconds
 	known    map[*repository]map[string]bool
 
-	events []event // in the order of time
-	stored int     // how many of them the store holds
+	events []event // ordered by time
+	stored int     // number of events in the store
 }
 
-// newReplay makes an empty store in dir. Whoever calls it closes it.
+// newReplay creates an empty store in dir. The caller must close it.
 func newReplay(ctx context.Context, dir string, filter *redact.Filter, events []event) (*replay, error) {
 	r := &replay{filter: filter, events: events, known: map[*repository]map[string]bool{}}
 	clock := func() time.Time { return time.Unix(0, r.clock.Load()) }
@@ -48,8 +48,8 @@ func newReplay(ctx context.Context, dir string, filter *redact.Filter, events []
 	return r, nil
 }
 
-// until stores the events before a moment, which it makes the present. Sessions
-// that got events get their digests, as at the end of a turn.
+// until stores the events before a moment and sets the clock to it. Sessions that received
+// events get their digests, as at the end of a turn.
 func (r *replay) until(ctx context.Context, moment time.Time) error {
 	for ; r.stored < len(r.events) && r.events[r.stored].At.Before(moment); r.stored++ {
 		e := &r.events[r.stored]
@@ -67,7 +67,7 @@ func (r *replay) until(ctx context.Context, moment time.Time) error {
 	return err
 }
 
-// note keeps the files that an event names, whatever became of the call.
+// note stores the files that an event names, whatever the result of the call.
 func (r *replay) note(e *event) {
 	for i := range e.Calls {
 		if e.Calls[i].Action == observation.Search {
@@ -82,22 +82,21 @@ func (r *replay) note(e *event) {
 	}
 }
 
-// question is what namers know when they are asked.
+// question is the input of namers.
 type question struct {
 	*replay
 	repo    *repository
-	project project.Project // without a key while nothing of it is stored
+	project project.Project // has no key until something of it is stored
 	place   project.Location
 	session string
-	branch  string // checked out, "" if the transcript does not tell
+	branch  string // checked-out branch, "" if the transcript does not contain it
 	prompt  string // "" at the start
-	event   *event // that the moment begins with
-	told    answer // at the prompt: what was injected at the start
-	shown   answer // what is injected now
+	event   *event // the event with which the moment begins
+	told    answer // at the prompt: the injected text of the start
+	shown   answer // the injected text of this moment
 }
 
-// ask stores what happened before an event of a session and makes the question
-// of that moment.
+// ask stores everything before an event of a session and returns the question for that moment.
 func (r *replay) ask(ctx context.Context, e *event) (*question, error) {
 	if err := r.until(ctx, e.At); err != nil {
 		return nil, err
@@ -118,7 +117,8 @@ func (r *replay) ask(ctx context.Context, e *event) (*question, error) {
 	return q, err
 }
 
-// file is the key of a stored path, "" for none and outside the repository.
+// file returns the key of a stored path. It is "" without a path and for paths outside the
+// repository.
 func (q *question) file(path *string) string {
 	if path == nil {
 		return ""

@@ -13,26 +13,26 @@ import (
 	"cairn/internal/redact"
 )
 
-// Options say what to measure.
+// Options sets what to measure.
 type Options struct {
-	Dir         string    // of the transcripts
-	From, Until time.Time // starts of the sessions that are asked; zero for no bound
-	Machines    bool      // every home folder is a machine with a store of its own
-	Dump        string    // the file for the reduced events, "" for none
+	Dir         string    // folder of the transcripts
+	From, Until time.Time // range of session starts that are measured; zero means no limit
+	Machines    bool      // every home folder is a machine with a separate store
+	Dump        string    // file for the shortened events, "" for none
 }
 
-// Report is everything that a run found.
+// Report contains all results of a run.
 type Report struct {
-	Events   int             `json:"events"`   // without copies
-	Copies   int             `json:"copies"`   // that were left out
+	Events   int             `json:"events"`   // number without copies
+	Copies   int             `json:"copies"`   // ignored copies
 	Figures  []Figure        `json:"figures"`  // by period, moment and namer
-	Sections []SectionFigure `json:"sections"` // of what is injected, by period and moment
-	Sessions []Session       `json:"sessions"` // that were asked, in the order of their starts
+	Sections []SectionFigure `json:"sections"` // sections of the injected text, by period and moment
+	Sessions []Session       `json:"sessions"` // measured sessions, in the order of their starts
 }
 
-// Run replays the transcripts and asks at every start of a session. With a dump
-// it only writes that. A folder without transcripts is an error of
-// harness.TranscriptFiles, or gives an empty report.
+// Run replays the transcripts and measures at every start of a session. With a dump it only
+// writes the dump. If the folder has no transcripts, it returns an error of
+// harness.TranscriptFiles or an empty report.
 func Run(ctx context.Context, o Options) (r Report, err error) {
 	all, err := readFolder(ctx, o.Dir)
 	if err != nil {
@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 	return r, nil
 }
 
-// measure replays the events of one machine into a store of its own.
+// measure replays the events of one machine into a separate store.
 func measure(ctx context.Context, dir string, events []event, o Options, filter *redact.Filter) (list []Session, err error) {
 	r, err := newReplay(ctx, dir, filter, events)
 	if err != nil {
@@ -92,8 +92,8 @@ func measure(ctx context.Context, dir string, events []event, o Options, filter 
 	return r.measure(ctx, sessionsOf(events), o.From, o.Until)
 }
 
-// byHome parts events by the home folder that they happened in, in the order of
-// its first event.
+// byHome groups events by the home folder in which they happened. Groups are in the order of
+// their first events.
 func byHome(events []event) (homes [][]event) {
 	place := map[string]int{}
 	for _, e := range events {
@@ -109,7 +109,7 @@ func byHome(events []event) (homes [][]event) {
 	return homes
 }
 
-// homeOf is the customary home folder that holds a path, "" for any other path.
+// homeOf returns the customary home folder that contains a path, or "" for any other path.
 func homeOf(path string) string {
 	parts := strings.SplitN(path, "/", 4)
 	if len(parts) < 3 || parts[0] != "" || parts[1] != "Users" && parts[1] != "home" {
@@ -118,8 +118,8 @@ func homeOf(path string) string {
 	return strings.Join(parts[:3], "/")
 }
 
-// fold moves events into the repositories of their checkouts, made below dir, and
-// puts them in the order of time.
+// fold moves events into the repositories of their checkouts, created below dir, and sorts them
+// by time.
 func fold(dir string, events []event) error {
 	f, err := newFolders(dir, events)
 	if err != nil {

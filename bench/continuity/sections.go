@@ -8,10 +8,10 @@ import (
 // section is one section of an injected text.
 type section struct {
 	name, text string
-	files      []string // that it names
+	files      []string // files that the section names
 }
 
-// Section is what one section of an injected text costs and names.
+// Section is the cost and the named files of one section of an injected text.
 type Section struct {
 	Name    string   `json:"name"`
 	Tokens  int      `json:"tokens"`
@@ -20,14 +20,14 @@ type Section struct {
 	Touched []string `json:"hits_touched"`
 }
 
-// The sections whose headings differ from session to session.
+// Sections whose headings differ between sessions.
 const (
 	headSection  = "head"  // the lines before the first heading
-	tableSection = "table" // of the project's observations
+	tableSection = "table" // the project's observations
 )
 
-// splitSections splits an injected text at its headings. The section of the project,
-// whose heading is the project's id, is called table.
+// splitSections splits an injected text at its headings. The section of the project, whose
+// heading is the project's id, is called table.
 func splitSections(text string) (list []section) {
 	for i, part := range strings.Split("\n"+text, "\n## ") {
 		if strings.TrimSpace(part) == "" {
@@ -56,18 +56,18 @@ func (m *Moment) section(s section) Section {
 	return out
 }
 
-// SectionFigure sums one section up over the texts of a period and moment.
+// SectionFigure summarises one section over the texts of a period and moment.
 type SectionFigure struct {
 	Period    string  `json:"period"`
 	When      string  `json:"when"`
 	Name      string  `json:"name"`
-	Shown     int     `json:"shown"`     // texts that have it
-	Tokens    float64 `json:"tokens"`    // mean of these texts
-	Files     float64 `json:"files"`     // named, mean of these texts
-	Precision float64 `json:"precision"` // named files that the session touched, of all named
+	Shown     int     `json:"shown"`     // number of texts with the section
+	Tokens    float64 `json:"tokens"`    // mean over these texts
+	Files     float64 `json:"files"`     // named files, mean over these texts
+	Precision float64 `json:"precision"` // share of the named files that the session touched
 }
 
-// sectionFigures sums up the sections in the order in which they first appear.
+// sectionFigures summarises the sections in the order in which they first appear.
 func sectionFigures(sessions []Session, spans []period) (out []SectionFigure) {
 	for _, p := range spans {
 		for _, when := range []string{atStart, atPrompt} {

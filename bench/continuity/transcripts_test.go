@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// author writes an invented transcript of one session.
+// author writes a generated transcript of one session.
 type author struct {
 	t       *testing.T
 	session string
@@ -21,7 +21,7 @@ type author struct {
 	n       int
 }
 
-// noon is 12:00 on a day of January.
+// noon returns 12:00 UTC on a day of January.
 func noon(day int) time.Time { return time.Date(2026, 1, day, 12, 0, 0, 0, time.UTC) }
 
 func newAuthor(t *testing.T, session, cwd string, at time.Time) *author {
@@ -48,7 +48,7 @@ func (a *author) prompt(text string) *author {
 	return a
 }
 
-// call is a call that went well, or failed.
+// call adds a call that succeeded or failed.
 func (a *author) call(tool string, failed bool, input fields) *author {
 	id := "call-" + a.session + "-" + strconv.Itoa(a.n)
 	a.line("assistant", fields{"message": fields{"model": "m", "content": []fields{{"type": "tool_use", "id": id, "name": tool, "input": input}}}})
@@ -70,14 +70,14 @@ func (a *author) read(file string) *author {
 	return a.call("Read", false, fields{"file_path": file})
 }
 
-// wait lets time pass.
+// wait advances the author's clock.
 func (a *author) wait(d time.Duration) *author {
 	a.at = a.at.Add(d)
 	return a
 }
 
-// fork goes on in a new session whose transcript begins with a copy of this one,
-// under the new session's id but with the same calls, lines and times.
+// fork continues in a new session. Its transcript begins with a copy of this one, with the new
+// session's id but the same calls, lines and times.
 func (a *author) fork(session string) *author {
 	f := *a
 	f.session = session
@@ -85,7 +85,7 @@ func (a *author) fork(session string) *author {
 	return &f
 }
 
-// save writes the transcripts into a folder as Claude Code lays them out.
+// save writes the transcripts into a folder with Claude Code's layout.
 func save(t *testing.T, authors ...*author) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

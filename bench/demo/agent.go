@@ -16,7 +16,7 @@ type agent struct {
 	session *sdk.ClientSession
 }
 
-// newAgent starts `cairn serve` in a folder and greets it.
+// newAgent starts `cairn serve` in a folder and initialises the connection.
 func (h *home) newAgent(ctx context.Context, dir string, args ...string) (*agent, error) {
 	cmd := h.command(ctx, dir, append([]string{"serve"}, args...)...)
 	var stderr strings.Builder
@@ -34,7 +34,7 @@ func (h *home) newAgent(ctx context.Context, dir string, args ...string) (*agent
 
 func (a *agent) close() error { return a.session.Close() }
 
-// ask calls a tool and decodes its answer.
+// ask calls a tool and decodes its result.
 func (a *agent) ask(ctx context.Context, tool string, args map[string]any, into any) (time.Duration, error) {
 	began := time.Now()
 	result, err := a.session.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: args})
@@ -60,7 +60,7 @@ func (a *agent) ask(ctx context.Context, tool string, args map[string]any, into 
 	return took, nil
 }
 
-// row is an observation, as any of the tools returns it.
+// row is an observation as the tools return it.
 type row struct {
 	ID        int64
 	Timestamp int64

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// past is a transcript that an invented agent has kept for three days.
+// past is a generated agent's transcript, three days old.
 //
 //go:embed past/9d2c61f0-4c1e-4e55-8a6b-0c5d7be1a402.jsonl
 var past []byte
 
-// What stands in the invented person's settings before cairn comes.
+// Settings of the invented user before cairn is installed.
 const (
 	ownClaude = "{\n  // only what is safe\n  \"permissions\": {\"allow\": [\"Bash(go test:*)\"]}\n}\n"
 	ownCodex  = "model = \"gpt-5-codex\" # the usual\n"
 )
 
-// connect shows init and uninstall in a second invented home, with agents in it
-// that were used before. Settings that are not as they were afterwards are an error.
+// connect shows init and uninstall in a second temporary home with agents that were used
+// before. It returns an error if the settings afterwards differ from those before.
 func (d *demo) connect(ctx context.Context) error {
 	d.heading("Another invented home, with Claude Code and Codex in it, is connected")
 	h, own, err := d.home.guest(ctx)
@@ -49,8 +49,8 @@ func (d *demo) connect(ctx context.Context) error {
 	return nil
 }
 
-// guest makes a home below h with agents' settings, which it returns by their
-// paths, and an old session.
+// guest creates a home below h with an old session and agents' settings, which it returns by
+// path.
 func (h *home) guest(ctx context.Context) (g *home, own map[string][]byte, err error) {
 	dir := filepath.Join(h.dir, "guest")
 	garden := filepath.Join(dir, "garden")

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// TestMain lets the test's own program be cairn-demo too, when it is started
-// under that name.
+// TestMain lets the test binary also act as cairn-demo when it is started under that name.
 func TestMain(m *testing.M) {
 	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "cairn-demo" {
 		main()
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestDemo runs the demo as a process, on a cairn that is built for it.
+// TestDemo runs the demo as a process, on a cairn built for it.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	cairn := buildCairn(t)
@@ -43,9 +42,9 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// buildCairn builds the program plainly: the race detector would make each of
-// its many short processes ten times as slow. Without cgo nothing is compiled that
-// the second pass of make test does not need anyway.
+// buildCairn builds the program without the race detector, which would make each of its many
+// short processes ten times slower. It builds without cgo, so that it compiles only what the
+// second pass of make test needs anyway.
 func buildCairn(t *testing.T) string {
 	t.Helper()
 	tool, err := exec.LookPath("go")
@@ -69,7 +68,7 @@ func exe() string {
 	return ""
 }
 
-// stage is a place in which to run the demo as a process.
+// stage is an environment in which the demo runs as a process.
 type stage struct {
 	cairn, demo string
 	user        string // HOME
@@ -98,7 +97,7 @@ func newStage(t *testing.T, cairn string) stage {
 	return s
 }
 
-// copyFile links a program, or copies it where links need rights.
+// copyFile links a program, or copies it if links require privileges.
 func copyFile(from, to string) error {
 	if os.Symlink(from, to) == nil {
 		return nil
@@ -122,8 +121,7 @@ func (s stage) command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs the demo and returns what it printed; it must succeed and leave
-// nothing behind.
+// run runs the demo and returns its output. The demo must succeed and leave no files.
 func (s stage) run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := s.command(t, args...)
@@ -270,7 +268,7 @@ func asksAboutOwnTranscripts(t *testing.T, s stage) {
 	}
 }
 
-// writeTranscript writes a session in which a test fails and a file is edited.
+// writeTranscript writes a session with a failing test and an edited file.
 func writeTranscript(t *testing.T, folder, cwd string) {
 	t.Helper()
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// The session that is purged, and words that only it has brought.
+// The session that is purged, and words that only it contains.
 const (
 	purged      = "0c9b7e34-5a2d-47f1-b6c8-9d14e3a07f23"
 	purgedWords = "idempotent requests"
 )
 
-// forget purges a session and looks for its words in every file of the data
-// directory. Not finding them before, or finding them afterwards, is an error.
+// forget purges a session and searches every file of the data directory for its words. It
+// returns an error if they are missing before or present afterwards.
 func (d *demo) forget(ctx context.Context) error {
 	d.heading("That session is forgotten for good")
 	before, err := filesWith(d.home.data, purgedWords)
@@ -45,7 +45,7 @@ func (d *demo) forget(ctx context.Context) error {
 	return nil
 }
 
-// shown runs cairn in a home and prints the command and what it says.
+// shown runs cairn in a home and prints the command and its output.
 func (d *demo) shown(ctx context.Context, h *home, args ...string) error {
 	out, err := h.output(ctx, h.dir, args...)
 	if err != nil {
@@ -59,7 +59,7 @@ func (d *demo) shown(ctx context.Context, h *home, args ...string) error {
 	return nil
 }
 
-// filesWith lists the files below dir that hold a text, in either case.
+// filesWith lists the files below dir that contain a text, ignoring case.
 func filesWith(dir, text string) (found []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {

@@ -19,10 +19,10 @@ type home struct {
 	dir     string // HOME, unless real is set
 	data    string // CAIRN_HOME, below dir
 	repos   map[string]string
-	real    string // a person's own home, where projects are looked up; nothing is written there
+	real    string // the user's own home, where projects are looked up; nothing is written there
 }
 
-// newHome makes the home. Whoever calls it removes dir.
+// newHome creates the home. The caller must remove dir.
 func newHome(ctx context.Context, program string) (h *home, err error) {
 	dir, err := os.MkdirTemp("", "cairn-demo-")
 	if err != nil {
@@ -46,7 +46,7 @@ func newHome(ctx context.Context, program string) (h *home, err error) {
 	return h, h.plant(ctx)
 }
 
-// plant writes the file of shop as a person left it a month ago and commits it, if there is Git.
+// plant writes shop's file in its state of a month ago and commits it if Git is available.
 func (h *home) plant(ctx context.Context) error {
 	if err := h.write("shop", "internal/refund/window.go", windowBefore); err != nil {
 		return err
@@ -67,14 +67,14 @@ func (h *home) plant(ctx context.Context) error {
 	return nil
 }
 
-// write writes a file of a repository.
+// write writes a file in a repository.
 func (h *home) write(repo, name, text string) error {
 	path := filepath.Join(h.repos[repo], filepath.FromSlash(name))
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
 }
 
-// makeRepository makes an empty repository, with Git or, where there is none, by
-// hand: cairn only reads the files.
+// makeRepository creates an empty repository with Git. Without Git it writes the files itself:
+// cairn only reads them.
 func makeRepository(ctx context.Context, dir string, env []string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -98,8 +98,7 @@ func makeRepository(ctx context.Context, dir string, env []string) error {
 	)
 }
 
-// env is all the environment that cairn gets: nothing of the caller's own cairn
-// is in it.
+// env returns cairn's whole environment. It contains nothing of the caller's own cairn.
 func (h *home) env() []string {
 	user := h.dir
 	if h.real != "" {
@@ -112,7 +111,7 @@ func (h *home) env() []string {
 	return env
 }
 
-// command is cairn with the given arguments in a folder.
+// command returns cairn with the given arguments in a folder.
 func (h *home) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, h.program, args...)
 	cmd.Dir, cmd.Env = dir, h.env()
@@ -125,7 +124,7 @@ func (h *home) output(ctx context.Context, dir string, args ...string) ([]byte, 
 	return out, err
 }
 
-// run runs a cairn command and reports how long its process took. An exit code
+// run runs a cairn command and returns its output and the duration of its process. An exit code
 // other than 0 is an error that quotes its standard error.
 func (h *home) run(ctx context.Context, cmd *exec.Cmd) (out []byte, took time.Duration, err error) {
 	var stdout, stderr bytes.Buffer
@@ -143,8 +142,8 @@ func (h *home) run(ctx context.Context, cmd *exec.Cmd) (out []byte, took time.Du
 		strings.TrimSpace(stderr.String()))
 }
 
-// endsSoon tells an interrupted child from a failed one: a terminal interrupts
-// both, and the child's end may be seen first.
+// endsSoon distinguishes an interrupted child from a failed one. A terminal interrupts both
+// processes, and the child's end may be seen first.
 func endsSoon(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -154,8 +153,7 @@ func endsSoon(ctx context.Context) bool {
 	}
 }
 
-// short makes paths of the temporary home readable: those in a repository
-// relative to it, others with ~.
+// short makes paths of the temporary home readable: relative inside a repository, else with ~.
 func (h *home) short(s string) string {
 	for _, repo := range h.repos {
 		s = strings.ReplaceAll(s, repo+string(filepath.Separator), "")

@@ -12,25 +12,24 @@ import (
 	"unicode/utf8"
 )
 
-// plan is where the six questions begin; each later one follows from the answers
-// before it.
+// plan is the start of the six questions. Each later question depends on earlier results.
 type plan struct {
-	question string           // the first one, in words
-	queries  []map[string]any // arguments of search, tried in turn until one finds something
-	oldest   bool             // go on with the oldest hit, not with the newest
+	question string           // the first question in words
+	queries  []map[string]any // arguments of search, tried in turn until one has a result
+	oldest   bool             // continue with the oldest hit instead of the newest
 	serve    []string         // arguments of cairn serve
 
-	lastQuestion string         // one more, about all projects; "" for none
+	lastQuestion string         // an additional question about all projects, "" for none
 	lastQuery    map[string]any // its arguments of search
 }
 
-// interview is one run through the six questions.
+// interview is one run of the six questions.
 type interview struct {
 	*demo
 	agent  *agent
-	failed row    // what the search found
-	first  string // the question about it
-	file   string // that was changed next
+	failed row    // result of the search
+	first  string // question about that result
+	file   string // file that was changed next
 }
 
 // interview asks a cairn server in dir the six questions of its MCP tools.
@@ -61,7 +60,7 @@ func (d *demo) interview(ctx context.Context, dir string, p plan) (err error) {
 	return nil
 }
 
-// ask puts a question in words, calls the tool and says what it cost.
+// ask prints a question, calls the tool and prints its cost.
 func (i *interview) ask(ctx context.Context, question, tool string, args map[string]any, into any) error {
 	took, err := i.agent.ask(ctx, tool, args, into)
 	if err != nil {
@@ -137,7 +136,7 @@ func (i *interview) timeline(ctx context.Context) error {
 	return nil
 }
 
-// maxPrompts is how much of a long session is shown.
+// maxPrompts is the maximum number of prompts shown of a long session.
 const maxPrompts = 8
 
 func (i *interview) trace(ctx context.Context) error {
@@ -177,7 +176,7 @@ func (i *interview) trace(ctx context.Context) error {
 	return nil
 }
 
-// prompt shows what was said and what was done because of it.
+// prompt shows a message and the actions that followed it.
 func (i *interview) prompt(source, text string, rows []row) {
 	var kinds []string
 	count := map[string]int{}
@@ -238,10 +237,10 @@ func (i *interview) recent(ctx context.Context) error {
 	return nil
 }
 
-// previewLength is how many characters of a content search gives.
+// previewLength is the number of characters of a preview in search results.
 const previewLength = 120
 
-// elsewhere asks about all projects, if there is something to ask.
+// elsewhere asks about all projects if the plan has such a question.
 func (i *interview) elsewhere(ctx context.Context, p plan) error {
 	if p.lastQuestion == "" {
 		return nil
@@ -261,7 +260,7 @@ func (i *interview) elsewhere(ctx context.Context, p plan) error {
 	return nil
 }
 
-// row shows an observation on one line: what it is about and when it was.
+// row prints an observation on one line: its subject and time.
 func (d *demo) row(lead string, r row) {
 	text := r.Content
 	if text == "" {
@@ -278,7 +277,7 @@ func (d *demo) row(lead string, r row) {
 	d.line("%s%s", label, text)
 }
 
-// clock is the time of day, or the date of what is older.
+// clock formats a time as the time of day, or as the date if it is older.
 func clock(at int64) string {
 	t := time.Unix(at, 0)
 	if time.Since(t) < 12*time.Hour {
@@ -287,7 +286,7 @@ func clock(at int64) string {
 	return t.Format("Jan 02")
 }
 
-// facts are those parts of an observation's metadata that say something short.
+// facts returns the short values of an observation's metadata.
 func facts(metadata map[string]any) string {
 	var b strings.Builder
 	for _, name := range []string{"exit_code", "description"} {
@@ -298,7 +297,8 @@ func facts(metadata map[string]any) string {
 	return b.String()
 }
 
-// firstPart of a session id is enough to tell sessions apart here.
+// firstPart returns the first part of a session id, which is enough to distinguish sessions
+// here.
 func firstPart(id string) string {
 	first, _, _ := strings.Cut(id, "-")
 	return oneLine(first, 12)

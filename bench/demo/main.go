@@ -1,7 +1,6 @@
-// Command cairn-demo shows what cairn does, on invented sessions or on the
-// transcripts of whoever runs it, in a temporary home that it removes. It drives
-// the built program from outside, the way agents do: one process per hook event
-// and an MCP client over standard input and output.
+// Command cairn-demo shows what cairn does, on generated sessions or on the user's own
+// transcripts. It works in a temporary home, which it removes. It runs the built program as
+// agents do: one process per hook event and an MCP client over standard input and output.
 package main
 
 import (
@@ -19,8 +18,8 @@ import (
 )
 
 func main() {
-	// A reader that goes away (| head) must not keep the folder from being
-	// removed, so that a broken pipe is a signal like the others.
+	// A closed pipe (| head) must not prevent the removal of the folder. So SIGPIPE is handled
+	// like the other signals.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Getenv)
 	interrupted := ctx.Err() != nil || errors.Is(err, syscall.EPIPE)
@@ -36,7 +35,7 @@ func main() {
 	os.Exit(1)
 }
 
-// options are the command line.
+// options contains the command-line options.
 type options struct {
 	cairn string // the program under demonstration
 	mine  bool
@@ -64,7 +63,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	return o, err
 }
 
-// run shows everything on out and removes what it made, also when ctx ends.
+// run prints the whole demo to out and removes its files, also when ctx ends.
 func run(ctx context.Context, args []string, out io.Writer, getenv func(string) string) (err error) {
 	o, err := parse(args, out)
 	if errors.Is(err, flag.ErrHelp) {
@@ -101,7 +100,7 @@ func run(ctx context.Context, args []string, out io.Writer, getenv func(string) 
 	return h.showPages(ctx, out, getenv)
 }
 
-// showPages serves the pages over what the demo has recorded, until it is interrupted.
+// showPages serves the pages over the demo's recordings until it is interrupted.
 func (h *home) showPages(ctx context.Context, out io.Writer, getenv func(string) string) error {
 	cmd := h.command(ctx, h.dir, "open", "--http", "127.0.0.1:0")
 	for _, name := range []string{"PATH", "BROWSER", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"} {
@@ -114,7 +113,7 @@ func (h *home) showPages(ctx context.Context, out io.Writer, getenv func(string)
 	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		return nil // Ctrl-C is how it ends
+		return nil // the user ends it with Ctrl-C
 	}
 	return err
 }
@@ -141,11 +140,11 @@ func findProgram(path string) (string, error) {
 	return abs, nil
 }
 
-// demo is one showing.
+// demo is one run of the demo.
 type demo struct {
 	*screen
 	home    *home
-	keySent int // how often the invented key went through the hook
+	keySent int // number of hook payloads that contained the generated key
 }
 
 func (d *demo) show(ctx context.Context, o options, getenv func(string) string) error {

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// showMine imports the transcripts that Claude Code keeps into the temporary
-// store, read-only, and asks about the project with the most sessions. It is
-// false if there are none.
+// showMine imports Claude Code's transcripts into the temporary store without changing them. It
+// asks about the project with the most sessions. It returns false if there are none.
 func (d *demo) showMine(ctx context.Context, getenv func(string) string) (bool, error) {
 	user, err := os.UserHomeDir()
 	if err != nil {
@@ -64,7 +63,7 @@ func (d *demo) showMine(ctx context.Context, getenv func(string) string) (bool, 
 	})
 }
 
-// transcriptsFolder is where Claude Code keeps its transcripts.
+// transcriptsFolder returns the folder of Claude Code's transcripts.
 func transcriptsFolder(configDir, home string) string {
 	if configDir == "" {
 		configDir = filepath.Join(home, ".claude")
@@ -77,14 +76,14 @@ func hasTranscripts(folder string) bool {
 	return err == nil && len(found) > 0
 }
 
-// knownProject is a project of the store.
+// knownProject is a project in the store.
 type knownProject struct {
 	ID       string
 	Root     string
 	Sessions int
 }
 
-// folder is where the project lies, or another one if that is gone.
+// folder returns the project's folder, or other if it no longer exists.
 func (p knownProject) folder(other string) string {
 	if info, err := os.Stat(p.Root); err == nil && info.IsDir() {
 		return p.Root
@@ -92,7 +91,7 @@ func (p knownProject) folder(other string) string {
 	return other
 }
 
-// busiest is the project with the most sessions; false if there is none.
+// busiest returns the project with the most sessions, or false if there is none.
 func (d *demo) busiest(ctx context.Context) (best knownProject, ok bool, err error) {
 	out, err := d.home.output(ctx, d.home.dir, "project", "list", "--json")
 	if err != nil {

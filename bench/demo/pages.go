@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// windowBefore is the file that the invented sessions of shop find, windowAfter what they and a
-// person make of it.
+// windowBefore is the file as shop's generated sessions find it. windowAfter is the file after
+// their changes and the user's.
 const (
 	windowBefore = `package refund
 
@@ -49,7 +49,7 @@ func days(from, to time.Time) int {
 `
 )
 
-// teamwork is what agents of shop and billing write besides their work: names, records, mail,
+// teamwork writes additional data of agents in shop and billing: names, records, mail,
 // reservations and memories.
 func (h *home) teamwork(ctx context.Context) error {
 	if err := h.write("shop", "internal/refund/window.go", windowAfter); err != nil {
@@ -84,8 +84,8 @@ func (h *home) teamwork(ctx context.Context) error {
 	return nil
 }
 
-// showPages ends the showing: it serves the pages over the demo's store and prints their
-// address and what the first one says. They are served until the demo ends.
+// showPages is the last part of the demo. It serves the pages over the demo's store and prints
+// their address and the content of the first page. The server runs until the demo ends.
 func (d *demo) showPages(ctx context.Context) error {
 	if err := d.home.teamwork(ctx); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (s *server) stop() error {
 	return s.cmd.Wait()
 }
 
-// today is what the first page says.
+// today returns the content of the first page.
 func (s *server) today(ctx context.Context) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.address+"/?format=json", nil)
 	if err != nil {

@@ -153,7 +153,7 @@ func TestWrongUseIsOneClearError(t *testing.T) {
 	}
 }
 
-// brokenPipe is a reader that went away.
+// brokenPipe is a writer whose reader has closed the pipe.
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errGone }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// replay sends every payload of the invented sessions to a hook process of its
-// own and reports how long those took.
+// replay sends every payload of the generated sessions to a separate hook process and reports
+// the durations.
 func (d *demo) replay(ctx context.Context, key string) error {
 	sessions, err := readRecordings()
 	if err != nil {
@@ -69,7 +69,7 @@ func (d *demo) replaySession(ctx context.Context, r recording, values map[string
 	return took, d.flush()
 }
 
-// send runs the hook once, in the folder that the payload names.
+// send runs the hook once, in the payload's folder.
 func (d *demo) send(ctx context.Context, body []byte) (p payload, out []byte, took time.Duration, err error) {
 	if err := json.Unmarshal(body, &p); err != nil {
 		return p, nil, 0, err
@@ -83,7 +83,7 @@ func (d *demo) send(ctx context.Context, body []byte) (p payload, out []byte, to
 	return p, out, took, err
 }
 
-// held says in words what the store holds.
+// held describes the content of the store.
 func (d *demo) held(ctx context.Context) (string, error) {
 	out, err := d.home.output(ctx, d.home.dir, "status", "--json")
 	if err != nil {
@@ -101,7 +101,7 @@ func (d *demo) held(ctx context.Context) (string, error) {
 		n.Observations, n.Sessions, n.Projects, float64(s.Bytes)/1e6), nil
 }
 
-// newSession starts one more session and shows what it is told.
+// newSession starts another session and shows its injected context.
 func (d *demo) newSession(ctx context.Context) error {
 	d.heading("A new session starts in shop; this is what the agent is told, byte for byte")
 	body, err := json.Marshal(map[string]string{
@@ -119,13 +119,13 @@ func (d *demo) newSession(ctx context.Context) error {
 	return nil
 }
 
-// told prints an injected context as it is and what it costs.
+// told prints an injected context unchanged, and its cost.
 func (d *demo) told(text []byte, took time.Duration) {
 	d.verbatim(string(text))
 	d.say("%d tokens (a quarter of its bytes), built in %s. Nobody had to ask for it.", tokens(text), milliseconds(took))
 }
 
-// tokens estimates what a text costs a model.
+// tokens estimates the number of tokens of a text.
 func tokens(text []byte) int { return (len(text) + 3) / 4 }
 
 func milliseconds(t time.Duration) string {

@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// columns is the width that text is wrapped to.
+// columns is the width to which text is wrapped.
 const columns = 100
 
-// screen writes text for people. Its first error is kept for flush; what is
-// written after it is lost.
+// screen writes human-readable text. It stores its first error for flush and discards later
+// output.
 type screen struct {
 	w       *bufio.Writer
 	color   bool
@@ -28,7 +28,7 @@ func newScreen(w io.Writer, getenv func(string) string) *screen {
 		info, err := f.Stat()
 		s.color = err == nil && info.Mode()&os.ModeCharDevice != 0
 		if runtime.GOOS == "windows" && getenv("WT_SESSION") == "" {
-			s.color = false // older consoles show the codes themselves
+			s.color = false // older consoles print the escape codes
 		}
 	}
 	return s
@@ -47,7 +47,7 @@ func (s *screen) bold(text string) string { return s.styled("1", text) }
 func (s *screen) dim(text string) string  { return s.styled("2", text) }
 func (s *screen) red(text string) string  { return s.styled("31", text) }
 
-// line writes one line as it is.
+// line writes one line unchanged.
 func (s *screen) line(format string, args ...any) { fmt.Fprintf(s.w, format+"\n", args...) }
 
 func (s *screen) blank() { s.line("") }
@@ -61,8 +61,8 @@ func (s *screen) heading(title string) {
 // say writes a wrapped paragraph.
 func (s *screen) say(format string, args ...any) { s.block("", fmt.Sprintf(format, args...), 0) }
 
-// block writes text wrapped behind an indent, at most rows lines of it (0 for
-// all). Line ends in the text stay.
+// block writes text wrapped after an indent, at most rows lines (0 means all). It preserves
+// line breaks in the text.
 func (s *screen) block(indent, text string, rows int) {
 	lines := wrap(text, columns-utf8.RuneCountInString(indent))
 	if rows > 0 && len(lines) > rows {
@@ -73,14 +73,14 @@ func (s *screen) block(indent, text string, rows int) {
 	}
 }
 
-// verbatim writes a text between two rules, not a byte changed.
+// verbatim writes a text between two rules, without any change.
 func (s *screen) verbatim(text string) {
 	rule := s.dim(strings.Repeat("─", columns))
 	s.line("%s\n%s\n%s\n", rule, strings.TrimSuffix(text, "\n"), rule)
 }
 
-// wrap breaks a text into lines of at most width characters, between words
-// where that is possible. Its own line ends and indents stay.
+// wrap breaks a text into lines of at most width characters, between words if possible. It
+// preserves existing line breaks and indents.
 func wrap(text string, width int) []string {
 	var out []string
 	for _, l := range strings.Split(strings.TrimSpace(text), "\n") {
@@ -105,7 +105,7 @@ func wrap(text string, width int) []string {
 	return out
 }
 
-// oneLine is the text on one line, cut to n characters.
+// oneLine returns the text on one line, cut to n characters.
 func oneLine(text string, n int) string {
 	r := []rune(strings.Join(strings.Fields(printable(text)), " "))
 	if len(r) > n {
@@ -114,8 +114,8 @@ func oneLine(text string, n int) string {
 	return string(r)
 }
 
-// cutLeft is the end of the text, at most n characters; of a path that is the
-// part that tells.
+// cutLeft returns the end of the text, at most n characters. For paths the end is the
+// distinctive part.
 func cutLeft(text string, n int) string {
 	if r := []rune(text); len(r) > n {
 		return "…" + string(r[len(r)-n+1:])
@@ -125,7 +125,7 @@ func cutLeft(text string, n int) string {
 
 func quote(text string, n int) string { return "“" + oneLine(text, n-2) + "”" }
 
-// printable takes out what could steer a terminal.
+// printable removes characters that could control a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

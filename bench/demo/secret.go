@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// findKey looks for the pasted key in every file of the data directory and shows
-// what was stored in its place. Finding it is an error.
+// findKey searches every file of the data directory for the pasted key and shows its
+// replacement in the store. It returns an error if it finds the key.
 func (d *demo) findKey(ctx context.Context, key string) error {
 	d.heading("A key was pasted into session 3; here is what became of it")
 	files, size, err := searchFiles(d.home.data, key)
@@ -43,11 +43,11 @@ func (d *demo) findKey(ctx context.Context, key string) error {
 	return nil
 }
 
-// keyPart is how many characters of the key in a row would count as a leak.
+// keyPart is the number of the key's characters that count as a leak.
 const keyPart = 8
 
-// searchFiles reads every file below dir and returns their names and size. A
-// file that holds a part of the key, in either case, is an error.
+// searchFiles reads every file below dir and returns their names and total size. It returns an
+// error if a file contains a part of the key, ignoring case.
 func searchFiles(dir, key string) (names []string, size int, err error) {
 	secret := bytes.ToLower([]byte(key[strings.LastIndexByte(key, '_')+1:]))
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// recordings holds the invented sessions: one hook payload a line, with
-// {{placeholders}} for what is known only when they are replayed.
+// recordings contains the generated sessions: one hook payload per line, with {{placeholders}}
+// for values that are known only at replay.
 //
 //go:embed sessions/*.jsonl
 var recordings embed.FS
 
-// recording is one invented session.
+// recording is one generated session.
 type recording struct {
 	file     string
-	repo     string // the placeholder of its project's folder
+	repo     string // placeholder of its project's folder
 	payloads [][]byte
 }
 
-// payload is what the demo itself reads of a hook payload.
+// payload contains the fields of a hook payload that the demo reads.
 type payload struct {
 	SessionID string `json:"session_id"`
 	Cwd       string `json:"cwd"`
@@ -31,7 +31,7 @@ type payload struct {
 	Prompt    string `json:"prompt"`
 }
 
-// readRecordings returns the sessions in the order in which they took place.
+// readRecordings returns the sessions in chronological order.
 func readRecordings() ([]recording, error) {
 	entries, err := recordings.ReadDir("sessions")
 	if err != nil {
@@ -54,8 +54,8 @@ func readRecordings() ([]recording, error) {
 	return out, nil
 }
 
-// fill puts values, as the insides of JSON strings, in the place of their names
-// in double braces. A name without a value is an error.
+// fill replaces names in double braces with values, escaped for JSON strings. A name without a
+// value is an error.
 func fill(line []byte, values map[string]string) ([]byte, error) {
 	var out []byte
 	for {
@@ -78,6 +78,6 @@ func fill(line []byte, values map[string]string) ([]byte, error) {
 	}
 }
 
-// inventedKey looks like a payment key and opens nothing. It is made again each
-// time, so that no file anywhere holds it.
+// inventedKey returns a random text that looks like a payment key and is valid nowhere. It is
+// generated at each call, so that no file contains it.
 func inventedKey() string { return "sk_" + "live_" + rand.Text() }

@@ -9,14 +9,14 @@ import (
 	"cairn/internal/redact"
 )
 
-// testValues are stand-ins for everything that the sessions leave open.
+// testValues returns values for all placeholders of the sessions.
 func testValues() map[string]string {
 	return map[string]string{
 		"home": `C:\Users\ada "demo"`, "shop": `C:\Users\ada "demo"\shop`, "billing": "/home/ada/billing", "stripe_key": "$STRIPE_KEY",
 	}
 }
 
-// filled are the payloads of a recording as JSON objects.
+// filled returns the payloads of a recording as JSON objects.
 func filled(t *testing.T, r recording) []map[string]any {
 	t.Helper()
 	var out []map[string]any
@@ -98,7 +98,7 @@ func TestRecordingsShowEveryEventThatIsStored(t *testing.T) {
 	}
 }
 
-// The filter finds real secrets and, as important for the showing, nothing else.
+// The filter must find real secrets, and nothing else, which matters as much for the demo.
 func TestRecordingsHoldNothingThatLooksLikeASecret(t *testing.T) {
 	t.Parallel()
 	filter, err := redact.New(redact.Options{})

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// howToUse ends the showing: the commands to try.
+// howToUse is the last part of the demo: commands to try.
 func (d *demo) howToUse(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (d *demo) howToUse(ctx context.Context) error {
 	return nil
 }
 
-// shellWord is a path as one word of a command line.
+// shellWord quotes a path as one word of a command line.
 func shellWord(path string) string {
 	path = filepath.ToSlash(path)
 	if strings.ContainsAny(path, " '&;()$`\"*?[]<>|") {

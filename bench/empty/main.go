@@ -1,4 +1,4 @@
-// Command empty does nothing: the least that starting a Go program costs.
+// Command empty does nothing. It shows the minimum cost of starting a Go program.
 package main
 
 func main() {}

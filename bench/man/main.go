@@ -3,8 +3,8 @@
 //
 //	man DIR
 //
-// The generator of cobra needs two Markdown packages with tables that are built when a
-// program starts. So it is in this module and not in cairn.
+// The generator of cobra requires two Markdown packages that build tables when a program
+// starts. Therefore it is in this module and not in cairn.
 package main
 
 import (
@@ -36,13 +36,13 @@ func writePages(dir string) error {
 		return err
 	}
 	root := cli.Root(&cli.Process{Getenv: func(string) string { return "" }})
-	root.DisableAutoGenTag = true // no line with the date of the generation
+	root.DisableAutoGenTag = true // omits the line with the date of generation
 	asMarkdown(root)
 	return doc.GenManTree(root, &doc.GenManHeader{Title: "CAIRN", Section: "1", Source: "cairn", Manual: "cairn"}, dir)
 }
 
-// asMarkdown turns the texts of a command and its subcommands, which are plain, into the
-// Markdown that the generator reads.
+// asMarkdown converts the plain texts of a command and its subcommands to Markdown, which the
+// generator expects.
 func asMarkdown(c *cobra.Command) {
 	c.Long, c.Short = markdownOf(c.Long), markdownOf(c.Short)
 	for _, sub := range c.Commands() {
@@ -50,13 +50,13 @@ func asMarkdown(c *cobra.Command) {
 	}
 }
 
-// columns matches a line of a table or a list: it is indented, or has columns.
+// columns matches a line of a table or a list: it is indented or has columns.
 var columns = regexp.MustCompile(`(?m)^ +\S|^\S+(?: \S+)*? {2,}\S`)
 
-// special are the characters that Markdown would not print.
+// special escapes the characters that Markdown would not print.
 var special = strings.NewReplacer(`*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`)
 
-// markdownOf returns a plain text as Markdown. Paragraphs with a table or a list keep their
+// markdownOf converts a plain text to Markdown. Paragraphs with a table or a list keep their
 // lines; all others are filled.
 func markdownOf(text string) string {
 	paragraphs := strings.Split(text, "\n\n")

@@ -11,7 +11,8 @@ import (
 	"cairn/internal/cli"
 )
 
-// TestEveryCommandHasAManPage with its name, its examples and every flag of its own.
+// TestEveryCommandHasAManPage checks that each page has the command's name, its examples and
+// its own flags.
 func TestEveryCommandHasAManPage(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "man1")
@@ -49,7 +50,7 @@ func TestEveryCommandHasAManPage(t *testing.T) {
 	}
 }
 
-// TestManPagesKeepTablesAndSpecialCharacters that Markdown would join or drop.
+// TestManPagesKeepTablesAndSpecialCharacters checks texts that Markdown would join or drop.
 func TestManPagesKeepTablesAndSpecialCharacters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

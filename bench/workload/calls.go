@@ -5,9 +5,8 @@ import (
 	"path/filepath"
 )
 
-// call is the next tool call of a session, with the shares that tools have in
-// real transcripts: a quarter each of commands, reads and edits, then searches
-// and the rest.
+// call returns the next tool call of a session, with the shares of tools in real transcripts. A
+// quarter each are commands, reads and edits; the rest are searches and other tools.
 func (s *Session) call() Step {
 	c := Step{Event: "PostToolUse", At: s.at, ID: fmt.Sprintf("toolu_%s%05d", s.tag, s.calls), Millis: 5 + s.IntN(3000)}
 	s.calls++

@@ -1,5 +1,5 @@
-// Package workload invents what coding agents do, for the benchmarks: sessions
-// in projects, as the payloads of a hook and as transcripts. Nothing in it comes
-// from anybody's real sessions; only the shares of tools, the lengths of texts
-// and the sizes of responses are near those of Claude Code's transcripts.
+// Package workload generates the actions of coding agents for the benchmarks: sessions in
+// projects, as hook payloads and as transcripts. It contains nothing from real sessions. Only
+// the shares of tools, the lengths of texts and the sizes of responses are similar to Claude
+// Code's transcripts.
 package workload

@@ -10,7 +10,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// HookPayload is what Claude Code gives a hook on standard input.
+// HookPayload is the standard input that Claude Code passes to a hook.
 type HookPayload struct {
 	Session    string          `json:"session_id"`
 	Transcript string          `json:"transcript_path,omitempty"`
@@ -31,7 +31,7 @@ type HookPayload struct {
 	Summary    string          `json:"compact_summary,omitempty"`
 }
 
-// Payload is a step as the hook gets it.
+// Payload returns a step as a hook payload.
 func (s *Session) Payload(st Step) ([]byte, error) {
 	p := HookPayload{
 		Session: s.ID, Transcript: filepath.Join(s.project.Root, s.ID+".jsonl"), Cwd: s.project.Root,
@@ -59,7 +59,7 @@ func (s *Session) Payload(st Step) ([]byte, error) {
 	return json.Marshal(p)
 }
 
-// Event is a step as the hook's translation makes it, at the step's own time.
+// Event returns a step as the event that the hook would create, at the step's own time.
 func (s *Session) Event(st Step) (observation.Event, error) {
 	text, err := s.Payload(st)
 	if err != nil {
@@ -70,23 +70,23 @@ func (s *Session) Event(st Step) (observation.Event, error) {
 	return e, err
 }
 
-// Payloads gives the payloads of one session of tool calls, as a hook benchmark
-// needs them: prompts and calls, no starts and stops, and no call that cairn
-// would take for a repeat, so that each makes exactly one row.
+// Payloads generates the payloads of one session for a hook benchmark. It contains prompts and
+// calls, but no starts, no stops and no call that cairn would treat as a duplicate. So each
+// payload creates exactly one row.
 type Payloads struct {
 	session *Session
 	sent    int
 }
 
-// NewPayloads gives those of the n-th session; run is part of its id, so that the
-// same session can be sent to one store several times.
+// NewPayloads returns the payloads of the n-th session. run is part of the session's id, so
+// that the same session can be sent to one store several times.
 func NewPayloads(w *Workload, n int, run string) *Payloads {
 	s := w.Session(n, time.Now())
 	s.ID = run + "-" + s.ID
 	return &Payloads{session: s}
 }
 
-// Next is the next payload.
+// Next returns the next payload.
 func (p *Payloads) Next() ([]byte, error) {
 	for {
 		st := p.session.Next()

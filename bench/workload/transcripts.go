@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// WriteTranscript writes the first steps of a session to a file below dir, where
-// Claude Code would have it, and returns the file's size.
+// WriteTranscript writes the first steps of a session to a file below dir, at Claude Code's
+// path, and returns the file's size.
 func WriteTranscript(dir string, s *Session, steps int) (size int64, err error) {
 	folder := filepath.Join(dir, strings.NewReplacer("/", "-", `\`, "-", ":", "-").Replace(s.project.Root))
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -41,8 +41,8 @@ func WriteTranscript(dir string, s *Session, steps int) (size int64, err error) 
 	return info.Size(), nil
 }
 
-// transcriptWriter writes what Claude Code notes of a session: besides the
-// conversation a good deal that no import needs.
+// transcriptWriter writes a session as Claude Code does. Besides the conversation this includes
+// much that no import needs.
 type transcriptWriter struct {
 	*Session
 	encoder *json.Encoder
@@ -95,7 +95,7 @@ func (t *transcriptWriter) call(st Step) error {
 	return errors.Join(err, t.line(st.At, "user", line))
 }
 
-// told is a tool's result in the form that the model gets.
+// told returns a tool's result in the form that the model receives.
 func (t *transcriptWriter) told(st Step) string {
 	switch r := st.Response.(type) {
 	case map[string]any:

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// vocabularySize is how many words the invented developers know.
+// vocabularySize is the number of words in the vocabulary.
 const vocabularySize = 30_000
 
-// commonWords are the most frequent ones, the first the most.
+// commonWords contains the most frequent words, the most frequent first.
 const commonWords = `the to a in and of test is for it that fix file error with this on from not we add run when
 should be build check function failing why use now return config but update package then value call
 type line make only if change one does first client server code request response token order read
@@ -23,8 +23,8 @@ sidebar theme style color font icon image upload download import export backup r
 leader election quorum heartbeat lease ballot shard partition bucket hash digest signature
 certificate cipher secret rotate expire refresh revoke grant role permission policy audit`
 
-// vocabulary lists words, the most frequent first: known ones, then invented
-// ones made of syllables. It is the same at every call.
+// vocabulary lists words, the most frequent first: known words, then words generated from
+// syllables. It returns the same list at every call.
 func vocabulary() []string {
 	words := strings.Fields(commonWords)
 	syllables := strings.Fields(`ba be bo bri ca ce cor da del dro en fa fi gar gle ha hel in ja ka ki lan lo lu
@@ -47,7 +47,8 @@ ma mer mi na nel no or pa pel qui ra ren ro sa sel shi ta tel tri ul va ven wo y
 	return words
 }
 
-// cjkPhrases stand in some prompts, as people who do not write English have them.
+// cjkPhrases returns phrases that are added to some prompts, to simulate users who do not write
+// English.
 func cjkPhrases() []string {
 	return []string{
 		"数据库连接超时", "修复订单退款的测试", "为什么缓存没有失效", "请检查日志里的错误", "把配置移到新的文件",
@@ -55,7 +56,7 @@ func cjkPhrases() []string {
 	}
 }
 
-// speaker chooses words, each about as often as its rank says.
+// speaker chooses words with a frequency that depends on their rank.
 type speaker struct {
 	*rand.Rand
 	words []string
@@ -68,7 +69,7 @@ func newSpeaker(r *rand.Rand, words []string) *speaker {
 
 func (s *speaker) word() string { return s.words[s.zipf.Uint64()] }
 
-// noun is a word that names something: no function word.
+// noun returns a word that is not a function word.
 func (s *speaker) noun() string {
 	const functionWords = 60
 	for {
@@ -78,7 +79,7 @@ func (s *speaker) noun() string {
 	}
 }
 
-// sentence is from low to high words.
+// sentence returns a sentence of low to high words.
 func (s *speaker) sentence(low, high int) string {
 	var b strings.Builder
 	for i := range low + s.IntN(high-low+1) {
@@ -90,7 +91,7 @@ func (s *speaker) sentence(low, high int) string {
 	return b.String()
 }
 
-// camel is an identifier of n words, getOrderLedger.
+// camel returns an identifier of n words, such as getOrderLedger.
 func (s *speaker) camel(n int) string {
 	var b strings.Builder
 	b.WriteString(s.noun())
@@ -102,5 +103,5 @@ func (s *speaker) camel(n int) string {
 
 func capital(w string) string { return strings.ToUpper(w[:1]) + w[1:] }
 
-// one is any of several.
+// one returns a random element of of.
 func one[T any](s *speaker, of []T) T { return of[s.IntN(len(of))] }

@@ -10,31 +10,31 @@ import (
 	"time"
 )
 
-// Workload is an invented world. The same seed and folder give the same one; it
-// may be used by any number of goroutines.
+// Workload is a generated set of projects and sessions. The same seed and folder produce the
+// same workload. It is safe for concurrent use.
 type Workload struct {
-	Projects []Repository // the first has most sessions
+	Projects []Repository // the first project has the most sessions
 
 	seed   uint64
 	words  []string
-	source string // text like source code, of which responses are pieces
+	source string // text like source code, from which responses are cut
 	lean   bool   // see Lean
 }
 
-// Repository is a project with its files; the first are touched most.
+// Repository is a project with its files. The first files are touched most often.
 type Repository struct {
-	Root  string   // absolute, if the workload's folder is
+	Root  string   // absolute if the workload's folder is
 	Files []string // absolute
 }
 
-// The size of the invented world.
+// The size of the workload.
 const (
 	projectCount    = 24
 	filesPerProject = 600
 	sourceSize      = 1 << 20
 )
 
-// New invents projects as folders below dir, which it does not make; see
+// New generates projects as folders below dir. It does not create the folders; see
 // MakeRepositories.
 func New(dir string, seed uint64) *Workload {
 	w := &Workload{seed: seed, words: vocabulary()}
@@ -60,20 +60,19 @@ func (s *speaker) file() string {
 	return filepath.FromSlash(one(s, dirs) + "/" + s.noun() + "/" + s.noun() + "_" + s.noun() + one(s, endings))
 }
 
-// Lean is the same world with short responses, for where only the rows that they
-// leave matter.
+// Lean returns the same workload with short responses, for benchmarks in which only the
+// resulting rows matter.
 func (w *Workload) Lean() *Workload {
 	lean := *w
 	lean.lean = true
 	return &lean
 }
 
-// Words are all that its people know, the most frequent first. They must not be
-// changed.
+// Words returns the vocabulary, the most frequent words first. The caller must not change it.
 func (w *Workload) Words() []string { return w.words }
 
-// MakeRepositories makes the projects' folders, each with an empty repository,
-// since a hook looks at the files around its working directory.
+// MakeRepositories creates the projects' folders, each with an empty repository, since a hook
+// inspects the files around its working directory.
 func (w *Workload) MakeRepositories() error {
 	for _, r := range w.Projects {
 		git := filepath.Join(r.Root, ".git")
@@ -91,23 +90,23 @@ func (w *Workload) MakeRepositories() error {
 	return nil
 }
 
-// Session is one invented conversation, step after step without end. It is used
-// by one goroutine.
+// Session is one generated conversation with an endless sequence of steps. It must not be used
+// concurrently.
 type Session struct {
 	*speaker
-	ID string // as the harness gives it
+	ID string // session id of the harness
 
 	load    *Workload
-	tag     string // of its calls' ids
+	tag     string // part of its calls' ids
 	project Repository
-	near    []string // the files that it works on
+	near    []string // files that it works on
 	at      time.Time
-	left    int // calls of this turn
-	calls   int // of the session so far
+	left    int // remaining calls of this turn
+	calls   int // calls of the session so far
 	begun   bool
 }
 
-// Session is the n-th conversation; it starts at the given time.
+// Session returns the n-th conversation, which starts at the given time.
 func (w *Workload) Session(n int, at time.Time) *Session {
 	r := rand.New(rand.NewPCG(w.seed, uint64(n)+1))
 	s := &Session{speaker: newSpeaker(r, w.words), load: w, at: at, tag: fmt.Sprintf("%016x", r.Uint64())}
@@ -120,7 +119,7 @@ func (w *Workload) Session(n int, at time.Time) *Session {
 	return s
 }
 
-// Step is one thing that happens in a session, as its harness would report it.
+// Step is one event of a session, as its harness would report it.
 type Step struct {
 	Event    string // the hook event
 	At       time.Time
@@ -129,12 +128,11 @@ type Step struct {
 	ID       string // tool_use_id
 	Input    map[string]any
 	Response any
-	Error    string // of a PostToolUseFailure
+	Error    string // only for PostToolUseFailure
 	Millis   int
 }
 
-// Next is what happens next: the session's start, then turns of a prompt, calls
-// and a message.
+// Next returns the next step: the session's start, then turns of a prompt, calls and a message.
 func (s *Session) Next() Step {
 	s.at = s.at.Add(time.Duration(2+s.IntN(50)) * time.Second)
 	switch {
@@ -165,7 +163,7 @@ func (s *Session) prompt() string {
 	return opening + " " + s.sentence(3, 40)
 }
 
-// Message is what an agent says at the end of a turn.
+// Message returns an agent's message at the end of a turn.
 func (s *Session) Message() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "I changed `%s` in %s. ", s.camel(2), filepath.Base(one(s.speaker, s.near)))
@@ -175,10 +173,10 @@ func (s *Session) Message() string {
 	return b.String()
 }
 
-// Identifier is a name as code has them, of n words.
+// Identifier returns a code identifier of n words.
 func (s *Session) Identifier(n int) string { return s.camel(n) }
 
-// Line is a whole line of what the invented tools print, without its end.
+// Line returns a whole line of the generated tools' output, without its line break.
 func (s *Session) Line() string {
 	rest := s.load.source[s.IntN(sourceSize/2):]
 	_, rest, _ = strings.Cut(rest, "\n")
@@ -186,8 +184,8 @@ func (s *Session) Line() string {
 	return line
 }
 
-// text is a piece of something like source code, of about n bytes, often less
-// and sometimes much more.
+// text returns text similar to source code of about n bytes, often less and sometimes much
+// more.
 func (s *Session) text(n int) string {
 	n = min(int(float64(n)*s.ExpFloat64())+20, 60_000)
 	if s.load.lean {
