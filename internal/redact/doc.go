@@ -1,5 +1,5 @@
-// Package redact removes secrets out of text before it is stored, logged or sent
-// (contract observations §7).
+// Package redact removes secrets from text before it is stored, logged or sent (contract
+// observations §7).
 //
 // A Filter is created from Options and can be used by any number of goroutines. It
 // replaces secrets with "[REDACTED]" (Mark) and sections that a user marked as private
@@ -19,10 +19,9 @@
 //     public (public.go); rows of short words are compared with the list of seed
 //     phrases (seed.go).
 //
-// The rules are plain Go data and hand-written scanners; nothing is compiled or
-// initialised when the program starts. The shapes cover the default rule set of gitleaks
-// v8.30.1 (MIT licence), which the nested module in oracle/ checks against gitleaks
-// itself.
+// The rules are plain Go data and hand-written scanners. Nothing is compiled or
+// initialised at program start. The shapes cover the default rules of gitleaks v8.30.1
+// (MIT licence). The nested module in oracle/ compares them with gitleaks.
 //
-// The time is linear in the length of the text, whatever it contains.
+// Processing time is linear in the length of the text for any content.
 package redact
