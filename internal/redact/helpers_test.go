@@ -53,7 +53,7 @@ func keyBlock(kind, eol string) string {
 	return strings.Join(append(lines, "-----END "+kind+"-----"), eol)
 }
 
-// known is a secret with its shape.
+// known is a secret with the name of its shape.
 type known struct {
 	name   string
 	secret string

@@ -3,8 +3,8 @@ package redact
 import "strings"
 
 // isMetavar reports whether v, which follows a flag and ends at text[to], is the name of
-// the flag's value in a usage text: "--password PASS", "[--token TOK]", "  --secret text
-// the secret to use".
+// the flag's value in a usage text: "--password PASS", "[--token TOK]",
+// "  --secret text   the secret to use".
 func (n *naming) isMetavar(v string, to int) bool {
 	if !isIdentifierText(v) && !isConstant(v) {
 		return false
