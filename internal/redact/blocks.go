@@ -106,8 +106,8 @@ func privateEnd(text string, start int) int {
 	return len(text)
 }
 
-// keyEnd returns the end of the key block that begins at start: after its END line, or the
-// end of the text if that line is missing.
+// keyEnd returns the end of the key block that begins at start, which is after its END
+// line. It returns the end of the text if that line is missing.
 func keyEnd(text string, start int) int {
 	i := indexKeyLine(text, start+1, "end")
 	if i == len(text) {

@@ -60,8 +60,9 @@ func isFileName(v string) bool {
 	return false
 }
 
-// ordinaryParts reports whether every part of v between hyphens, underscores,
-// dots and slashes is a word, a number, a number with its unit or an algorithm.
+// ordinaryParts reports whether all parts of v are ordinary. Hyphens, underscores, dots
+// and slashes separate parts. An ordinary part is a word, a number, a number with its unit
+// or an algorithm.
 func ordinaryParts(v string) bool {
 	for part := range strings.FieldsFuncSeq(v, func(r rune) bool { return strings.ContainsRune("-_./:'\\", r) }) {
 		if !isOrdinary(part) {
@@ -71,8 +72,8 @@ func ordinaryParts(v string) bool {
 	return true
 }
 
-// isOrdinary reports whether v, which consists of letters and digits, is a word, a number,
-// a number with its unit (8chars), or a term with a number (sha256, v2).
+// isOrdinary reports whether v is a word, a number, a number with its unit (8chars), or a
+// term with a number (sha256, v2). v consists of letters and digits.
 func isOrdinary(v string) bool {
 	head := skip(v, 0, len(v), isLetter)
 	number := skip(v, head, len(v), isDigit)

@@ -53,7 +53,7 @@ func isAccountName(t string) bool {
 }
 
 // nextToUser reports whether the name "pass" at t[start:end] is a field with a quoted
-// value that follows a field with a user's name: { user: "bob", pass: "v" }.
+// value. It must follow a field with a user's name: { user: "bob", pass: "v" }.
 func nextToUser(t string, start, end int) bool {
 	const reach = 100 // bytes before the name
 	i := skip(t, end, 2, func(c byte) bool { return isQuote(c) || c == '\\' })

@@ -16,9 +16,9 @@ func isMasked(v string) bool {
 	return r == ""
 }
 
-// isVariable reports whether v is a variable of a shell or a configuration file:
-// $VAR, ${VAR}, $(command), %VAR%, $env:VAR, $object->field, or a verb of a format
-// string.
+// isVariable reports whether v is a variable of a shell or a configuration file, or a verb
+// of a format string. Examples are $VAR, ${VAR}, $(command), %VAR%, $env:VAR and
+// $object->field.
 func isVariable(v string) bool {
 	if len(v) < 2 {
 		return false

@@ -180,8 +180,9 @@ func ulid(w string) int {
 // nixLetters are the characters of Nix's base32.
 const nixLetters = "0123456789abcdfghijklmnpqrsvwxyz"
 
-// nixStore returns the length of a Nix store path up to its hash, "nix/store/<32>", or of
-// a hash of 52 letters, at the start of w. It returns 0 if there is none.
+// nixStore returns the length of a Nix store path up to its hash, "nix/store/<32>", at the
+// start of w. It also accepts a hash of 52 letters there. It returns 0 if there is
+// neither.
 func nixStore(w string) int {
 	const (
 		store  = "nix/store/"

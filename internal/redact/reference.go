@@ -55,7 +55,8 @@ func (n *naming) isAboutFlag(v string, to int) bool {
 }
 
 // isProse reports whether v, which follows a colon, is a word of a sentence that
-// continues, or of a sentence about a token: "unexpected token: identifier".
+// continues. It also accepts a word of a sentence about a token: "unexpected token:
+// identifier".
 func (n *naming) isProse(v string, to int) bool {
 	bare := allLetters(v)
 	if bare && n.spaced && n.arrowFollows(to) {
@@ -77,8 +78,8 @@ func (n *naming) isVariableInCode(v string, to int) bool {
 	return isVariableName(v) || argument && (endsFold(v, "pass") || endsFold(v, "_psk")) || isIdentifier(v) && (n.sign != signColon || namesSecret(v))
 }
 
-// declares reports whether the value is assigned as in code: with ":=", after a keyword
-// such as const, or to a field of this or self.
+// declares reports whether code assigns the value: with ":=", after a keyword such as
+// const, or to a field of this or self.
 func (n *naming) declares() bool {
 	if n.sign != signAssign {
 		return false

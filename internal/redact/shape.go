@@ -184,7 +184,7 @@ func inClass(class, c byte) bool {
 	return isAlnum(c) || strings.IndexByte(classSigns(class), c) >= 0
 }
 
-// classSigns returns the characters of a class besides letters and digits.
+// classSigns returns the characters of a class other than letters and digits.
 func classSigns(class byte) string {
 	switch class {
 	case 'w':
@@ -211,8 +211,8 @@ func classSigns(class byte) string {
 	return ""
 }
 
-// apiKey handles "sk-", the prefix of several model vendors' keys. Other names begin with
-// it too, so a key needs a long part that is not made of words.
+// apiKey handles "sk-", the prefix of several model vendors' keys. Other names also begin
+// with it, so a key must contain a long part that does not consist of words.
 func (s *scan) apiKey(start, end int) {
 	if start < s.apiKeyEnd || !wordStart(s.text, start) {
 		return
@@ -260,8 +260,9 @@ func hasLongRun(s string, n int) bool {
 	return false
 }
 
-// jwt handles "eyJ", the start of a JSON object in base64, with which every part of a
-// JSON web token except the signature begins, and ".ey" in the middle of a token.
+// jwt handles "eyJ" and ".ey" for JSON web tokens. "eyJ" is the start of a JSON object in
+// base64, so every part of a token except the signature begins with it. ".ey" occurs in
+// the middle of a token.
 func (s *scan) jwt(start, end int) {
 	if s.text[start] == '.' {
 		s.jwtMiddle(start)

@@ -11,7 +11,7 @@ const (
 	// begins before the limit is read completely.
 	beyond = 65_536
 	// blurred is the number of characters at the far end of the read text that are never
-	// kept, because a secret cut there is not recognisable.
+	// kept. A secret that is cut there is not recognisable.
 	blurred = 16_384
 )
 

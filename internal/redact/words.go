@@ -203,8 +203,8 @@ func (s *scan) facebook(bar int) {
 	}
 }
 
-// asana handles a colon between the numbers of an Asana token, 1/n: or 2/n/n:, in the
-// word that begins at start, and its 32 hexadecimal digits.
+// asana handles the colon of an Asana token, 1/n: or 2/n/n: followed by 32 hexadecimal
+// digits. The word with the token begins at start.
 func (s *scan) asana(start, colon int) {
 	const fewest = 10 // digits of a number
 	if colon == start || !isDigit(s.text[colon-1]) {

@@ -10,7 +10,7 @@
 //	/                                    Today; ?period=24h|7d|30d|visit, ?project=ID
 //	/timeline                            events; ?project, ?type, ?file, ?branch, ?agent, ?day, ?before=SECONDS-ID for older ones
 //	/sessions/{id}                       a session; ?from=N begins with a turn
-//	/rows/{id}                           an event, whole, with its prompt and what it printed
+//	/rows/{id}                           an event in full, with its prompt and its output
 //	/search                              ?q, ?project, ?part, ?type, ?agent, ?branch, ?when
 //	/records/{project}                   the tree; ?state, ?at or ?tick; ?do=new&parent=ID shows a form, which POST stores
 //	/records/{project}/{id}              a record next to the tree; ?from&to compares versions; ?do=edit|state|answer shows a form, which POST stores

@@ -12,9 +12,9 @@ import (
 	"cairn/internal/observation/origin"
 )
 
-// author finds the sessions of a line: first the session whose edit wrote its text, then
-// the session that made its commit, if git names one. If the text of edits is not known,
-// it uses the times of edits and commits.
+// author finds the sessions of a line. The session whose edit wrote its text comes first.
+// The session that made its commit follows, if git names a commit. If the text of edits is
+// not known, it uses the times of edits and commits.
 func (q *question) author(ctx context.Context, repo gitread.Repository, git bool) error {
 	maker, made, err := q.findMaker(ctx)
 	if err != nil {

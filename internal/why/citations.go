@@ -32,7 +32,7 @@ func (s *Service) workingTree(ctx context.Context, caller record.Caller) (t cita
 			p, err = s.projectNamed(ctx, name)
 		}
 		if fault.KindOf(err) == fault.NotFound && err != nil {
-			return t, false, nil // it says so itself, or makes it
+			return t, false, nil // the record call reports the unknown project, or creates it
 		}
 		if err != nil {
 			return t, false, err

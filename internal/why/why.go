@@ -53,8 +53,9 @@ type Args struct {
 	Project   string
 }
 
-// Answer is the origin of a line or a file: the commit, session, prompt and records that
-// were found, and the links that are missing (contract records §4.2). Lists are never nil.
+// Answer is the origin of a line or a file (contract records §4.2). It contains the
+// commit, session, prompt and records that were found, and the links that are missing.
+// Lists are never nil.
 type Answer struct {
 	File string `json:"file"` // relative to its working tree, with slashes; absolute outside a working tree
 	Line int    `json:"line,omitempty"`
