@@ -13,11 +13,11 @@ import (
 	"cairn/internal/regular"
 )
 
-// Files that are about to become part of the history, by a commit, or of a remote's
-// history, by a push (mail §8).
+// The files below are about to enter the history by a commit, or a remote's history by a
+// push (mail §8).
 
-// named makes git print changed names in the form that ParseChanges expects, whatever the
-// repository's diff settings are.
+// named makes git print changed names in the form that ParseChanges expects, independent
+// of the repository's diff settings.
 var named = [...]string{
 	"--name-status", "-M", "-z", "--diff-filter=ACMRDTU", "--no-ext-diff", "--no-relative", "--ignore-submodules=dirty", "-O/dev/null",
 }
@@ -122,7 +122,7 @@ func changes(out []byte) ([]string, error) {
 	return names, nil
 }
 
-// mergeHeads returns the commits that are being merged, none without a merge.
+// mergeHeads returns the commits that are being merged, or nil without a merge.
 func (r Repository) mergeHeads(ctx context.Context) ([]string, error) {
 	path, err := r.path(ctx, "--git-path", "MERGE_HEAD")
 	if err != nil {
@@ -144,7 +144,7 @@ func (r Repository) mergeHeads(ctx context.Context) ([]string, error) {
 	return heads, nil
 }
 
-// path returns a path that git rev-parse prints, made absolute.
+// path returns the absolute form of a path that git rev-parse prints.
 func (r Repository) path(ctx context.Context, args ...string) (string, error) {
 	out, err := r.run(ctx, append([]string{"rev-parse"}, args...)...)
 	if err != nil {
@@ -165,8 +165,8 @@ func (r Repository) CommonDir(ctx context.Context) (string, error) {
 	return r.path(ctx, "--git-common-dir")
 }
 
-// RootCommit returns the first commit of the history of HEAD, along first parents; ""
-// without a commit.
+// RootCommit returns the first commit in the history of HEAD, along first parents. It
+// returns "" without a commit.
 func (r Repository) RootCommit(ctx context.Context) (string, error) {
 	if _, err := r.run(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
 		return "", nil
@@ -182,20 +182,21 @@ func (r Repository) RootCommit(ctx context.Context) (string, error) {
 	return hash, nil
 }
 
-// HooksDir returns the folder whose hooks git runs: core.hooksPath, or the repository's
-// own. It may not exist. A relative core.hooksPath is relative to the root, as for git.
+// HooksDir returns the folder of the hooks that git runs: core.hooksPath, or the
+// repository's hooks folder. It may not exist. A relative core.hooksPath is relative to
+// the root, as for git.
 func (r Repository) HooksDir(ctx context.Context) (string, error) {
 	return r.path(ctx, "--git-path", "hooks")
 }
 
-// Push is one line of a pre-push hook's input: a reference to be updated.
+// Push is one line of a pre-push hook's input: a reference update.
 type Push struct {
 	Local  string // hash to push; zeros to delete the reference
-	Remote string // present hash on the remote; zeros if the reference is new
+	Remote string // current hash on the remote; zeros if the reference is new
 }
 
-// ParsePush parses the standard input of a pre-push hook. An invalid line is CodeFailed
-// (Invalid).
+// ParsePush parses the standard input of a pre-push hook. An invalid line returns
+// CodeFailed (Invalid).
 func ParsePush(text string) ([]Push, error) {
 	var all []Push
 	for line := range strings.Lines(text) {

@@ -52,26 +52,25 @@ func Open(root string) (Repository, error) {
 }
 
 // OpenHook is Open for a process that git runs as a hook, or that replaces one. It uses
-// the repository, the worktree and the index that git names in the environment, else
-// those around dir. Its limits of time and output are higher. It returns the errors of
-// Open.
+// the repository, the worktree and the index that git names in the environment, or else
+// those of dir. Its limits for time and output are higher. It returns the errors of Open.
 func OpenHook(dir string) (Repository, error) {
 	r, err := Open(dir)
 	r.time, r.most, r.hook = hookTime, maxHookOutput, true
 	return r, err
 }
 
-// settings override settings that start a program, that read a missing or endless file,
-// or that change git's output.
+// settings override settings that start a program, read a missing or endless file, or
+// change git's output.
 var settings = [...]string{
 	"core.fsmonitor=false", "core.quotePath=false", "log.showSignature=false", "diff.orderFile=/dev/null",
 	"mailmap.file=", "mailmap.blob=", "log.mailmap=false", "log.date=default", "log.showRoot=true", "format.pretty=medium",
 	"i18n.logOutputEncoding=UTF-8",
 }
 
-// run returns git's output. It overrides settings of the repository that can start a
-// program, except content filters: without them, working files cannot be compared with
-// committed ones.
+// run returns git's output. It overrides repository settings that can start a program,
+// except content filters. Without filters, working files cannot be compared with committed
+// ones.
 func (r Repository) run(ctx context.Context, args ...string) ([]byte, error) {
 	return r.runOn(ctx, nil, args...)
 }

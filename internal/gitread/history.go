@@ -144,8 +144,8 @@ func unixTime(text string) time.Time {
 	return time.Unix(n, 0).UTC()
 }
 
-// maxShallow is the maximum number of bytes read from the list of a shallow clone's
-// oldest commits.
+// maxShallow is the maximum number of bytes read from the list of a shallow clone's oldest
+// commits.
 const maxShallow = 1 << 20
 
 // IsCutOff reports whether a commit is one of the oldest of a shallow clone. Git
@@ -199,7 +199,7 @@ func (r Repository) Names(ctx context.Context, path string) (names []string, err
 		return nil, err
 	}
 	fields := strings.Split(strings.TrimLeft(string(out), "\x00\n"), "\x00")
-	for ; len(fields) >= 3 && len(names) < maxNames; fields = fields[3:] { // the score, the name before, the name after
+	for ; len(fields) >= 3 && len(names) < maxNames; fields = fields[3:] { // score, name before, name after
 		names = append(names, fields[1])
 	}
 	return names, nil

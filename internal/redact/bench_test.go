@@ -40,8 +40,8 @@ func BenchmarkText2KBWithSecret(b *testing.B) {
 	benchmarkText(b, repeatTo(prose, 2000)+" password=hunter2 and "+fakeGitHub()+" end")
 }
 
-// BenchmarkHostile measures texts made to be slow; the time per byte must not
-// depend on the length.
+// BenchmarkHostile measures texts designed to be slow. The time per byte must not depend
+// on the length.
 func BenchmarkHostile(b *testing.B) {
 	for _, h := range hostile() {
 		for _, n := range []int{4096, 65_536, 1 << 20} {
@@ -59,8 +59,8 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-// BenchmarkHeadTail16MB measures a field of which little is kept: only the search
-// for open blocks goes over all of it.
+// BenchmarkHeadTail16MB measures a long field of which little is kept. Only the search for
+// open blocks reads all of it.
 func BenchmarkHeadTail16MB(b *testing.B) {
 	f := mustFilter(b, Options{})
 	for name, piece := range map[string]string{"prose": prose, "markup": "<p class=x><b>word</b> -- </p>\n"} {

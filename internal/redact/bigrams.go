@@ -1,9 +1,9 @@
 package redact
 
-// bigrams[26*a+b] measures how unlikely it is in language that letter b follows letter a:
-// 'K' is what a random letter would be, every letter of the alphabet above it half a bit
-// rarer in words, every one below half a bit more frequent. Made by bigrams_gen.go from
-// the Go distribution's sources.
+// bigrams[26*a+b] measures how unlikely it is in language that letter b follows letter a.
+// 'K' is the frequency in random text. Each following letter of the alphabet means half a
+// bit rarer in words, each preceding letter half a bit more frequent. bigrams_gen.go
+// generates the table from the sources of the Go distribution.
 const bigrams = "" +
 	"QLJIRMKSMSMGJHSLSHIGLNROPS" +
 	"IMKNHMRSIKSHQSINSJKQHSSQGS" +

@@ -54,8 +54,8 @@ func main() {
 	}
 }
 
-// countPairs adds the letter pairs of text's words, a change from lower to upper
-// case ending a word.
+// countPairs counts the letter pairs in the words of text. A change from lower to upper
+// case ends a word.
 func countPairs(count *[26][26]float64, text string) {
 	previous := byte(0)
 	for i := 0; i < len(text); i++ {

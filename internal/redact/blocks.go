@@ -34,12 +34,12 @@ func (f *Filter) openBlock(text string, at int) (mark string, end int) {
 	return "", at
 }
 
-// blockFinder walks over the blocks of a text, first to last; a block inside
-// another is part of it.
+// blockFinder finds the blocks of a text from first to last. A block inside another one is
+// part of it.
 type blockFinder struct {
 	text         string
-	pos          int // everything before is done
-	private, key int // next opening, once known to lie at or after pos
+	pos          int // everything before has been processed
+	private, key int // next opening, if known to be at or after pos
 	started      bool
 }
 
@@ -85,8 +85,8 @@ func indexTag(text string, from int, tag string) int {
 	return len(text)
 }
 
-// privateEnd returns where the section that opens at start is closed. Sections
-// may be nested; one that is not closed goes to the end.
+// privateEnd returns the end of the private section that opens at start. Sections may be
+// nested. An unclosed section ends with the text.
 func privateEnd(text string, start int) int {
 	depth := 0
 	for i := start; i < len(text); i++ {
@@ -106,8 +106,8 @@ func privateEnd(text string, start int) int {
 	return len(text)
 }
 
-// keyEnd returns where the key block that begins at start ends: after its END
-// line, or with the text if there is none.
+// keyEnd returns the end of the key block that begins at start, which is after its END
+// line. It returns the end of the text if that line is missing.
 func keyEnd(text string, start int) int {
 	i := indexKeyLine(text, start+1, "end")
 	if i == len(text) {
@@ -117,8 +117,8 @@ func keyEnd(text string, start int) int {
 	return i + n
 }
 
-// indexKeyLine returns where a line like "-----BEGIN RSA PRIVATE KEY-----"
-// (word: begin or end) next starts at or after from, or the length of text.
+// indexKeyLine returns the start of the next line like "-----BEGIN RSA PRIVATE KEY-----"
+// at or after from, or the length of text. word is begin or end.
 func indexKeyLine(text string, from int, word string) int {
 	const dashes = "----"
 	for i := from; i < len(text); {
@@ -135,9 +135,9 @@ func indexKeyLine(text string, from int, word string) int {
 	return len(text)
 }
 
-// keyLine reports whether s begins with the dashes, the word and the words of a
-// private key's first or last line, and how long that line is. Dashes after it
-// may be missing where the line is cut.
+// keyLine reports whether s begins with the dashes, the word and the other words of a
+// private key's first or last line. It also returns the length of that line. Dashes at its
+// end may be missing where the line is cut.
 func keyLine(s, word string) (int, bool) {
 	isDash := func(c byte) bool { return c == '-' }
 	i := skip(s, 0, len(s), isDash)

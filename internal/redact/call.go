@@ -2,10 +2,9 @@ package redact
 
 import "strings"
 
-// findCall accepts a quoted argument of a call as the value: the argument of a
-// function that is named like the secret, setPassword("v"), or the argument after
-// the name in a call that stores something, Setenv("DB_PASSWORD", "v"). The
-// name's quotes end at i.
+// findCall accepts a quoted argument of a call as the value. It is the argument of a
+// function named like the secret, setPassword("v"). Or it follows the name in a call that
+// stores a value, Setenv("DB_PASSWORD", "v"). The name's quotes end at i.
 func (n *naming) findCall(i int) bool {
 	t := n.text
 	switch {
@@ -30,8 +29,8 @@ func (n *naming) findCall(i int) bool {
 	return true
 }
 
-// storesSecret reports whether a function of that name has the secret as an argument, and
-// does not read it or prompt for it.
+// storesSecret reports whether a function with that name accepts the secret as an
+// argument, and does not read it or prompt for it.
 func storesSecret(name string) bool {
 	name = name[strings.LastIndexByte(name, '.')+1:]
 	for _, word := range [...]string{
@@ -72,7 +71,7 @@ func (n *naming) isCallSecret(from, to int, quoted bool) bool {
 		return false
 	}
 	if name := n.text[n.start:n.end]; isConstant(name) && strings.Contains(name, "_") {
-		return true // a variable of the environment
+		return true // an environment variable
 	}
 	if n.shortest == shortestPassword && !endsFold(n.text[:n.end], "secret") {
 		return !isStateWord(v) && !isTypeWord(v)
@@ -89,9 +88,9 @@ func (s *scan) keyWord(start, end int) {
 }
 
 // basicAuth handles a function of basic authentication whose name ends with "auth" at
-// text[start:end], and a pair that is assigned to "auth": its second string is a
-// password. SetBasicAuth("bob", "v"), auth=("bob", "v"). It reports whether it is such a
-// function or pair.
+// text[start:end], and a pair that is assigned to "auth". The second string is a password:
+// SetBasicAuth("bob", "v"), auth=("bob", "v"). It reports whether it found such a function
+// or pair.
 func (s *scan) basicAuth(start, end int) bool {
 	t := s.text
 	if endsFold(t[:start], "basic") || endsFold(t[:start], "basic_") {
@@ -101,7 +100,7 @@ func (s *scan) basicAuth(start, end int) bool {
 }
 
 // userAndPassword redacts the second of two quoted strings in brackets that open at
-// text[i]. It reports whether they are there.
+// text[i]. It reports whether it found them.
 func (s *scan) userAndPassword(i int) bool {
 	t := s.text
 	if i >= len(t) || t[i] != '(' {

@@ -36,24 +36,23 @@ func endsFold(s, suffix string) bool {
 	return len(s) >= len(suffix) && hasFold(s[len(s)-len(suffix):], suffix)
 }
 
-// skip returns the first index from i on, at most limit bytes away, whose byte
-// is not accepted.
+// skip returns the first index from i on whose byte is not accepted, at most i+limit.
 func skip(s string, i, limit int, accept func(byte) bool) int {
 	for end := min(len(s), i+limit); i < end && accept(s[i]); i++ {
 	}
 	return i
 }
 
-// back returns the index of the first byte of the accepted run that ends before
-// i, at most limit bytes long.
+// back returns the start of the run of accepted bytes that ends before i, at most limit
+// bytes long.
 func back(s string, i, limit int, accept func(byte) bool) int {
 	for low := max(0, i-limit); i > low && accept(s[i-1]); i-- {
 	}
 	return i
 }
 
-// wordStart reports whether no word is cut by beginning at i, ASCII letters,
-// digits and '_' being words.
+// wordStart reports whether index i does not split a word. Words consist of ASCII letters,
+// digits and '_'.
 func wordStart(s string, i int) bool {
 	return i == 0 || !isWord(s[i-1])
 }

@@ -2,9 +2,9 @@ package redact
 
 import "strings"
 
-// looksChosen reports whether v looks like a password that a person or a program has
-// chosen, and not like a word, a number with its unit, an algorithm, a path, an address
-// or code. v contains no blanks. It decides if a name or a sentence is not enough
+// looksChosen reports whether v looks like a password that a user or a program has chosen.
+// It is false for a word, a number with its unit, an algorithm, a path, an address and
+// code. v contains no blanks. looksChosen decides where a name or a sentence is not enough
 // evidence.
 func looksChosen(v string) bool {
 	const shortest = 4
@@ -41,7 +41,7 @@ func countKinds(v string) (letters, digits, signs int) {
 	return letters, digits, signs
 }
 
-// isSign reports whether c is punctuation that passwords have and words do not.
+// isSign reports whether c is punctuation that occurs in passwords but not in words.
 func isSign(c byte) bool { return strings.IndexByte("!@#$%^&*+=", c) >= 0 }
 
 // isAddress reports whether v is an e-mail address.
@@ -60,8 +60,9 @@ func isFileName(v string) bool {
 	return false
 }
 
-// ordinaryParts reports whether every part of v between hyphens, underscores,
-// dots and slashes is a word, a number, a number with its unit or an algorithm.
+// ordinaryParts reports whether all parts of v are ordinary. Hyphens, underscores, dots
+// and slashes separate parts. An ordinary part is a word, a number, a number with its unit
+// or an algorithm.
 func ordinaryParts(v string) bool {
 	for part := range strings.FieldsFuncSeq(v, func(r rune) bool { return strings.ContainsRune("-_./:'\\", r) }) {
 		if !isOrdinary(part) {
@@ -71,8 +72,8 @@ func ordinaryParts(v string) bool {
 	return true
 }
 
-// isOrdinary reports whether v, made of letters and digits, is a word, a number,
-// a number with its unit (8chars), or a term with a number (sha256, v2).
+// isOrdinary reports whether v is a word, a number, a number with its unit (8chars), or a
+// term with a number (sha256, v2). v consists of letters and digits.
 func isOrdinary(v string) bool {
 	head := skip(v, 0, len(v), isLetter)
 	number := skip(v, head, len(v), isDigit)
@@ -95,8 +96,8 @@ func isUnit(w string) bool {
 	return false
 }
 
-// isNumberedTerm reports whether w, before a number, is a term and not a word of
-// a password: sha256, utf8, v2, base64.
+// isNumberedTerm reports whether w, which precedes a number, is a term rather than a word
+// of a password: sha256, utf8, v2, base64.
 func isNumberedTerm(w string) bool {
 	switch w {
 	case "sha", "md", "base", "utf", "ascii", "aes", "rsa", "ed", "argon", "bcrypt", "pbkdf", "blake", "crc", "rot", "des",

@@ -4,7 +4,7 @@ import "strings"
 
 const ruleCommand = "command_line"
 
-// command reads the arguments of the program at text[start:end].
+// command checks the arguments of the program at text[start:end].
 func (s *scan) command(row, start, end int) {
 	t, p := s.text, &programs[row]
 	if p.style == stdin {
@@ -41,8 +41,8 @@ func (s *scan) command(row, start, end int) {
 	s.commandEnd[row] = last
 }
 
-// argument redacts the password in the argument text[arg:argEnd], or in the next one, if
-// it is the program's flag.
+// argument redacts the password in the argument text[arg:argEnd]. If that argument is the
+// program's flag, it redacts the next argument.
 func (s *scan) argument(p *program, arg, argEnd, last int) {
 	t := s.text
 	value := arg + len(p.flag)
@@ -66,9 +66,9 @@ func nextArgument(t string, i, last int) (arg, argEnd int) {
 	return arg, argumentEnd(t, arg, last)
 }
 
-// commandEnd returns where the command with its arguments from i on ends: at the
-// line's end unless it is continued there (or anyway, if it is read on), or at
-// the next command.
+// commandEnd returns the end of the command whose arguments start at i: the next command
+// or the end of the line. With readOn, or after a backslash, the command continues on the
+// next line.
 func commandEnd(t string, i int, readOn bool) int {
 	const lines = 12
 	seen := 0
@@ -92,8 +92,7 @@ func continued(t string, i int) bool {
 	return strings.HasSuffix(strings.TrimSuffix(t[:i], "\r"), "\\")
 }
 
-// argumentEnd returns where the argument at i ends: at white space outside
-// quotes.
+// argumentEnd returns the end of the argument at i: the next white space outside quotes.
 func argumentEnd(t string, i, last int) int {
 	var quote byte
 	for ; i < last; i++ {
@@ -114,8 +113,8 @@ func argumentEnd(t string, i, last int) int {
 	return last
 }
 
-// password redacts text[start:end], less its quotes, unless it only represents a
-// password.
+// password redacts text[start:end] without its quotes, unless it is a placeholder or a
+// reference.
 func (s *scan) password(start, end int) {
 	start, end = unquote(s.text, start, end)
 	if start >= end {
@@ -139,10 +138,10 @@ func unquote(t string, start, end int) (int, int) {
 	return start + 1, end - 1
 }
 
-// positionalPassword redacts the password of htpasswd -b, which follows a file and a
-// user's name, or the name alone if -n is given; that of ConvertTo-SecureString; and that
-// of other programs, which follows a name. It returns the offset after the text that it
-// has read.
+// positionalPassword redacts a password that is identified by its position. For htpasswd
+// -b it follows a file and a user name, or only the user name if -n is given. It also
+// handles ConvertTo-SecureString, and other programs where the password follows a name. It
+// returns the offset after the text that it has read.
 func (s *scan) positionalPassword(p *program, i, last int) int {
 	t := s.text
 	htpasswd := p.name == "htpasswd"

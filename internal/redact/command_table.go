@@ -1,10 +1,10 @@
 package redact
 
-// program is a command that takes a password in an argument without a name that
-// says so.
+// program is a command that accepts a password in an argument whose name does not identify
+// it.
 type program struct {
-	name  string // a name that ends with a blank is complete, others may go on
-	flag  string // the flag, which the password follows
+	name  string // a name that ends with a blank is complete, others are prefixes
+	flag  string // the flag before the password
 	style flagStyle
 }
 
@@ -17,7 +17,7 @@ const (
 	percent                     // -U user%secret
 	positional                  // user secret
 	userPass                    // -u user:secret, headers and cookies
-	stdin                       // the name is that of a program or flag that reads the secret from standard input
+	stdin                       // the program or flag in name reads the secret from standard input
 )
 
 var programs = [...]program{

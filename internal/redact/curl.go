@@ -5,7 +5,7 @@ import "strings"
 // curl reads the arguments of curl in text[i:last].
 func (s *scan) curl(i, last int) {
 	t := s.text
-	sure := true // that this is still the same command
+	sure := true // the argument belongs to the same command
 	for i < last {
 		arg, argEnd := nextArgument(t, i, last)
 		if arg == argEnd {
@@ -54,8 +54,8 @@ func (s *scan) curlArgument(arg, argEnd, last int, sure bool) {
 	}
 }
 
-// curlCookies redacts the values of the cookies in text[start:end]; without "=" it is the
-// name of a file.
+// curlCookies redacts the values of the cookies in text[start:end]. Text without "=" is a
+// file name.
 func (s *scan) curlCookies(start, end int) {
 	start, end = unquote(s.text, start, end)
 	for i := start; i >= 0 && i < end; {
@@ -66,7 +66,7 @@ func (s *scan) curlCookies(start, end int) {
 	}
 }
 
-// areNames reports whether v is nothing but names and numbers, joined by a colon.
+// areNames reports whether v consists only of names and numbers, joined by a colon.
 func areNames(v string) bool {
 	v = strings.Trim(v, `"'`)
 	plain := skip(v, 0, longestReference, func(c byte) bool { return isWord(c) || c == ':' || c == '.' || c == '-' })

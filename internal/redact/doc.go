@@ -1,28 +1,26 @@
-// Package redact removes secrets out of text before it is stored, logged or sent
-// (contract observations §7).
+// Package redact removes secrets from text before it is stored, logged or sent (contract
+// observations §7).
 //
-// A Filter is created from Options and can be used by any number of goroutines. It
-// replaces secrets with "[REDACTED]" (Mark) and sections that a user marked as private
-// with "[PRIVATE]" (PrivateMark). The name, user or host around a secret stays. A text
-// without secrets is returned as the very same string.
+// A Filter is created from Options and is safe for concurrent use. It replaces secrets
+// with "[REDACTED]" (Mark), and sections that a user marked as private with "[PRIVATE]"
+// (PrivateMark). The name, user or host around a secret is kept. A text without secrets is
+// returned as the same string, without a copy.
 //
 // A text is checked in these passes:
 //
-//   - blocks.go: private sections and key blocks, which may span lines;
-//   - literals.go: one walk over the text looks up every three bytes in a small
-//     hash table of literals; only at a literal does a rule look
-//     closer: known shapes (shape_table.go), vendors' named keys
-//     (vendor_table.go), named values (named.go), headers, URLs, commands,
-//     calls (call.go), sentences (prose.go), what is piped in (stdin.go);
-//   - words.go: long words are weighed by entropy and by how unlike language
-//     their letters follow one another (bigrams.go), except random ids that are
-//     public (public.go); rows of short words are compared with the list of seed
-//     phrases (seed.go).
+//   - blocks.go finds private sections and key blocks, which may span lines.
+//   - literals.go scans the text once and looks up every three bytes in a small hash
+//     table of literals. Only at a literal does a rule read further: known shapes
+//     (shape_table.go), vendors' named keys (vendor_table.go), named values (named.go),
+//     headers, URLs, commands, calls (call.go), sentences (prose.go) and piped
+//     standard input (stdin.go).
+//   - words.go checks long words for entropy and for letter sequences that are rare in
+//     language (bigrams.go). It skips random but public ids (public.go). It compares
+//     runs of short words with the list of seed phrases (seed.go).
 //
-// The rules are plain Go data and hand-written scanners; nothing is compiled or
-// initialised when the program starts. The shapes cover the default rule set of gitleaks
-// v8.30.1 (MIT licence), which the nested module in oracle/ checks against gitleaks
-// itself.
+// The rules are plain Go data and hand-written scanners. Nothing is compiled or
+// initialised at program start. The shapes cover the default rules of gitleaks v8.30.1
+// (MIT licence). The nested module in oracle/ compares them with gitleaks.
 //
-// The time is linear in the length of the text, whatever it contains.
+// Processing time is linear in the length of the text for any content.
 package redact

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// TestRandomWordsAreRedacted counts, as what is random may by chance look like a
-// name; the counts are those of fixed seeds.
+// TestRandomWordsAreRedacted counts misses, because random text may look like a name by
+// chance. The counts depend on fixed seeds.
 func TestRandomWordsAreRedacted(t *testing.T) {
 	t.Parallel()
 	f := mustFilter(t, Options{})
 	for name, c := range map[string]struct {
 		alphabet string
 		length   int
-		missed   int // at most, of 2,000
+		missed   int // maximum number of 2,000
 	}{
 		"letters and digits, 20": {alnum, 20, 4}, "letters and digits, 24": {alnum, 24, 2}, "letters and digits, 32": {alnum, 32, 1}, "letters and digits, 64": {alnum, 64, 0},
 		"base64, 24": {base64, 24, 20}, "base64, 32": {base64, 32, 8}, "base64, 40": {base64, 40, 4}, "base64, 88": {base64, 88, 0},

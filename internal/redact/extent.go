@@ -26,7 +26,7 @@ func (n *naming) findValue() (start, end int, quoted bool) {
 		return 0, 0, false
 	}
 	end = quotedEnd(t, start, t[i:open+1])
-	if end < 0 { // the quote is never closed, or by another one
+	if end < 0 { // the quote is not closed, or closed by a different quote
 		end = skip(t, start, len(t), func(c byte) bool { return !isSpace(c) })
 		return start, start + len(strings.TrimRight(t[start:end], "\"'`.,;:)")), false
 	}
@@ -46,8 +46,8 @@ func afterType(t string, i int) int {
 	return i
 }
 
-// endsString reports whether the quote before i ends a string rather than
-// beginning one: "token: " + t.
+// endsString reports whether the quote before i ends a string and does not begin one:
+// "token: " + t.
 func (n *naming) endsString(i int) bool {
 	t := n.text
 	if i == len(t) || isSpace(t[i]) || strings.IndexByte("+,);", t[i]) >= 0 {
@@ -56,8 +56,9 @@ func (n *naming) endsString(i int) bool {
 	return (n.sign == signColon || n.spaced) && strings.IndexByte(".&|}]", t[i]) >= 0
 }
 
-// quotedEnd returns where the value from start on is closed by the same quote it
-// was opened with (backslashes included), on the same line; -1 if it is not.
+// quotedEnd returns the index of the closing quote of the value that begins at start, on
+// the same line. The closing quote must equal the opening one, including backslashes. It
+// returns -1 if there is none.
 func quotedEnd(t string, start int, quote string) int {
 	escaped := len(quote) > 1
 	q := quote[len(quote)-1]
@@ -74,7 +75,7 @@ func quotedEnd(t string, start int, quote string) int {
 	return -1
 }
 
-// lastOfQuotes skips all but the last of quotes piled up, as in """v""".
+// lastOfQuotes skips all but the last of consecutive quotes, as in """v""".
 func lastOfQuotes(t string, i int) int {
 	for i+2 < len(t) && isQuote(t[i]) && t[i+1] == t[i] && (isQuote(t[i+2]) || isWord(t[i+2])) {
 		i++
@@ -82,8 +83,8 @@ func lastOfQuotes(t string, i int) int {
 	return i
 }
 
-// tagEnd returns where the text of an XML element ends that begins at i, i itself
-// if it is not closed on the line.
+// tagEnd returns the end of the text of an XML element that begins at i. It returns i if
+// the element is not closed on the line.
 func tagEnd(t string, i int) int {
 	const longest = 1024
 	end := skip(t, i, longest, func(c byte) bool { return c != '<' && c != '\n' })
@@ -93,8 +94,8 @@ func tagEnd(t string, i int) int {
 	return end
 }
 
-// unquotedEnd returns where the value from start on ends: at white space, a
-// quote, or at punctuation that belongs to what is around it.
+// unquotedEnd returns the end of the value that begins at start: white space, a quote, or
+// punctuation of the surrounding text.
 func unquotedEnd(t string, start int) int {
 	depth, i := 0, start
 	for ; i < len(t) && !isSpace(t[i]) && !isQuote(t[i]); i++ {
@@ -117,13 +118,13 @@ func unquotedEnd(t string, start int) int {
 	return trimmed(t, start, i)
 }
 
-// trimmed returns the end of t[start:end] less the punctuation of a sentence.
+// trimmed returns the end of t[start:end] without trailing punctuation of a sentence.
 func trimmed(t string, start, end int) int {
 	return start + len(strings.TrimRight(t[start:end], `.,;:\`))
 }
 
-// endsValue reports whether what follows a comma, semicolon, ampersand or bar is
-// something new: nothing, another sign, or another name with its value.
+// endsValue reports whether the text after a comma, semicolon, ampersand or bar is not
+// part of the value. Such text is empty, another sign, or another name with its value.
 func endsValue(t string, i int) bool {
 	if i == len(t) || isSpace(t[i]) || isBreak(t[i]) || t[i] == '&' || t[i] == '|' {
 		return true

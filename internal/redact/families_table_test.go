@@ -1,12 +1,12 @@
 package redact
 
-// families returns every family that the table of families names. The secrets are
-// made when the test runs.
+// families returns all families of the table. The secrets are generated when the test
+// runs.
 func families() []family {
 	return append(append(knownFamilies(), namedFamilies()...), append(commandFamilies(), publicFamilies()...)...)
 }
 
-// knownFamilies are blocks and secrets with a shape of their own.
+// knownFamilies are blocks, and secrets with a characteristic shape.
 func knownFamilies() []family {
 	where := []string{"see § there", `{"x": "§"}`, "a=§"}
 	return []family{
@@ -61,7 +61,7 @@ func knownFamilies() []family {
 	}
 }
 
-// namedFamilies are values of names, of headers, of URLs.
+// namedFamilies are values of names, headers and URLs.
 func namedFamilies() []family {
 	return []family{
 		{"password, assigned", chosenPassword, []string{"password=§", "password = '§'", "DB_PASSWORD=§ cmd"}, []string{"password=$PASS", "password_validator=strict", "passwords=4"}},

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// family is a kind of secret: texts with a secret in place of each §, and texts
-// like them without a secret.
+// family is a kind of secret. It has texts with a secret in place of each §, and similar
+// texts without a secret.
 type family struct {
 	name   string
 	secret func(seed uint64) string
@@ -15,8 +15,8 @@ type family struct {
 	stays  []string
 }
 
-// TestFamilies counts for each family how many secrets stay and how many texts without a
-// secret are changed. Every text is read unchanged and as a string in JSON.
+// TestFamilies counts for each family how many secrets remain and how many texts without a
+// secret change. Every text is tested unchanged and as a JSON string.
 func TestFamilies(t *testing.T) {
 	t.Parallel()
 	f := mustFilter(t, Options{})
@@ -50,7 +50,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// goes reports whether only the secret in text is replaced.
+// goes reports whether exactly the secret in text is replaced.
 func goes(t *testing.T, f *Filter, fam family, text, secret string) bool {
 	t.Helper()
 	whole, want := strings.ReplaceAll(text, "§", secret), strings.ReplaceAll(text, "§", Mark)
@@ -66,7 +66,7 @@ func goes(t *testing.T, f *Filter, fam family, text, secret string) bool {
 		t.Errorf("%s: %q\n became %q\n   want %q", fam.name, whole, got, want)
 		return false
 	}
-	if fam.name == "kubernetes secret" { // lines of YAML, which a string in JSON has not
+	if fam.name == "kubernetes secret" { // lines of YAML, which a JSON string does not have
 		return true
 	}
 	if got, _ := f.Text(escaped(whole)); strings.Contains(got, escaped(secret)) {
@@ -76,7 +76,7 @@ func goes(t *testing.T, f *Filter, fam family, text, secret string) bool {
 	return true
 }
 
-// comesBack reports whether text is returned byte for byte.
+// comesBack reports whether text is returned unchanged.
 func comesBack(t *testing.T, f *Filter, fam family, text string) bool {
 	t.Helper()
 	for _, s := range []string{text, escaped(text)} {
@@ -97,13 +97,13 @@ func escaped(s string) string {
 	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(b[1 : len(b)-1]))
 }
 
-// chosenPassword returns a password as people choose them: a word, a sign, a number.
+// chosenPassword returns a typical user-chosen password: a word, a sign, a number.
 func chosenPassword(seed uint64) string {
 	word := letters(seed, smalls, 6)
 	return strings.ToUpper(word[:1]) + word[1:] + letters(seed, digits, 3)
 }
 
-// plainPassword has no capitals and no signs.
+// plainPassword returns a password without capitals and signs.
 func plainPassword(seed uint64) string {
 	return letters(seed, smalls, 6) + letters(seed, "123456789", 2)
 }

@@ -18,8 +18,8 @@ func addSeeds(f *testing.F) {
 	}
 }
 
-// FuzzText: no text breaks the filter, what was redacted stays unchanged, valid UTF-8
-// stays valid, and a secret put anywhere between two blanks is gone.
+// FuzzText checks that the filter handles any text. Redacted text stays unchanged and
+// valid UTF-8 stays valid. A secret inserted anywhere between two blanks is removed.
 func FuzzText(f *testing.F) {
 	addSeeds(f)
 	filters := []*Filter{mustFilter(f, Options{}), mustFilter(f, Options{Level: Strict, ExtraPatterns: []string{`[A-Z]{4,}`, `x*`}}), mustFilter(f, Options{Level: Relaxed, Allow: []string{"a", "secret"}})}
@@ -49,7 +49,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzHead: the same for texts that are cut, at either end.
+// FuzzHead checks the same for texts that are cut at either end.
 func FuzzHead(f *testing.F) {
 	addSeeds(f)
 	filter := mustFilter(f, Options{})
@@ -76,8 +76,8 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-// FuzzValue: no value breaks the filter, and the second time nothing is left to
-// do.
+// FuzzValue checks that the filter handles any value, and that a second run changes
+// nothing.
 func FuzzValue(f *testing.F) {
 	addSeeds(f)
 	filter := mustFilter(f, Options{})

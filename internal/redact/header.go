@@ -8,7 +8,7 @@ const (
 	ruleCookie        = "cookie_header"
 )
 
-// authorization handles "Authorization" at text[start:end], as a header, in JSON, in code
+// authorization handles "Authorization" at text[start:end] as a header, in JSON, in code
 // or with "=".
 func (s *scan) authorization(start, end int) {
 	t := s.text
@@ -31,8 +31,8 @@ func (s *scan) authorization(start, end int) {
 	}
 }
 
-// headerValue returns where the value begins of a header whose name ends at i: in
-// "Name: v", {"Name": "v"} or Set("Name", "v"); -1 if this is no such thing.
+// headerValue returns the start of the value of a header whose name ends at i: "Name: v",
+// {"Name": "v"} or Set("Name", "v"). It returns -1 for other text.
 func headerValue(t string, i int) int {
 	isClosing := func(c byte) bool { return isQuote(c) || c == '\\' || c == ']' }
 	sign := skip(t, skip(t, i, 3, isClosing), 4, isBlank)
@@ -85,8 +85,8 @@ func isSchemeWord(v string) bool {
 	return false
 }
 
-// bearer handles "Bearer" outside an Authorization header: only what cannot be a word
-// counts.
+// bearer handles "Bearer" outside an Authorization header. It redacts only values that
+// cannot be a word.
 func (s *scan) bearer(start, end int) {
 	const shortest = 16
 	if !wordStart(s.text, start) {
@@ -107,8 +107,8 @@ func (s *scan) bearer(start, end int) {
 	}
 }
 
-// cookie handles "Cookie:" and "Set-Cookie:" and redacts the values; of the latter only
-// the first, because attributes follow.
+// cookie redacts the values after "Cookie:" and "Set-Cookie:". After "Set-Cookie:" it
+// redacts only the first value, because attributes follow.
 func (s *scan) cookie(start, end int) {
 	t := s.text
 	i := -1
@@ -131,8 +131,8 @@ func (s *scan) cookie(start, end int) {
 	}
 }
 
-// cookiePair redacts the value of name=value at i and returns where it ends, -1 if there
-// is no such pair.
+// cookiePair redacts the value of name=value at i and returns its end. It returns -1 if
+// there is no such pair.
 func (s *scan) cookiePair(i int) int {
 	const longest = 256 // bytes of name
 	t := s.text

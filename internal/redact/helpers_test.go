@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The secrets of these tests are put together at run time, so that no scanner of
-// repositories takes them for real ones.
+// The secrets of these tests are assembled at run time, so that repository scanners do not
+// report them.
 
 const (
 	digits   = "0123456789"
@@ -29,7 +29,7 @@ func mustFilter(t testing.TB, o Options) *Filter {
 	return f
 }
 
-// letters returns n random letters of an alphabet, the same for the same seed.
+// letters returns n random letters of an alphabet. The same seed gives the same letters.
 func letters(seed uint64, alphabet string, n int) string {
 	r := rand.New(rand.NewPCG(seed, 7))
 	b := make([]byte, n)
@@ -53,13 +53,13 @@ func keyBlock(kind, eol string) string {
 	return strings.Join(append(lines, "-----END "+kind+"-----"), eol)
 }
 
-// known is a secret by its shape.
+// known is a secret with the name of its shape.
 type known struct {
 	name   string
 	secret string
 }
 
-// knownShapes has one secret of every shape the contract lists in family 3.
+// knownShapes contains one secret of every shape that the contract lists in family 3.
 func knownShapes() []known {
 	var ks []known
 	for _, k := range []struct {
@@ -89,8 +89,7 @@ func knownShapes() []known {
 		known{"JWT", fakeJWT(92)})
 }
 
-// hostile are pieces of text that repeat what starts a scanner without giving it
-// an end.
+// hostile contains texts that repeat the start of a match without its end.
 func hostile() []struct{ name, text string } {
 	return []struct{ name, text string }{
 		{"names", "password="}, {"names in quotes", `token="`}, {"names, two quotes", `secret='password="`}, {"references", "token=$token "},

@@ -4,9 +4,9 @@ import "strings"
 
 const ruleKubernetes = "kubernetes_secret"
 
-// kubernetesSecret handles the word text[start:end]: if it is the kind of a Kubernetes
-// object, the values under data and stringData of that object are redacted. It reports
-// whether it was.
+// kubernetesSecret handles the word text[start:end]. If it is the kind of a Kubernetes
+// object, it redacts the values under data and stringData of that object. It reports
+// whether the word was such a kind.
 func (s *scan) kubernetesSecret(start, end int) bool {
 	t := s.text
 	if t[start:end] != "Secret" || end < len(t) && isWord(t[end]) {
@@ -49,8 +49,8 @@ func wordEndsData(t string) bool {
 	return strings.HasSuffix(t, "stringData") || strings.HasSuffix(t, "data") && wordStart(t, len(t)-len("data"))
 }
 
-// secretData redacts the values of the mapping whose key ends at i: JSON in braces, or
-// the deeper lines of YAML.
+// secretData redacts the values of the mapping whose key ends at i: JSON in braces, or the
+// more deeply indented lines of YAML.
 func (s *scan) secretData(i, limit int) {
 	t := s.text
 	line := back(t, i, 256, func(c byte) bool { return c != '\n' })
@@ -82,8 +82,8 @@ func (s *scan) secretData(i, limit int) {
 	}
 }
 
-// secretLine redacts the value of "key: value", or the whole of a line without a key,
-// which continues a value.
+// secretLine redacts the value of "key: value". It redacts a line without a key as a
+// whole, because it continues a value.
 func (s *scan) secretLine(start, end int) {
 	const shortest = 4
 	t := s.text
@@ -103,7 +103,7 @@ func (s *scan) secretLine(start, end int) {
 	}
 }
 
-// secretObject redacts the strings after colons in a JSON object without objects inside.
+// secretObject redacts the strings after colons in a JSON object without nested objects.
 func (s *scan) secretObject(i, limit int) {
 	t := s.text
 	for i < limit && t[i] != '}' {

@@ -36,8 +36,8 @@ var anchors = [...]anchor{
 	{"token=", actQuery}, {"authorization", actAuthorization}, {"bearer", actBearer}, {"cookie", actCookie},
 }
 
-// literalIndex finds the literals of all rules by a hash of their first three
-// bytes, upper and lower case being the same.
+// literalIndex finds the literals of all rules by a hash of their first three bytes,
+// ignoring case.
 type literalIndex struct {
 	heads   [1 << indexBits]uint16 // 1 + entry, 0 for none
 	entries []entry
@@ -86,7 +86,7 @@ func (x *literalIndex) insert(e entry) {
 	x.heads[h] = uint16(len(x.entries))
 }
 
-// key3 returns the same for upper and lower case letters.
+// key3 returns the same key for upper and lower case letters.
 func key3(a, b, c byte) uint32 {
 	return uint32(a|0x20) | uint32(b|0x20)<<8 | uint32(c|0x20)<<16
 }
@@ -95,8 +95,8 @@ func hash(key uint32) uint32 {
 	return key * 0x9E3779B1 >> (32 - indexBits)
 }
 
-// matches reports whether s begins with the literal; its first three bytes have
-// the key.
+// matches reports whether s begins with the literal. key is the key of the first three
+// bytes of s.
 func (e *entry) matches(key uint32, s string) bool {
 	if e.key != key {
 		return false
@@ -107,7 +107,7 @@ func (e *entry) matches(key uint32, s string) bool {
 	return len(s) >= len(e.literal) && s[:len(e.literal)] == e.literal
 }
 
-// literals reads the text once and passes every literal to its scanner.
+// literals scans the text once and calls the scanner of each literal that it finds.
 func (s *scan) literals() {
 	t, x := s.text, s.f.index
 	if len(t) < 3 {
@@ -139,7 +139,7 @@ func (x *literalIndex) hasLiteral(s string) bool {
 	return false
 }
 
-// scanAt passes the literal text[start:end] to the scanner of its rule.
+// scanAt calls the scanner of the entry's rule for the literal text[start:end].
 func (s *scan) scanAt(e *entry, start, end int) {
 	switch e.act {
 	case actShape:

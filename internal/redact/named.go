@@ -2,10 +2,10 @@ package redact
 
 import "strings"
 
-// ruleNamed is the rule of values after a secret's name.
+// ruleNamed is the rule for values that follow a secret's name.
 const ruleNamed = "named_value"
 
-// The shortest values that count, in bytes, by the word a name ends with.
+// Minimum lengths of values in bytes, by the last word of the name.
 const (
 	shortestPassword = 4
 	shortestToken    = 8
@@ -15,16 +15,16 @@ const (
 // is treated as a secret.
 const longestReference = 256
 
-// naming is a secret's name found in a text and what is assigned to it.
+// naming is a secret's name found in a text, with the value assigned to it.
 type naming struct {
 	text       string
-	start, end int // of the name, in bytes
-	shortest   int // value, in bytes
+	start, end int // bounds of the name in bytes
+	shortest   int // minimum length of the value in bytes
 	quotedName bool
 	spaced     bool // blanks around the sign
 	weak       bool // the name alone is not evidence: the value must look chosen
 	sign       sign
-	value      int // where the value begins, its quote included
+	value      int // start of the value, including its quote
 }
 
 // named handles a word such as "password" or "token" at text[start:end].
@@ -63,8 +63,8 @@ func (s *scan) notNamed(start, end int) {
 	}
 }
 
-// takesUser reports whether the name is that of a function with a user's name before the
-// password.
+// takesUser reports whether the name is that of a function that expects a user name before
+// the password.
 func (n *naming) takesUser() bool {
 	if n.end == len(n.text) || n.text[n.end] != '(' {
 		return false
@@ -73,14 +73,13 @@ func (n *naming) takesUser() bool {
 	return endsFold(name, "userpassword") || endsFold(name, "userpass")
 }
 
-// covered reports whether the span found last covers text[start:end].
+// covered reports whether the most recently found span covers text[start:end].
 func (s *scan) covered(start, end int) bool {
 	n := len(s.spans)
 	return n > 0 && s.spans[n-1].start <= start && end <= s.spans[n-1].end
 }
 
-// findName reports whether the word text[start:end] ends a name that means a
-// secret.
+// findName reports whether the word text[start:end] ends a secret's name.
 func (n *naming) findName(start, end int) bool {
 	const longest = 64
 	t := n.text
@@ -103,8 +102,8 @@ func (n *naming) findName(start, end int) bool {
 
 func isUnderscore(c byte) bool { return c == '_' }
 
-// shortestOf returns the least length of a value whose name ends with the word
-// text[start:end], 0 if that word does not mean a secret.
+// shortestOf returns the minimum length of a value whose name ends with the word
+// text[start:end]. It returns 0 if that word does not name a secret.
 func shortestOf(t string, start, end int) int {
 	switch word := t[start:end]; len(word) {
 	case len("key"):
@@ -127,8 +126,8 @@ func shortestOf(t string, start, end int) int {
 	return shortestPassword // password, passwd, passphrase, secret
 }
 
-// keyOpens reports whether a name that begins with before and continues with "key" is
-// that of a secret key.
+// keyOpens reports whether a name that begins with before and continues with "key" names a
+// secret key.
 func keyOpens(before string) bool {
 	if before == "" {
 		return false
@@ -157,15 +156,15 @@ func shortestIf(ok bool, n int) int {
 	return 0
 }
 
-// separated reports whether the word at t[start:] begins a name or follows a
-// separator within one.
+// separated reports whether the word at t[start:] begins a name or follows a separator
+// inside one.
 func separated(t string, start int) bool {
 	return start == 0 || !isAlnum(t[start-1])
 }
 
-// longerWord returns the end of the secret's word text[start:end] with what belongs to
-// it: "credentials" for "credential", "secret_key_base" for "secret_key". It marks words
-// with little evidence as weak.
+// longerWord extends the secret's word text[start:end] and returns its new end:
+// "credentials" for "credential", "secret_key_base" for "secret_key". It marks words with
+// little evidence as weak.
 func (n *naming) longerWord(start, end int) int {
 	t := n.text
 	switch lower(t[start]) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// redactions is a table of texts and their redacted forms.
+// redactions maps texts to their redacted forms.
 type redactions []struct{ text, want string }
 
 func (r redactions) run(t *testing.T, f *Filter) {
@@ -21,7 +21,7 @@ func (r redactions) run(t *testing.T, f *Filter) {
 	}
 }
 
-// untouched is a list of texts that must be returned unchanged.
+// untouched lists texts that must be returned unchanged.
 type untouched []string
 
 func (u untouched) run(t *testing.T, f *Filter) {

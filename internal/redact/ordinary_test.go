@@ -11,8 +11,8 @@ import (
 //go:embed testdata/ordinary.txt
 var ordinary string
 
-// TestOrdinaryTextIsLeftAlone takes lines as developers and their agents write
-// and read them.
+// TestOrdinaryTextIsLeftAlone checks lines that developers and their agents commonly write
+// and read.
 func TestOrdinaryTextIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	for _, level := range []Level{Standard, Strict} {
@@ -51,7 +51,7 @@ func TestGateOfFalseRedactions(t *testing.T) {
 	t.Logf("%d false redactions in %d strings", wrong, n)
 }
 
-// generator makes ordinary developer text out of words and patterns.
+// generator generates ordinary developer text from words and patterns.
 type generator struct{ *rand.Rand }
 
 var words = strings.Fields("account adapter agent alert api archive auth backup batch billing branch broker bucket build cache checkout client cluster " +
@@ -75,7 +75,7 @@ func (g generator) joined(sep string, n int) string {
 	return strings.Join(w, sep)
 }
 
-// label is joined whose last word is not one that means a secret.
+// label is joined, but its last word does not name a secret.
 func (g generator) label(sep string, n int) string {
 	for {
 		s := g.joined(sep, n)

@@ -4,7 +4,7 @@ import "strings"
 
 // passOpens reports whether "pass" at t[start:end] ends the name of a password: DB_PASS,
 // smtp_pass, userPass, --pass, -storepass. It is false for first_pass, bypass and the
-// result of a test. A name that is "pass" alone counts only next to a user's name.
+// result of a test. The name "pass" alone counts only next to a user's name.
 func passOpens(t string, start, end int) bool {
 	if end < len(t) && isLetter(t[end]) {
 		return false
@@ -35,14 +35,14 @@ func isKeytoolFlag(t string) bool {
 	return flag > 0 && t[flag-1] == '-' && (endsFold(t, "store") || endsFold(t, "key"))
 }
 
-// isAssignedConstant reports whether "PASS" at t[start:end] ends the name of a
-// variable of the environment to which "=" assigns a value: SMTP_PASS=v.
+// isAssignedConstant reports whether "PASS" at t[start:end] ends the name of an
+// environment variable that is assigned with "=": SMTP_PASS=v.
 func isAssignedConstant(t string, start, end int) bool {
 	return t[start-1] == '_' && t[start:end] == "PASS" && end < len(t) && t[end] == '='
 }
 
-// isAccountName reports whether the last word of the name that ends with t, before
-// "pass", is one of an account, or the name is one of Ansible's.
+// isAccountName reports whether the name that ends with t, before "pass", refers to an
+// account. Its last word is an account word, or the name is one of Ansible's.
 func isAccountName(t string) bool {
 	const longest = 16
 	word := back(t, len(t), longest, isLower)
@@ -53,7 +53,7 @@ func isAccountName(t string) bool {
 }
 
 // nextToUser reports whether the name "pass" at t[start:end] is a field with a quoted
-// value that follows a field with a user's name: { user: "bob", pass: "v" }.
+// value. It must follow a field with a user's name: { user: "bob", pass: "v" }.
 func nextToUser(t string, start, end int) bool {
 	const reach = 100 // bytes before the name
 	i := skip(t, end, 2, func(c byte) bool { return isQuote(c) || c == '\\' })
@@ -74,8 +74,8 @@ func nextToUser(t string, start, end int) bool {
 	return false
 }
 
-// isAccountWord reports whether w, in lower case, before "pass" makes the name of
-// a password.
+// isAccountWord reports whether the lower-case word w, followed by "pass", forms the name
+// of a password.
 func isAccountWord(w string) bool {
 	switch w {
 	case "db", "database", "sql", "mysql", "mariadb", "pg", "postgres", "mongo", "mongodb", "redis", "oracle", "mssql", "elastic",

@@ -2,7 +2,7 @@ package redact
 
 import "strings"
 
-// isPlaceholder reports whether v, quoted or not, only represents a secret.
+// isPlaceholder reports whether v, quoted or not, is a placeholder for a secret.
 func isPlaceholder(v string) bool {
 	return isMasked(v) || isVariable(v) || isTemplate(v) || isNull(v)
 }
@@ -16,9 +16,9 @@ func isMasked(v string) bool {
 	return r == ""
 }
 
-// isVariable reports whether v is a variable of a shell or a configuration file:
-// $VAR, ${VAR}, $(command), %VAR%, $env:VAR, $object->field, or a verb of a format
-// string.
+// isVariable reports whether v is a variable of a shell or a configuration file, or a verb
+// of a format string. Examples are $VAR, ${VAR}, $(command), %VAR%, $env:VAR and
+// $object->field.
 func isVariable(v string) bool {
 	if len(v) < 2 {
 		return false
@@ -33,8 +33,8 @@ func isVariable(v string) bool {
 	return false
 }
 
-// isShellVariable reports whether v, after a dollar sign, is a variable's name or an
-// expansion, and not the rest of a password with a dollar sign in it.
+// isShellVariable reports whether v, which follows a dollar sign, is a variable's name or
+// an expansion. It is false for the rest of a password that contains a dollar sign.
 func isShellVariable(v string) bool {
 	if strings.IndexByte("{($@", v[0]) >= 0 || hasFold(v, "env:") || isDigit(v[0]) && len(v) == 1 {
 		return true
@@ -128,7 +128,7 @@ func isStateWord(v string) bool {
 	return false
 }
 
-// isFlagWord reports whether v, after "--token", is only a word about the flag.
+// isFlagWord reports whether v, which follows "--token", is a word about the flag.
 func isFlagWord(v string) bool {
 	switch strings.ToLower(v) {
 	case "flag", "flags", "option", "options", "argument", "arguments", "parameter", "switch", "name", "file", "path", "value", "instead":

@@ -2,9 +2,9 @@ package redact
 
 import "strings"
 
-// findProse accepts a value that a sentence gives to the name: "the password is
-// v", "set the password to v", "the password for bob is v", "log in with password
-// v". The blanks after the name end at j.
+// findProse accepts a value that a sentence assigns to the name: "the password is v", "set
+// the password to v", "the password for bob is v", "log in with password v". The blanks
+// after the name end at j.
 func (n *naming) findProse(j int) bool {
 	t := n.text
 	switch {
@@ -21,11 +21,10 @@ func (n *naming) findProse(j int) bool {
 	return n.value < len(t)
 }
 
-// statedValue returns where the value begins in a clause at text[i:], which
-// follows the name: "is v", "to v", "for bob is v". It returns -1 for any other
-// text.
+// statedValue returns the start of the value in the clause at text[i:] that follows the
+// name: "is v", "to v", "for bob is v". It returns -1 for any other text.
 func statedValue(t string, i int) int {
-	const words = 6 // of "for the user bob"
+	const words = 6 // number of words in a phrase like "for the user bob"
 	for k := range words {
 		end := skip(t, i, 24, func(c byte) bool { return !isSpace(c) })
 		next := skip(t, end, 3, isBlank)
@@ -52,8 +51,8 @@ func statedValue(t string, i int) int {
 	return -1
 }
 
-// isPhraseWord reports whether w continues the phrase about the owner of the password,
-// without the end of a clause.
+// isPhraseWord reports whether w continues the phrase about the owner of the password and
+// does not end the clause.
 func isPhraseWord(w string) bool {
 	last := w[len(w)-1]
 	return isAlnum(last) || isQuote(last)
@@ -72,8 +71,8 @@ func (n *naming) followsWith() bool {
 	return endsFold(before, "with") || endsFold(before, "using")
 }
 
-// isProseSecret reports whether text[from:to] is a secret in a sentence. A plain word,
-// quoted or not, is not: "the password is required".
+// isProseSecret reports whether text[from:to] is a secret in a sentence. A plain word is
+// not a secret, quoted or not: "the password is required".
 func (n *naming) isProseSecret(from, to int, quoted bool) bool {
 	v := n.text[from:to]
 	if strings.ContainsAny(v, " \t") {
@@ -93,8 +92,8 @@ func (n *naming) isProseSecret(from, to int, quoted bool) bool {
 }
 
 // phraseEnd returns the end of a passphrase of several words at text[i:]: the end of the
-// line or the closing quote. It returns i unless at least four words follow one another,
-// all in lower case and none of them a function word.
+// line or the closing quote. It returns i unless at least four consecutive words are in
+// lower case. None of them may be a function word.
 func (n *naming) phraseEnd(i int) int {
 	const fewest, most = 4, 24
 	t := n.text
@@ -118,7 +117,7 @@ func (n *naming) phraseEnd(i int) int {
 	return end
 }
 
-// isInstruction reports whether w belongs to a text that asks for a passphrase.
+// isInstruction reports whether w belongs to a text that prompts for a passphrase.
 func isInstruction(w string) bool {
 	switch w {
 	case "enter", "type", "press", "leave", "empty", "none", "again", "your", "prompt", "prompted", "please", "same", "use", "used",

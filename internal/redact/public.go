@@ -2,8 +2,8 @@ package redact
 
 import "strings"
 
-// public returns the length of a random but public text at the start of w, where a run of
-// letters and digits begins, or 0.
+// public returns the length of a random but public text at the start of w, or 0. A run of
+// letters and digits must begin there.
 func public(w string) int {
 	for _, length := range [...]func(string) int{uuidLength, ulid, digest, sshPublicKey, nodeID, podSuffix, vendorID, macTemporary, nixStore} {
 		if n := length(w); n > 0 {
@@ -13,7 +13,7 @@ func public(w string) int {
 	return 0
 }
 
-// publicAt is public at w[i:], considering the text before it.
+// publicAt is public for w[i:]. It also checks the text before i.
 func publicAt(w string, i int) int {
 	if n := public(w[i:]); n > 0 || i > 0 && (w[i-1] == '+' || w[i-1] == '/') {
 		return n
@@ -44,21 +44,21 @@ func sshPublicKey(w string) int {
 }
 
 // kubernetesLetters is true for the letters and digits in the random parts of names that
-// Kubernetes and its tools generate: no vowels, no look-alikes.
+// Kubernetes and its tools generate. It excludes vowels and similar-looking characters.
 var kubernetesLetters = [256]bool{
 	'b': true, 'c': true, 'd': true, 'f': true, 'g': true, 'h': true, 'j': true, 'k': true, 'l': true, 'm': true, 'n': true, 'p': true,
 	'q': true, 'r': true, 's': true, 't': true, 'v': true, 'w': true, 'x': true, 'z': true,
 	'2': true, '4': true, '5': true, '6': true, '7': true, '8': true, '9': true,
 }
 
-// isKubernetesLetter reports whether c belongs to such a part. Hashes may have the digits
-// that are omitted elsewhere.
+// isKubernetesLetter reports whether c can occur in such a part. Hashes may contain the
+// digits that other parts omit.
 func isKubernetesLetter(c byte) bool {
 	return kubernetesLetters[c] || c == '0' || c == '1' || c == '3'
 }
 
-// podSuffix returns the length of what Kubernetes appends to a pod's name, such
-// as 6d4cf56db6-x7k2p, at the start of w; 0 if it does not begin with that.
+// podSuffix returns the length of the suffix that Kubernetes appends to a pod's name, such
+// as 6d4cf56db6-x7k2p, at the start of w. It returns 0 if there is none.
 func podSuffix(w string) int {
 	const shortest, longest, pod = 5, 10, 5
 	hash := skip(w, 0, longest+1, isKubernetesLetter)
@@ -73,8 +73,8 @@ func podSuffix(w string) int {
 }
 
 // nameSuffix returns the length of the hash that ends the name of a Kubernetes object,
-// such as x7k2p or 9tg5m2kbhc, at the start of w; 0 if it does not begin with that. A
-// hyphen is before w.
+// such as x7k2p or 9tg5m2kbhc, at the start of w. It returns 0 if there is none. A hyphen
+// precedes w.
 func nameSuffix(w string) int {
 	const shortest, longest = 5, 10
 	end := skip(w, 0, longest+1, isKubernetesLetter)
@@ -101,8 +101,8 @@ func isKubernetesName(v string) bool {
 	}
 }
 
-// vendorID returns the length of an id that a model vendor gives to a request, a
-// message or a call, at the start of w; 0 if it does not begin with one.
+// vendorID returns the length of a request, message or call id from a model vendor at the
+// start of w. It returns 0 if there is none.
 func vendorID(w string) int {
 	switch w[0] {
 	case 't', 's', 'r', 'm', 'c':
@@ -115,8 +115,8 @@ func vendorID(w string) int {
 	return 0
 }
 
-// nodeID returns the length of a GitHub GraphQL id, such as PR_kwDO…, at the start
-// of w; 0 if it does not begin with one.
+// nodeID returns the length of a GitHub GraphQL id, such as PR_kwDO…, at the start of w.
+// It returns 0 if there is none.
 func nodeID(w string) int {
 	i := skip(w, 0, 6, isUpper)
 	if i == 0 || len(w) < i+3 || w[i:i+2] != "_k" || w[i+2] != 'w' && w[i+2] != 'g' {
@@ -125,8 +125,8 @@ func nodeID(w string) int {
 	return i + countClass(w, i, 64, 'b')
 }
 
-// macTemporary returns the length of "var/folders/xx/long name" at the start of w,
-// 0 if it does not begin with that.
+// macTemporary returns the length of "var/folders/xx/long name" at the start of w. It
+// returns 0 if w does not begin with such a path.
 func macTemporary(w string) int {
 	const folders = "var/folders/"
 	if !strings.HasPrefix(w, folders) {
@@ -143,15 +143,15 @@ func macTemporary(w string) int {
 	return n
 }
 
-// digest returns the length of a digest with its algorithm's name in front, as
-// lock files have it; 0 if w does not begin with one.
+// digest returns the length of a digest prefixed with its algorithm's name, as in lock
+// files, at the start of w. It returns 0 if there is none.
 func digest(w string) int {
 	if c := w[0]; c != 's' && c != 'h' && c != 'S' {
 		return 0
 	}
 	for _, d := range [...]struct {
 		prefix string
-		length int // of the digest in base64
+		length int // length of the digest in base64
 	}{{"sha1-", 28}, {"sha256-", 44}, {"sha384-", 64}, {"sha512-", 88}, {"h1:", 44}, {"SHA256:", 43}} {
 		if strings.HasPrefix(w, d.prefix) {
 			if n := countClass(w, len(d.prefix), 100, 'F'); n == d.length {
@@ -162,8 +162,8 @@ func digest(w string) int {
 	return 0
 }
 
-// ulid returns the length of a ULID of our time at the start of w, 0 if it does not
-// begin with one.
+// ulid returns the length of a ULID with a present-day timestamp at the start of w. It
+// returns 0 if there is none.
 func ulid(w string) int {
 	const length = 26
 	if !strings.HasPrefix(w, "01") || countClass(w, 0, length+1, 'a') != length {
@@ -177,12 +177,12 @@ func ulid(w string) int {
 	return length
 }
 
-// nixLetters are those of Nix's base32.
+// nixLetters are the characters of Nix's base32.
 const nixLetters = "0123456789abcdfghijklmnpqrsvwxyz"
 
-// nixStore returns the length of a path in the Nix store up to its hash,
-// "nix/store/<32>", or of a hash of 52 letters, at the start of w; 0 if it does
-// not begin with one.
+// nixStore returns the length of a Nix store path up to its hash, "nix/store/<32>", at the
+// start of w. It also accepts a hash of 52 letters there. It returns 0 if there is
+// neither.
 func nixStore(w string) int {
 	const (
 		store  = "nix/store/"
@@ -202,8 +202,8 @@ func nixStore(w string) int {
 	return 0
 }
 
-// buildID returns the length of a Go build id at the start of w, 0 if it does not
-// begin with one: two or four hashes of 20 letters with slashes in between.
+// buildID returns the length of a Go build id at the start of w: two or four hashes of 20
+// letters, separated by slashes. It returns 0 if there is none.
 func buildID(w string) int {
 	const length = 20
 	if len(w) < 2*length+1 || w[length] != '/' {
@@ -224,8 +224,8 @@ func buildID(w string) int {
 	}
 }
 
-// documents contains hosts with the beginning of the path that a document's public id
-// follows.
+// documents contains hosts with the beginning of the path that precedes a document's
+// public id.
 var documents = [...]string{
 	"drive.google.com/open?id=", "docs.google.com/open?id=", "docs.google.com/", "drive.google.com/", "sheets.google.com/", "slides.google.com/", "colab.research.google.com/", "www.google.com/maps/",
 	"www.figma.com/", "figma.com/", "www.notion.so/", "notion.so/", "miro.com/", "airtable.com/", "trello.com/", "linear.app/",
@@ -234,8 +234,8 @@ var documents = [...]string{
 	"play.rust-lang.org/", "www.typescriptlang.org/play", "gist.github.com/", "imgur.com/", "medium.com/", "arxiv.org/", "claude.ai/", "chatgpt.com/",
 }
 
-// documentEnd returns the end of the path of a URL in word if ids of documents are public
-// on its host, 0 for other words. What follows the path is a query or a fragment.
+// documentEnd returns the end of the path of a URL in word if document ids are public on
+// its host. It returns 0 for other words. The rest of the word is a query or a fragment.
 func documentEnd(word string) int {
 	i := strings.Index(word, "://")
 	if i < 0 {

@@ -41,11 +41,11 @@ type Filter struct {
 	allow   []string
 }
 
-// New returns a Filter. It fails with a fault of kind Invalid and the code
-// "invalid_pattern" if an extra pattern does not compile (the message gives its number,
-// counted from 1, never its text), or "invalid_level" for an unknown level; a caller must
-// then store nothing. Built-in rules are not compiled, so New is cheap without extra
-// patterns.
+// New returns a Filter. It fails with a fault of kind Invalid. The code is
+// "invalid_pattern" if an extra pattern does not compile, or "invalid_level" for an
+// unknown level. The message contains the number of the pattern, counted from 1, but not
+// its text. After an error the caller must not store anything. Built-in rules are not
+// compiled, so New is cheap without extra patterns.
 func New(o Options) (*Filter, error) {
 	f := &Filter{index: newLiteralIndex()}
 	switch o.Level {
@@ -84,10 +84,10 @@ func (f *Filter) Text(s string) (string, bool) {
 	return f.text(s, nil)
 }
 
-// Counts returns how many replacements Text makes in s by rule name, for the report of a
-// rescan; it is empty, not nil, for a text without secrets. Rules of the configuration
-// are named "extra_pattern_N". If two rules cover the same bytes, the one that begins
-// first counts.
+// Counts returns how many replacements Text makes in s, by rule name, for the report of a
+// rescan. It is empty, not nil, for a text without secrets. Rules of the configuration are
+// named "extra_pattern_N". If two rules cover the same bytes, only the rule whose match
+// begins first counts.
 func (f *Filter) Counts(s string) map[string]int {
 	counts := map[string]int{}
 	f.text(s, counts)

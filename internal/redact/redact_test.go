@@ -71,7 +71,7 @@ func TestTextWithoutSecretsComesBackUncopied(t *testing.T) {
 	}
 }
 
-// Not parallel: allocations are counted for the whole process.
+// Not parallel, because allocations are counted for the whole process.
 func TestTextWithoutSecretsAllocatesNothing(t *testing.T) {
 	f := mustFilter(t, Options{})
 	text := repeatTo(prose, 4000)
@@ -155,8 +155,8 @@ func TestFilterServesManyGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
-// TestHostileTextIsHandled takes every hostile text at a length at which quadratic
-// work would take minutes; the test's own time limit is the stop.
+// TestHostileTextIsHandled checks every hostile text at a length for which quadratic work
+// would take minutes. The test's time limit detects that.
 func TestHostileTextIsHandled(t *testing.T) {
 	t.Parallel()
 	f := mustFilter(t, Options{})

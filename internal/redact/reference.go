@@ -2,9 +2,9 @@ package redact
 
 import "strings"
 
-// isSecret decides whether text[from:to], which is assigned to a secret's name,
-// is a secret itself and not a reference to one, a placeholder, a type, or the
-// beginning of a sentence.
+// isSecret reports whether text[from:to], which is assigned to a secret's name, is a
+// secret. It is false for a reference to a secret, a placeholder, a type and the beginning
+// of a sentence.
 func (n *naming) isSecret(from, to int, quoted bool) bool {
 	v := n.text[from:to]
 	if len(v) < n.shortest || onlyMarks(v) {
@@ -27,14 +27,14 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	return !n.isObject(v) && (quoted || !isReference(v) && n.isUnquotedValue(v, to))
 }
 
-// isObject reports whether v is the name of a Kubernetes object, such as the one that
-// contains a secret or token. A password has no such name.
+// isObject reports whether v is the name of a Kubernetes object, such as the object that
+// contains a secret or token. If the name is a password's, it returns false.
 func (n *naming) isObject(v string) bool {
 	return (n.shortest == shortestToken || endsFold(n.text[:n.end], "secret")) && isKubernetesName(v)
 }
 
-// isUnquotedValue decides whether v, unquoted up to text[:to], is a value: not a word of
-// a sentence, a type, a state or a variable in code.
+// isUnquotedValue reports whether v, unquoted up to text[:to], is a value. It is false for
+// a word of a sentence, a type, a state and a variable in code.
 func (n *naming) isUnquotedValue(v string, to int) bool {
 	other := false
 	switch n.sign {
@@ -54,8 +54,9 @@ func (n *naming) isAboutFlag(v string, to int) bool {
 	return isFlagWord(v) || n.isMetavar(v, to) || allLetters(v) && n.continuesWithFunctionWord(to)
 }
 
-// isProse reports whether v, after a colon, is a word of a sentence that continues, or of
-// one about a token: "unexpected token: identifier".
+// isProse reports whether v, which follows a colon, is a word of a sentence that
+// continues. It also accepts a word of a sentence about a token: "unexpected token:
+// identifier".
 func (n *naming) isProse(v string, to int) bool {
 	bare := allLetters(v)
 	if bare && n.spaced && n.arrowFollows(to) {
@@ -64,8 +65,8 @@ func (n *naming) isProse(v string, to int) bool {
 	return (bare || isCompound(v)) && n.continuesSentence(to) || bare && n.shortest == shortestToken && n.inSentence()
 }
 
-// isVariableInCode reports whether v, up to text[:to], is a variable for a secret in
-// code; the text around it must be code.
+// isVariableInCode reports whether v, up to text[:to], is a variable for a secret in code.
+// The surrounding text must be code.
 func (n *naming) isVariableInCode(v string, to int) bool {
 	if isConstant(v) && strings.Contains(v, "_") && namesSecret(v) {
 		return true
@@ -77,8 +78,8 @@ func (n *naming) isVariableInCode(v string, to int) bool {
 	return isVariableName(v) || argument && (endsFold(v, "pass") || endsFold(v, "_psk")) || isIdentifier(v) && (n.sign != signColon || namesSecret(v))
 }
 
-// declares reports whether the value is assigned as in code: with ":=", after a keyword
-// such as const, or to a field of this or self.
+// declares reports whether code assigns the value: with ":=", after a keyword such as
+// const, or to a field of this or self.
 func (n *naming) declares() bool {
 	if n.sign != signAssign {
 		return false
@@ -105,22 +106,22 @@ func isVariableName(v string) bool {
 	return false
 }
 
-// endsArgument reports whether a comma, a bracket or a semicolon follows text[:i]
-// as it does in code.
+// endsArgument reports whether a comma, a bracket or a semicolon follows text[:i] as in
+// code.
 func (n *naming) endsArgument(i int) bool {
 	t := n.text
 	j := skip(t, i, 1, isBlank)
 	return i < len(t) && strings.IndexByte(",;)}", t[i]) >= 0 || j < len(t) && t[j] == '}'
 }
 
-// isPlace reports whether v is the version of an image or the place in a file of
-// a compiler's message: vault-secret:1.14.2, secret:12:5.
+// isPlace reports whether v is the version of an image, or the position in a file of a
+// compiler's message: vault-secret:1.14.2, secret:12:5.
 func (n *naming) isPlace(v string) bool {
 	return n.sign == signColon && !n.spaced && isDigit(v[0]) && strings.ContainsAny(v, ".:") && strings.Trim(v, "0123456789.:") == ""
 }
 
-// continuesSentence reports whether a sentence continues after text[:i], that is whether
-// a word follows that is not another name with a value.
+// continuesSentence reports whether a sentence continues after text[:i]. It does if the
+// next word is not another name with a value.
 func (n *naming) continuesSentence(i int) bool {
 	const longest = 40
 	t := n.text
@@ -133,7 +134,7 @@ func (n *naming) continuesSentence(i int) bool {
 	return end == len(t) || t[end] != ':' && t[end] != '='
 }
 
-// looksCredential reports whether v, after a name with little evidence, is a secret.
+// looksCredential reports whether v, which follows a weak name, is a secret.
 func looksCredential(v string) bool { return looksChosen(v) && !isTypeOfCredentials(v) }
 
 // isTypeOfCredentials reports whether v is the name of a type of credentials in code:
@@ -185,7 +186,7 @@ func isCompound(v string) bool {
 	return i > 0 && allLetters(v[:i]) && allLetters(v[i+1:])
 }
 
-// isReference reports whether v, unquoted, is code that leads to a value.
+// isReference reports whether v, unquoted, is code that refers to a value.
 func isReference(v string) bool {
 	switch v[0] {
 	case '[', '{', '<':
@@ -199,7 +200,7 @@ func isReference(v string) bool {
 	case '-':
 		return v[1] == '-'
 	case '0':
-		const longest = 10 // of a number that is a constant in code
+		const longest = 10 // maximum length of a number that is a constant in code
 		return len(v) <= longest && v[1] == 'x' && allHex(v[2:])
 	case 'C':
 		return v[1] == '.' && isConstant(v[2:]) || isExpression(v)
@@ -207,8 +208,7 @@ func isReference(v string) bool {
 	return isExpression(v)
 }
 
-// isLocation reports whether v is a URL, or the path of a file whose folders are
-// named by words.
+// isLocation reports whether v is a URL, or a file path whose folder names are words.
 func isLocation(v string) bool {
 	switch {
 	case hasFold(v, "https://") || hasFold(v, "http://"):
@@ -249,7 +249,7 @@ func isExpression(v string) bool {
 	}
 }
 
-// isNameInCode reports whether v can be a name in code and is made of words.
+// isNameInCode reports whether v is a possible name in code and consists of words.
 func isNameInCode(v string) bool {
 	if v == "" || isDigit(v[0]) {
 		return false
@@ -261,14 +261,14 @@ func isNameInCode(v string) bool {
 	return strangest(v).halfBits < limit
 }
 
-// opensBracket reports whether s begins with what follows a name in a call, an
-// index, a generic type or a composite, a macro included.
+// opensBracket reports whether s begins with the text that follows a name in a call, an
+// index, a generic type, a composite or a macro.
 func opensBracket(s string) bool {
 	return strings.IndexByte("([{<", s[0]) >= 0 || strings.HasPrefix(s, "!(") || strings.HasPrefix(s, "![")
 }
 
-// joinWidth returns the length of the sign that joins two names at the start of
-// s, 0 if there is none.
+// joinWidth returns the length of the sign that joins two names at the start of s, or 0 if
+// there is none.
 func joinWidth(s string) int {
 	for _, j := range [...]string{"?.", "!.", "->", "::", "."} {
 		if strings.HasPrefix(s, j) {
@@ -278,16 +278,15 @@ func joinWidth(s string) int {
 	return 0
 }
 
-// endsInNumber reports whether the last of v's names mixes digits into letters,
-// as no name in code does.
+// endsInNumber reports whether the last name in v mixes digits into letters, unlike names
+// in code.
 func endsInNumber(v string) bool {
 	last := v[strings.LastIndexAny(v, ".>:")+1:]
 	trimmed := strings.TrimRight(last, "0123456789")
 	return strings.ContainsAny(trimmed, "0123456789") || len(last)-len(trimmed) > 2
 }
 
-// namesSecret reports whether an identifier is itself the name of a secret:
-// token = authToken.
+// namesSecret reports whether an identifier is the name of a secret: token = authToken.
 func namesSecret(v string) bool {
 	l := strings.ToLower(v)
 	for _, w := range [...]string{"password", "passwd", "passphrase", "pwd", "secret", "token", "apikey", "api_key", "access_key", "private_key"} {
@@ -298,7 +297,7 @@ func namesSecret(v string) bool {
 	return false
 }
 
-// isIdentifierText reports whether v is letters and underscores.
+// isIdentifierText reports whether v consists of letters and underscores.
 func isIdentifierText(v string) bool {
 	for i := range len(v) {
 		if !isLetter(v[i]) && v[i] != '_' {
@@ -308,8 +307,8 @@ func isIdentifierText(v string) bool {
 	return v != ""
 }
 
-// isIdentifier reports whether v is a name of more than one word, as code has
-// them: hashedValue, raw_value.
+// isIdentifier reports whether v is a name of more than one word, as in code: hashedValue,
+// raw_value.
 func isIdentifier(v string) bool {
 	if !isIdentifierText(v) {
 		return false

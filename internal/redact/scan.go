@@ -28,7 +28,7 @@ type scan struct {
 	spans []span
 
 	sorted   int // number of sorted spans, without those that words finds
-	nextSpan int // the first of these that does not end before the word
+	nextSpan int // the first of these that does not end before the current word
 
 	runs       runCache
 	namedEnd   int // named values up to here are already taken

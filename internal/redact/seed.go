@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Seed phrases of wallets (BIP-39): words of a list of 2,048, of three to eight
-// letters each.
+// Seed phrases of wallets (BIP-39) consist of words from a list of 2,048. Each word has
+// three to eight letters.
 const (
 	ruleSeedPhrase  = "seed_phrase"
 	seedPhraseWords = 12 // the shortest phrase
@@ -14,13 +14,12 @@ const (
 	seedLongest     = 8
 )
 
-// seedPhrase takes a seed phrase of which text[:end] ends the twelfth word or a
-// later one. White space, commas, quotes and the words' numbers may separate the
-// words. One word over and over is not a phrase. It returns how many of the last
-// words can still begin a phrase.
+// seedPhrase redacts a seed phrase whose twelfth or later word ends at text[:end]. White
+// space, commas, quotes and the words' numbers may separate the words. One repeated word
+// is not a phrase. It returns how many of the last words can still begin a phrase.
 func (s *scan) seedPhrase(end int) int {
 	t := s.text
-	if end > 0 && t[end-1] == '\\' { // of an escaped quote
+	if end > 0 && t[end-1] == '\\' { // part of an escaped quote
 		end--
 	}
 	words, start, n := wordsBefore(t, end)
@@ -41,8 +40,8 @@ func (s *scan) seedPhrase(end int) int {
 	return 0
 }
 
-// wordsBefore returns the twelve words up to text[:end], the last one first, and
-// where the first of them begins; n is less than twelve if there are only n.
+// wordsBefore returns the twelve words up to text[:end], last word first, and the start of
+// the first word. n is less than twelve if there are fewer words.
 func wordsBefore(t string, end int) (words [seedPhraseWords]string, start, n int) {
 	for n := range words {
 		first := back(t, end, seedLongest+1, isLetter)
@@ -57,8 +56,8 @@ func wordsBefore(t string, end int) (words [seedPhraseWords]string, start, n int
 	return words, start, seedPhraseWords
 }
 
-// seedPhraseStart returns where the words of a seed phrase begin of which a later
-// one begins at text[start]; the longest phrase has 24 words.
+// seedPhraseStart returns the start of the seed phrase that has a later word at
+// text[start]. The longest phrase has 24 words.
 func seedPhraseStart(t string, start int) int {
 	for range seedPhraseWords {
 		end := backSeparator(t, start)
@@ -71,9 +70,9 @@ func seedPhraseStart(t string, start int) int {
 	return start
 }
 
-// varied reports whether the words, the last one first, are more than a list of few
-// values such as "true, false, true": five of them differ, or only the last one does, as
-// in example phrases.
+// varied reports whether the words, last word first, are not a list of few values such as
+// "true, false, true". Five words must differ, or only the last one, as in example
+// phrases.
 func varied(words [seedPhraseWords]string) bool {
 	differ := 0
 	for i, w := range words {
@@ -84,12 +83,13 @@ func varied(words [seedPhraseWords]string) bool {
 	return differ >= 5 || differ == 2 && !slices.Contains(words[1:], words[0])
 }
 
-// maxSeparator is the longest separator of two words of a seed phrase, in bytes.
+// maxSeparator is the maximum length in bytes of a separator between two words of a seed
+// phrase.
 const maxSeparator = 16
 
-// backSeparator returns where the separator begins that ends at text[:i], i itself
-// if there is none: white space, commas and quotes, and a number with a dot or a
-// bracket.
+// backSeparator returns the start of the separator that ends at text[:i], or i if there is
+// none. A separator consists of white space, commas and quotes, and a number with a dot or
+// a bracket.
 func backSeparator(t string, i int) int {
 	j := back(t, i, maxSeparator, isSeedSeparator)
 	if j == i {
@@ -110,7 +110,7 @@ func isSeedSeparator(c byte) bool {
 	return isSpace(c) || isQuote(c) || c == ',' || c == '\\'
 }
 
-// seedPhraseEnd returns where the last word of the seed phrase ends that begins at
+// seedPhraseEnd returns the end of the last word of the seed phrase that begins at
 // text[i:].
 func seedPhraseEnd(t string, i int) int {
 	end := i
@@ -131,8 +131,7 @@ func seedPhraseEnd(t string, i int) int {
 	}
 }
 
-// isSeedWord reports whether w, in any case, is one of seedWords. It is a binary
-// search over the list.
+// isSeedWord reports whether w, in any case, is one of seedWords. It uses a binary search.
 func isSeedWord(w string) bool {
 	if len(w) < seedShortest || len(w) > seedLongest {
 		return false
@@ -142,7 +141,7 @@ func isSeedWord(w string) bool {
 		folded[i] = lower(w[i])
 	}
 	word := string(folded[:len(w)])
-	low, high := 0, len(seedWords) // starts of words
+	low, high := 0, len(seedWords) // offsets of words
 	for low < high {
 		middle := strings.LastIndexByte(seedWords[:(low+high)/2], ' ') + 1
 		if middle < low {

@@ -1,7 +1,7 @@
 package redact
 
-// seedWords are the 2,048 English words of BIP-39 in alphabetical order, a blank
-// after each.
+// seedWords contains the 2,048 English words of BIP-39 in alphabetical order, each
+// followed by a blank.
 const seedWords = "" +
 	"abandon ability able about above absent absorb abstract absurd abuse access accident account accuse achieve acid acoustic acquire across act action " +
 	"actor actress actual adapt add addict address adjust admit adult advance advice aerobic affair afford afraid again age agent agree ahead aim air " +

@@ -2,12 +2,11 @@ package redact
 
 import "strings"
 
-// shape is a secret that is known by how it begins and by its alphabet and
-// length.
+// shape is a secret that is recognised by its prefix, alphabet and length.
 type shape struct {
 	name    string
-	literal string // how it begins
-	parts   string // what follows, see match
+	literal string // the prefix
+	parts   string // the text after the prefix, see match
 	flags   flags
 }
 
@@ -16,12 +15,12 @@ type flags uint8
 const (
 	anyCase   flags = 1 << iota // the literal is in lower case and matches any case
 	inside                      // may begin inside a word
-	needs0to9                   // has a digit early on, so that words with hyphens are not meant
-	keepName                    // the literal is a name that stays
-	alone                       // does not begin behind a hyphen, as in cache-key-…
+	needs0to9                   // has a digit near its start, which excludes words with hyphens
+	keepName                    // literal is a name that is kept
+	alone                       // does not begin after a hyphen, as in cache-key-…
 )
 
-// earlyDigit is how far a needs0to9 shape is looked through for a digit.
+// earlyDigit is the number of bytes of a needs0to9 shape that are searched for a digit.
 const earlyDigit = 64
 
 func (s *scan) shape(r *shape, start, end int) {
@@ -41,12 +40,12 @@ func (s *scan) shape(r *shape, start, end int) {
 	s.add(r.name, start, last)
 }
 
-// middle is a secret that is known by a literal within it.
+// middle is a secret that is recognised by a literal inside it.
 type middle struct {
 	name    string
 	before  string // the text before the literal, read backwards: parts of fixed length
 	literal string
-	parts   string // what follows
+	parts   string // the text after the literal
 }
 
 func (s *scan) middle(r *middle, start, end int) {
@@ -59,11 +58,11 @@ func (s *scan) middle(r *middle, start, end int) {
 	}
 }
 
-// match reports whether text from i on has the given parts and where they end.
-// A part is a literal in quotes ('-us') or a class of bytes (see inClass) and a
-// number of them: "x40" forty, "d8-10" eight to ten, "w20+" twenty and more.
-// Parts are read greedily without going back. A last part without "+" must not
-// be followed by more of its class or of a word.
+// match reports whether text has the given parts from i on, and returns where they end. A
+// part is a literal in quotes ('-us'), or a class of bytes (see inClass) and their number.
+// "x40" means forty, "d8-10" eight to ten, "w20+" twenty or more. Parts are matched
+// greedily, without backtracking. A last part without "+" must not be followed by more
+// bytes of its class or of a word.
 func match(text string, i int, parts string) (int, bool) {
 	return (*runCache)(nil).match(text, i, parts)
 }
@@ -106,8 +105,8 @@ func (r *runCache) count(text string, i, limit int, class byte) int {
 	return run.end - i
 }
 
-// matchBack is match for parts of fixed length that end before i, the last one
-// given first; they begin with a word.
+// matchBack is match for parts of fixed length that end before i. The last part is given
+// first. The match must begin at the start of a word.
 func matchBack(text string, i int, parts string) (int, bool) {
 	for parts != "" {
 		if parts[0] == '\'' {
@@ -185,7 +184,7 @@ func inClass(class, c byte) bool {
 	return isAlnum(c) || strings.IndexByte(classSigns(class), c) >= 0
 }
 
-// classSigns returns the characters of a class besides letters and digits.
+// classSigns returns the characters of a class other than letters and digits.
 func classSigns(class byte) string {
 	switch class {
 	case 'w':
@@ -212,8 +211,8 @@ func classSigns(class byte) string {
 	return ""
 }
 
-// apiKey handles "sk-", the prefix of several model vendors' keys. Other names begin with
-// it too, so a key needs a long part that is not made of words.
+// apiKey handles "sk-", the prefix of several model vendors' keys. Other names also begin
+// with it, so a key must contain a long part that does not consist of words.
 func (s *scan) apiKey(start, end int) {
 	if start < s.apiKeyEnd || !wordStart(s.text, start) {
 		return
@@ -261,8 +260,9 @@ func hasLongRun(s string, n int) bool {
 	return false
 }
 
-// jwt handles "eyJ", the start of a JSON object in base64, with which every part of a
-// JSON web token except the signature begins, and ".ey" in the middle of a token.
+// jwt handles "eyJ" and ".ey" for JSON web tokens. "eyJ" is the start of a JSON object in
+// base64, so every part of a token except the signature begins with it. ".ey" occurs in
+// the middle of a token.
 func (s *scan) jwt(start, end int) {
 	if s.text[start] == '.' {
 		s.jwtMiddle(start)

@@ -1,9 +1,8 @@
 package redact
 
-// shapes contains one line per shape of a secret; most follow the rules of gitleaks
-// v8.30.1 and are at most as strict as those. The line without a bounded end comes first
-// where a secret has a long and a short form: both are tried and what they cover is
-// joined.
+// shapes contains one line per shape of a secret. Most follow the rules of gitleaks
+// v8.30.1 and are at most as strict. If a secret has a long and a short form, the line
+// without a bounded end comes first. Both are tried and their matches are joined.
 var shapes = [...]shape{
 	{"1password_secret_key", "A3-", "u6'-'u11'-'u5'-'u5'-'u5", 0},
 	{"1password_secret_key", "A3-", "u6'-'u6'-'u5'-'u5'-'u5'-'u5", 0},

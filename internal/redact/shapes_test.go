@@ -22,7 +22,7 @@ func TestKnownShapesAreRedactedAnywhere(t *testing.T) {
 	}
 }
 
-// leaks reports whether eight letters of secret in sequence are left in s.
+// leaks reports whether s contains eight consecutive letters of secret.
 func leaks(s, secret string) bool {
 	const n = 8
 	for i := 0; i+n <= len(secret); i++ {
@@ -85,7 +85,7 @@ func TestWebTokensOfEveryKind(t *testing.T) {
 	}
 }
 
-// TestTableIsWellFormed guards what match takes for granted.
+// TestTableIsWellFormed checks the assumptions of match about the table.
 func TestTableIsWellFormed(t *testing.T) {
 	t.Parallel()
 	check := func(name, literal, parts string, fold bool) {
@@ -174,7 +174,7 @@ func TestVendorsKeysAreRedactedAfterTheirName(t *testing.T) {
 	}
 }
 
-// sample makes a text of the given parts.
+// sample generates a text that matches the given parts.
 func sample(parts string, seed uint64) string {
 	var b strings.Builder
 	for parts != "" {

@@ -19,7 +19,7 @@ const (
 	signOther        // not a sign
 )
 
-// signs are the signs and how they are written; longer ones come first.
+// signs contains the spellings of the signs, longer ones first.
 var signs = [...]struct {
 	text string
 	sign sign
@@ -62,8 +62,8 @@ func (n *naming) findSign() bool {
 	return n.accepts(j, j+width)
 }
 
-// accepts reports whether the sign at text[from:to] assigns something to the name,
-// and makes a plain sign of a special one.
+// accepts reports whether the sign at text[from:to] assigns a value to the name. It
+// replaces a special sign with a plain one.
 func (n *naming) accepts(from, to int) bool {
 	t, before := n.text, n.text[:n.start]
 	switch n.sign {
@@ -84,16 +84,16 @@ func (n *naming) accepts(from, to int) bool {
 	return n.sign != signOther
 }
 
-// endsPath reports whether the name, with a colon before text[:i], is the end of
-// a path, or a field between two colons.
+// endsPath reports whether the name, with a colon before text[:i], is the end of a path or
+// a field between two colons.
 func (n *naming) endsPath(i int) bool {
 	before := n.text[:n.start]
 	return strings.HasSuffix(before, "/") || strings.HasSuffix(before, ":") && i < len(n.text) && !isSpace(n.text[i])
 }
 
-// findBlank accepts a value that only a blank parts from its name: that of a
-// flag (or of a flag in an argument list: "--password", "v"), of a line in a
-// netrc file, of an SQL clause. The name's quotes end at i, the blanks at j.
+// findBlank accepts a value that is separated from its name only by blanks. Examples are a
+// flag (also in an argument list: "--password", "v"), a line in a netrc file and an SQL
+// clause. The name's quotes end at i, the blanks at j.
 func (n *naming) findBlank(i, j int) bool {
 	t := n.text
 	name := t[n.start:n.end]
@@ -122,8 +122,8 @@ func (n *naming) findBlank(i, j int) bool {
 	return true
 }
 
-// nextElement returns where the next string of a list begins, with its quote, if a
-// comma is at or before text[i]; -1 if there is none.
+// nextElement returns the start of the next string of a list, at its quote, if a comma is
+// at or before text[i]. It returns -1 if there is none.
 func nextElement(t string, i int) int {
 	if i = skip(t, i, 1, func(c byte) bool { return c == ',' }); !strings.HasSuffix(t[:i], ",") {
 		return -1
@@ -143,8 +143,8 @@ func followsLogin(t string) bool {
 	return i < len(t) && j < i && !isSmallWord(t[j:i]) && strings.HasSuffix(strings.TrimRight(t[max(0, j-8):j], " \t\n"), "login")
 }
 
-// findPair accepts a name that is itself a value, with the secret next to it:
-// "name: DB_PASSWORD" and "value: v" on the next line, or as JSON or XML.
+// findPair accepts a name that is a value, with the secret next to it: "name: DB_PASSWORD"
+// and "value: v" on the next line. It also accepts JSON and XML.
 func (n *naming) findPair(i int) bool {
 	t := n.text
 	i = skip(t, i, 1, func(c byte) bool { return c == ',' })

@@ -2,9 +2,9 @@ package redact
 
 import "strings"
 
-// standardInput handles a program that reads a password from its standard input,
-// according to the flag or name at text[start:end], and redacts the text piped into it:
-// echo v | docker login --password-stdin, or a here-string: <<< v.
+// standardInput handles a program that reads a password from its standard input, according
+// to the flag or name at text[start:end]. It redacts the text piped into the program: echo
+// v | docker login --password-stdin, or a here-string: <<< v.
 func (s *scan) standardInput(start, end int) {
 	const reach = 512 // bytes of the line before and after
 	t := s.text
@@ -26,7 +26,7 @@ func (s *scan) standardInput(start, end int) {
 }
 
 // echoed returns the bounds of the last argument of the last echo or printf in
-// text[line:pipe]; equal if another command writes into the pipe.
+// text[line:pipe]. They are equal if another command writes into the pipe.
 func echoed(t string, line, pipe int) (from, to int) {
 	i := max(strings.LastIndex(t[line:pipe], "echo "), strings.LastIndex(t[line:pipe], "printf "))
 	if i < 0 || !wordStart(t, line+i) || strings.IndexByte(t[line+i:pipe], '|') >= 0 {
@@ -48,7 +48,7 @@ func echoed(t string, line, pipe int) (from, to int) {
 	}
 }
 
-// piped redacts the password text[from:to], or the part of it after the user's name.
+// piped redacts the password text[from:to], or the part after the user name.
 func (s *scan) piped(from, to int, pairs bool) {
 	from, to = unquote(s.text, from, to)
 	if pairs {

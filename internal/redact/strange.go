@@ -2,18 +2,19 @@ package redact
 
 import "strings"
 
-// stretch is the part of a word that is least like language.
+// stretch is the part of a word that is least similar to language.
 type stretch struct {
 	start, end int // bytes in the word
 	halfBits   int // evidence that it is random, in half bits; 0 for none
 }
 
-// longestChecked is the maximum part of a word that is read if only the decision matters.
+// longestChecked is the maximum number of bytes of a word that are read if only the
+// decision matters.
 const longestChecked = 512
 
-// strange reports whether the stretch of word is a secret: most of the word with
-// some evidence, half of it with dense evidence, or a long part with much. The longer it is, the more
-// evidence a random one has; names with many joints or without a digit need more.
+// strange reports whether the stretch of word is a secret. It must be most of the word
+// with some evidence, half of it with dense evidence, or a long part with much evidence.
+// Longer words, names with many joints and names without a digit require more evidence.
 func (r stretch) strange(word string, some, much int) bool {
 	const long = 18
 	n := r.end - r.start
@@ -32,8 +33,8 @@ func (r stretch) strange(word string, some, much int) bool {
 	return n >= long && bits >= max(much, n)
 }
 
-// Evidence in half bits, besides that of bigrams. It is positive for features that are
-// more frequent in random text than in names and words.
+// Evidence in half bits, in addition to that of bigrams. It is positive for features that
+// are more frequent in random text than in names and words.
 const (
 	evidenceDigit     = 3  // a digit after a letter
 	evidenceAfter     = 4  // a letter after a digit
@@ -43,10 +44,10 @@ const (
 	evidenceSeparator = -4 // a dot, a hyphen, …
 )
 
-// strangest finds the part of word with the most evidence of randomness: the part whose
-// letters, digits and capitals follow one another least like in names and words (the
-// greatest sum of consecutive terms). Random but public parts are skipped: UUIDs, runs of
-// hexadecimal digits and what public lists.
+// strangest finds the part of word with the most evidence of randomness. In that part the
+// sequence of letters, digits and capitals is least similar to names and words (the
+// greatest sum of consecutive terms). It skips random but public parts: UUIDs, runs of
+// hexadecimal digits and matches of public.
 func strangest(word string) stretch {
 	var best stretch
 	start, sum, run := 0, 0, 0
@@ -79,7 +80,7 @@ func strangest(word string) stretch {
 	return best
 }
 
-// evidence weighs that c follows p.
+// evidence returns the evidence of the byte c following p.
 func evidence(p, c byte) int {
 	switch {
 	case !isAlnum(c):
@@ -108,8 +109,8 @@ func evidenceOf(c byte) int {
 	return evidenceSeparator
 }
 
-// hexRun reports whether a run of letters and digits is a hexadecimal number:
-// long enough, with a digit, in one case.
+// hexRun reports whether a run of letters and digits is a hexadecimal number. It must be
+// long enough, contain a digit, and use one case.
 func hexRun(s string) bool {
 	const shortest = 6
 	var digit, small, capital bool
@@ -129,8 +130,8 @@ func hexRun(s string) bool {
 	return len(s) >= shortest && digit && !(small && capital)
 }
 
-// whole returns the bytes of word to redact for the stretch: a value without its name, or
-// the part of a path or URL that contains the stretch.
+// whole returns the bytes of word to redact for the stretch. They are a value without its
+// name, or the part of a path or URL that contains the stretch.
 func (r stretch) whole(word string) (int, int) {
 	start, end := 0, len(word)
 	if i := strings.IndexAny(word, "=:"); i > 0 && i <= r.start && i < len(word)-1 {

@@ -9,8 +9,8 @@ const (
 	ruleWebhook     = "webhook_url"
 )
 
-// webhooks contains hosts with the beginning of the path whose URLs are secrets: the rest
-// of the URL is redacted.
+// webhooks contains hosts with the beginning of the path of secret URLs. The rest of such
+// a URL is redacted.
 var webhooks = [...]string{
 	"hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/",
 	"discord.com/api/webhooks/", "discordapp.com/api/webhooks/",
@@ -33,8 +33,8 @@ func (s *scan) webhook(_, end int) {
 	}
 }
 
-// urlEnd returns where a URL ends: at white space, a quote or a bracket, less the
-// punctuation of the sentence around it.
+// urlEnd returns the end of a URL: white space, a quote or a bracket. It excludes the
+// punctuation of the surrounding sentence.
 func urlEnd(t string, i int) int {
 	start := i
 	for i < len(t) && !isBreak(t[i]) && t[i] != '\\' && t[i] != '|' {
@@ -48,7 +48,7 @@ func urlEnd(t string, i int) int {
 
 // urlRun describes the part without white space around the last "://".
 type urlRun struct {
-	end    int // 0 before the first
+	end    int // 0 before the first run
 	lastAt int // the last '@' in it, -1 for none
 }
 
@@ -57,7 +57,7 @@ func (s *scan) urlPassword(start, end int) {
 	if start == 0 || !isAlnum(s.text[start-1]) || start < s.urlEnd || s.lastAtFrom(end) < 0 {
 		return
 	}
-	const longest = 256 // bytes of user name
+	const longest = 256 // maximum bytes of the user name
 	user := skip(s.text, end, longest, func(c byte) bool { return !isSpace(c) && strings.IndexByte(":/@?#", c) < 0 })
 	switch s.text[user] {
 	case '@':
@@ -86,7 +86,7 @@ func (s *scan) lastAtFrom(i int) int {
 	return s.run.lastAt
 }
 
-// isURLPassword reports whether v, between a colon and an '@', is a password and not a
+// isURLPassword reports whether v, between a colon and an '@', is a password rather than a
 // placeholder.
 func isURLPassword(v string) bool {
 	return len(v) > longestReference || !onlyMarks(v) && !isMasked(v) && !isVariable(v) && !isURLTemplate(v)
@@ -96,8 +96,8 @@ func isURLTemplate(v string) bool {
 	return v[0] == '<' || v[0] == '{' || v[0] == '[' || v == "%s" || v == "%v"
 }
 
-// urlToken takes a user name that is a token: https://TOKEN@host, or the key of a
-// Sentry DSN.
+// urlToken redacts a user name that is a token: https://TOKEN@host, or the key of a Sentry
+// DSN.
 func (s *scan) urlToken(start, end int) {
 	if isURLToken(s.text[start:end]) {
 		s.add(ruleURLPassword, start, end)
@@ -105,9 +105,9 @@ func (s *scan) urlToken(start, end int) {
 	}
 }
 
-// isURLToken reports whether v, before the "@" of a URL, is a token and not the
-// name of a user: hexadecimal digits, or letters and digits that are unlike a
-// name.
+// isURLToken reports whether v, before the "@" of a URL, is a token rather than a user
+// name. A token consists of hexadecimal digits, or of letters and digits that are not like
+// a name.
 func isURLToken(v string) bool {
 	const shortest = 12
 	if len(v) < shortest || len(v) > longestReference {
@@ -127,16 +127,16 @@ func isURLToken(v string) bool {
 	return halfBits >= min(max(len(v)-6, 8), 20)
 }
 
-// passwordEnd returns the '@' that ends a password beginning at i: the first that a host
-// follows, as passwords may contain '@' and '/' although they should not. It returns -1
-// if this is a port and a path instead.
+// passwordEnd returns the '@' that ends a password beginning at i: the first one that a
+// host follows. Passwords may contain '@' and '/', although they should not. It returns -1
+// if the text is a port and a path.
 func (s *scan) passwordEnd(i int) int {
 	t, lastAt := s.text, s.lastAtFrom(i)
 	port := skip(t, i, 6, isDigit)
 	if lastAt < 0 || port > i && (port == s.run.end || strings.IndexByte("/?#", t[port]) >= 0) {
 		return -1
 	}
-	authority := lastAt + 1 // where the path begins, unless that is part of the password
+	authority := lastAt + 1 // start of the path, unless that is part of the password
 	if n := strings.IndexAny(t[i:lastAt+1], "/?#,;)"); n >= 0 {
 		authority = i + n
 	}
@@ -152,20 +152,20 @@ func (s *scan) passwordEnd(i int) int {
 	return lastAt
 }
 
-// isHostByte reports whether c may occur in a host with its port, or in a variable for
-// one.
+// isHostByte reports whether c may occur in a host with its port, or in a variable for a
+// host.
 func isHostByte(c byte) bool {
 	return isWord(c) || strings.IndexByte(".-:[]${}*", c) >= 0
 }
 
-// looksLikeHost reports whether h is recognisable as a host: with a dot or a port, or the
-// local one.
+// looksLikeHost reports whether h is recognisable as a host: it has a dot or a port, or is
+// the local host.
 func looksLikeHost(h string) bool {
 	return strings.ContainsAny(h, ".:") || h == "localhost"
 }
 
-// query handles "sig=" and similar names, only after a character that begins a parameter
-// of a URL.
+// query handles "sig=" and similar names. They must follow a character that begins a
+// parameter of a URL.
 func (s *scan) query(start, end int) {
 	const shortest = 4
 	t := s.text
@@ -181,8 +181,8 @@ func (s *scan) query(start, end int) {
 	s.namedEnd = max(s.namedEnd, last)
 }
 
-// isParameter reports whether a parameter of a URL begins in before and ends with
-// the given sign and name; one that ends with "key" must be no other key.
+// isParameter reports whether a parameter of a URL begins in before and ends with the
+// given sign and name. If it ends with "key", it must not be a different key.
 func isParameter(before, name string) bool {
 	const longest = 24
 	if strings.HasSuffix(before, "u0026") {

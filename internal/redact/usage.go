@@ -2,9 +2,9 @@ package redact
 
 import "strings"
 
-// isMetavar reports whether v, which follows a flag and ends at text[to], is the
-// name of the flag's value in a usage text: "--password PASS",
-// "[--token TOK]", "  --secret text   the secret to use".
+// isMetavar reports whether v, which follows a flag and ends at text[to], is the name of
+// the flag's value in a usage text: "--password PASS", "[--token TOK]",
+// "  --secret text   the secret to use".
 func (n *naming) isMetavar(v string, to int) bool {
 	if !isIdentifierText(v) && !isConstant(v) {
 		return false
@@ -45,16 +45,16 @@ func (n *naming) inUsage() bool {
 	return strings.Contains(strings.ToLower(n.text[line:n.start]), "usage:")
 }
 
-// isBlanksAndFlags reports whether s is the start of a line in a list of options:
-// blanks, then at most other flags with a comma.
+// isBlanksAndFlags reports whether s is the start of a line in a list of options: blanks,
+// optionally followed by other flags with a comma.
 func isBlanksAndFlags(s string) bool {
 	blanks := skip(s, 0, len(s), isBlank)
 	rest := strings.TrimRight(s[blanks:], " ")
 	return rest == "" || rest[0] == '-' && strings.HasSuffix(rest, ",") && !strings.Contains(rest, " ")
 }
 
-// describes reports whether a description follows text[:i] as in a list of
-// options: two blanks and more, or a tab, then a word.
+// describes reports whether a description follows text[:i] as in a list of options: at
+// least two blanks, or a tab, then a word.
 func describes(t string, i int) bool {
 	j := skip(t, i, 80, isBlank)
 	return j < len(t) && (j-i >= 2 || j > i && t[i] == '\t') && (isAlnum(t[j]) || t[j] == '(' || t[j] == '[')

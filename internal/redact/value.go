@@ -13,12 +13,12 @@ import (
 // whole.
 const deepest = 1_024
 
-// Value redacts a JSON-like value: strings, and in map[string]any and []any keys and
-// values at any depth. A value whose key names a secret is replaced as a whole, whatever
-// it is, unless it is null, a truth value, empty, too short to be one, or a reference.
-// Numbers, truth values and types that JSON does not have are returned unchanged. What it
-// returns is a new value where something was replaced and v itself where not; v is never
-// changed. The bool reports whether anything was replaced.
+// Value redacts strings in a JSON-like value, and keys and values at any depth in
+// map[string]any and []any. A value whose key names a secret is replaced as a whole,
+// whatever its type. Exceptions are null, truth values, empty and too short values, and
+// references. Numbers, truth values and types that JSON does not have are returned
+// unchanged. Value returns a new value if something was replaced, otherwise v itself. It
+// never changes v. The bool reports whether anything was replaced.
 func (f *Filter) Value(v any) (any, bool) {
 	return f.value(v, 0)
 }
@@ -50,8 +50,8 @@ func (f *Filter) value(v any, depth int) (any, bool) {
 	return v, false
 }
 
-// object redacts the keys and values of a map. Keys that become equal are kept
-// apart by a number.
+// object redacts the keys and values of a map. If redaction makes keys equal, it appends a
+// number to them.
 func (f *Filter) object(m map[string]any, depth int) (any, bool) {
 	var out map[string]any
 	var renamed []string
@@ -99,9 +99,9 @@ func (f *Filter) member(m map[string]any, k string, e any, depth int) (any, bool
 	return f.value(e, depth+1)
 }
 
-// shortestUnder returns the least length of a secret under m's key k, 0 if there
-// is none: the key names it, or its sibling does ({"name": "API_KEY", "value": v}),
-// or m is a Kubernetes secret.
+// shortestUnder returns the minimum length of a secret under m's key k. The key may name
+// the secret, its sibling may ({"name": "API_KEY", "value": v}), or m may be a Kubernetes
+// secret. Otherwise it returns 0.
 func shortestUnder(m map[string]any, k string) int {
 	switch k {
 	case "value":
@@ -170,8 +170,8 @@ func (f *Filter) secretNumber(v any, digits string, shortest int) (any, bool) {
 	return Mark, true
 }
 
-// underKey redacts a string both as a value after its key, so that headers and vendors'
-// names in keys count, and separately.
+// underKey redacts a string twice: as a value after its key, so that headers and vendors'
+// names in keys count, and alone.
 func (f *Filter) underKey(k, v string) (any, bool) {
 	prefix := k + ": "
 	for pass := range maxPasses {
@@ -195,8 +195,8 @@ func isPlainName(k string) bool {
 	return len(k) <= longest && skip(k, 0, longest, func(c byte) bool { return isWord(c) || c == '-' || c == '.' }) == len(k)
 }
 
-// secretKey returns the least length of a secret under the key k, 0 if k does
-// not name one.
+// secretKey returns the minimum length of a secret under the key k. It returns 0 if k does
+// not name a secret.
 func secretKey(k string) int {
 	const longest = 256
 	if len(k) > longest {

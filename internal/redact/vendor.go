@@ -2,11 +2,11 @@ package redact
 
 import "strings"
 
-// vendor is a secret that only its vendor's name distinguishes from other text.
+// vendor is a secret that is distinguished from other text only by its vendor's name.
 type vendor struct {
 	name    string
 	keyword string // in lower case; found in any case, also inside a name
-	parts   string // the value, see match
+	parts   string // shape of the value, see match
 }
 
 // vendor searches for a value of the vendor's shape after its name, which ends at i. A
@@ -32,15 +32,15 @@ func (s *scan) vendor(r *vendor, i int) {
 	}
 }
 
-// isName reports whether v is a name made of words rather than a key: no digit
-// between its letters and nothing strange about them.
+// isName reports whether v is a name made of words rather than a key. It has no digit
+// between its letters, and its letters are not strange.
 func isName(v string) bool {
 	return !strings.ContainsAny(v, "0123456789") && strangest(v).halfBits < 12
 }
 
-// valueAfter returns where the value begins that is assigned to a name whose
-// keyword ends at i: up to reach bytes of name and blanks, quotes, a sign (= := : => == ||
-// ?= > or a comma), blanks and quotes.
+// valueAfter returns the start of the value assigned to a name whose keyword ends at i. It
+// skips up to reach bytes of name and blanks, quotes, a sign (= := : => == || ?= > or a
+// comma), blanks and quotes.
 func valueAfter(t string, i, reach int) (int, bool) {
 	i = skip(t, i, reach, func(c byte) bool { return isWord(c) || c == '.' || c == '-' || isBlank(c) })
 	i = skip(t, i, 6, func(c byte) bool { return isSpace(c) || isQuote(c) || c == '\\' })
@@ -52,8 +52,8 @@ func valueAfter(t string, i, reach int) (int, bool) {
 	return skip(t, sign, 6, func(c byte) bool { return isSpace(c) || isQuote(c) || c == '=' || c == '\\' }), true
 }
 
-// randomNamed looks for a value that looks random after a name with a word such as "auth"
-// or "key" in it.
+// randomNamed searches for a random-looking value after a name that contains a word such
+// as "auth" or "key".
 func (s *scan) randomNamed(_, end int) {
 	const (
 		reach    = 20
@@ -74,9 +74,9 @@ func (s *scan) randomNamed(_, end int) {
 	}
 }
 
-// looksRandom reports whether v is more than a name, a path, a version or a date. between
-// is the text between a keyword and v. 32 hexadecimal digits count, 40 and 64, which are
-// hashes, do not.
+// looksRandom reports whether v is not just a name, a path, a version or a date. between
+// is the text between a keyword and v. A value of 32 hexadecimal digits counts. Values of
+// 40 and 64 do not, because they are hashes.
 func looksRandom(v, between string) bool {
 	const bits = 3.5
 	switch {

@@ -1,7 +1,7 @@
 package redact
 
-// vendors contains one line per key without a characteristic shape, which is recognised
-// by its vendor's name: name, sign, value. After the rules of gitleaks v8.30.1.
+// vendors contains one line per key that has no characteristic shape and is recognised by
+// its vendor's name: name, sign, value. They follow the rules of gitleaks v8.30.1.
 var vendors = [...]vendor{
 	{"adafruit_key", "adafruit", "b32"},
 	{"adobe_client_id", "adobe", "X32"},

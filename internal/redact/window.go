@@ -11,20 +11,20 @@ const (
 	// begins before the limit is read completely.
 	beyond = 65_536
 	// blurred is the number of characters at the far end of the read text that are never
-	// kept, because a secret cut there is not recognisable.
+	// kept. A secret that is cut there is not recognisable.
 	blurred = 16_384
 )
 
-// Gap is between the two ends of a field that HeadTail has shortened. It adds three
+// Gap separates the two ends of a field that HeadTail has shortened. It adds three
 // characters to the sum of head and tail.
 const Gap = " … "
 
-// Head redacts s and then cuts it to its first limit characters (Unicode code
-// points; a byte that is not UTF-8 counts as one). It works on at most
-// limit+65,536 characters of s. A secret, private section or key block that
-// begins before the limit leaves no fragment, and the cut never leaves a part of
-// a mark: it then falls before the mark. The bool reports whether anything was
-// redacted in what was read, cutting aside. A limit of 0 or less gives "".
+// Head redacts s and then cuts it to its first limit characters (Unicode code points; a
+// byte that is not UTF-8 counts as one). It reads at most limit+65,536 characters of s. A
+// secret, private section or key block that begins before the limit leaves no fragment. If
+// the cut would split a mark, it moves to the start of the mark. The bool reports whether
+// anything was redacted in the text that was read; the cut itself does not count. A limit
+// of 0 or less gives "".
 func (f *Filter) Head(s string, limit int) (string, bool) {
 	limit = bounded(limit)
 	end := headEnd(s, limit+beyond)
@@ -121,7 +121,7 @@ func isASCII(s string) bool {
 	return all&0x8080808080808080 == 0
 }
 
-// cutHead returns the first n characters of s, less if a mark would be cut.
+// cutHead returns the first n characters of s, or fewer if a mark would be split.
 func cutHead(s string, n int) string {
 	end := headEnd(s, n)
 	if start := splitMark(s, end); start >= 0 {
@@ -130,7 +130,7 @@ func cutHead(s string, n int) string {
 	return s[:end]
 }
 
-// cutTail returns the last n characters of s, less if a mark would be cut.
+// cutTail returns the last n characters of s, or fewer if a mark would be split.
 func cutTail(s string, n int) string {
 	start := tailStart(s, n)
 	if at := splitMark(s, start); at >= 0 {
@@ -143,8 +143,7 @@ func cutTail(s string, n int) string {
 func cutTailOff(s string, n int) string { return cutHead(s, utf8.RuneCountInString(s)-n) }
 func cutHeadOff(s string, n int) string { return cutTail(s, utf8.RuneCountInString(s)-n) }
 
-// splitMark returns where the mark begins that s[i] is inside of, -1 if it is
-// not.
+// splitMark returns the start of the mark that contains s[i], or -1 if there is none.
 func splitMark(s string, i int) int {
 	for _, mark := range [...]string{Mark, PrivateMark} {
 		from := max(0, i-len(mark)+1)

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// straddlers are secrets in their surroundings: what may stay of them, and what
-// must not.
+// straddlers are secrets in their surrounding text, with the parts that may remain and the
+// parts that must not.
 func straddlers() []struct{ text, secret string } {
 	var all []struct{ text, secret string }
 	add := func(text, secret string) { all = append(all, struct{ text, secret string }{text, secret}) }
@@ -121,7 +121,7 @@ func TestHeadFillsUpToTheLimitAfterRedaction(t *testing.T) {
 }
 
 // TestSecretsAtTheEdgeOfTheReadText puts secrets where the part of a long text that is
-// read begins or ends, after blocks so large that little else is left.
+// read begins or ends. They follow blocks so large that little else remains.
 func TestSecretsAtTheEdgeOfTheReadText(t *testing.T) {
 	t.Parallel()
 	f := mustFilter(t, Options{})

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// entropyLimits contains the minimum length and entropy per byte of a word to count as a
-// secret for that reason alone.
+// entropyLimits contains the minimum length and entropy per byte of a word that is
+// redacted for its entropy alone.
 type entropyLimits struct {
 	length int
 	bits   float64
@@ -75,8 +75,9 @@ func (s *scan) longWord(start, end int) {
 	s.add("entropy", s.afterName(start+from, start+to), start+to)
 }
 
-// afterName returns the start of a secret in the random text[start:end]: start, or a
-// secret that another rule has found there if its name or the host of a URL precedes it.
+// afterName returns the start of a secret in the random text[start:end]. It returns start,
+// or the start of a secret that another rule found there after its name or the host of a
+// URL.
 func (s *scan) afterName(start, end int) int {
 	for s.nextSpan < s.sorted && s.spans[s.nextSpan].end <= start {
 		s.nextSpan++
@@ -92,7 +93,7 @@ func (s *scan) afterName(start, end int) int {
 }
 
 // spread reports whether s contains enough different bytes to reach an entropy of b bits
-// per byte; a quick no for most words.
+// per byte. It quickly excludes most words.
 func spread(s string, b float64) bool {
 	var seen [4]uint64
 	for i := range len(s) {
@@ -202,8 +203,8 @@ func (s *scan) facebook(bar int) {
 	}
 }
 
-// asana handles a colon between the numbers of an Asana token, 1/n: or 2/n/n:, in the
-// word that begins at start, and its 32 hexadecimal digits.
+// asana handles the colon of an Asana token, 1/n: or 2/n/n: followed by 32 hexadecimal
+// digits. The word with the token begins at start.
 func (s *scan) asana(start, colon int) {
 	const fewest = 10 // digits of a number
 	if colon == start || !isDigit(s.text[colon-1]) {

@@ -8,15 +8,15 @@ import (
 
 // asOf is the moment whose state a page shows.
 type asOf struct {
-	At      string            `json:"at,omitempty"`        // the moment of the past as the address names it; "" for now
-	Then    int64             `json:"at_time,omitempty"`   // the same in Unix seconds, 0 where it is not known
-	Note    string            `json:"not_known,omitempty"` // what is not known of that time; "" for nothing
-	Now     string            `json:"-"`                   // the address of the same page now
-	Keep    map[string]string `json:"-"`                   // the other parameters of the address
-	Present int64             `json:"-"`                   // now, in Unix seconds
+	At      string            `json:"at,omitempty"`        // a past moment as given in the URL; "" for now
+	Then    int64             `json:"at_time,omitempty"`   // the same moment in Unix seconds, 0 if unknown
+	Note    string            `json:"not_known,omitempty"` // what is not known about that moment; "" if everything is
+	Now     string            `json:"-"`                   // URL of the same page for now
+	Keep    map[string]string `json:"-"`                   // the other parameters of the URL
+	Present int64             `json:"-"`                   // the current time in Unix seconds
 }
 
-// readAsOf reads the moment from the address of a page.
+// readAsOf reads the moment from the URL of a page.
 func (s *Site) readAsOf(r *http.Request) asOf {
 	now, u := s.now(), *r.URL
 	q := u.Query()
@@ -33,7 +33,7 @@ func (s *Site) readAsOf(r *http.Request) asOf {
 	return a
 }
 
-// found keeps which moment a part found for At.
+// found stores the moment that a part resolved At to.
 func (a *asOf) found(m store.Moment) {
 	if a.Note = m.Note; !m.Time.IsZero() {
 		a.Then = m.Time.Unix()

@@ -7,45 +7,45 @@ import (
 	"cairn/internal/observation/browse"
 )
 
-// axis places moments of time on a line of fixed width, from left to right, in percent of
-// that width. Long stretches in which nothing happened are folded to a narrow band.
+// axis maps moments to positions from left to right, in percent of a fixed width. Long
+// stretches without events are folded to a narrow band.
 type axis struct {
 	pieces []piece
 	Ticks  []tick
 	Folds  []fold
-	Now    float64 // where the present is
+	Now    float64 // position of the current time
 }
 
-// piece is a stretch of time and where it lies.
+// piece is a stretch of time and its position.
 type piece struct {
 	from, to int64
 	x, width float64
 	folded   bool
 }
 
-// tick is a moment that is named on the axis.
+// tick is a labelled moment on the axis.
 type tick struct {
 	X        float64
 	Label    string
 	Midnight bool
 }
 
-// fold is a stretch without anything, narrower than its time.
+// fold is a stretch without events, drawn narrower than its duration.
 type fold struct {
 	X, Width float64
-	Label    string // such as 5 h
+	Label    string // a duration such as 5 h
 }
 
 const (
-	foldAfter = 2 * 3600 // seconds without anything that are folded
-	foldPad   = 900      // seconds that stay visible before and after something
-	foldWidth = 4.0      // percent that a fold takes
-	tickRoom  = 8.0      // percent between two ticks, at least
+	foldAfter = 2 * 3600 // minimum seconds without events before a stretch is folded
+	foldPad   = 900      // seconds that stay visible before and after an event
+	foldWidth = 4.0      // width of a fold in percent
+	tickRoom  = 8.0      // minimum distance between two ticks in percent
 	maxTicks  = 12
 )
 
-// newAxis is the axis from one moment to another, with the stretches in which something
-// happened, in any order.
+// newAxis returns the axis between two moments. busy contains the stretches with events,
+// in any order.
 func newAxis(from, to int64, busy []browse.Span) *axis {
 	to = max(to, from+60)
 	a := &axis{}
@@ -65,8 +65,8 @@ func newAxis(from, to int64, busy []browse.Span) *axis {
 	return a
 }
 
-// shown are the stretches that are drawn at full width, in order: what happened with some
-// room around it. Gaps between them are longer than foldAfter.
+// shown returns the stretches drawn at full width, in order: the events with some padding
+// around them. Gaps between them are longer than foldAfter.
 func shown(from, to int64, busy []browse.Span) []browse.Span {
 	all := slices.Clone(busy)
 	all = append(all, browse.Span{From: to, To: to})
@@ -88,7 +88,8 @@ func shown(from, to int64, busy []browse.Span) []browse.Span {
 	return out
 }
 
-// layOut gives each piece its place: folds a fixed width, the others by their length.
+// layOut positions the pieces. Folds have a fixed width; the width of other pieces is
+// proportional to their length.
 func (a *axis) layOut() {
 	folds, length := 0.0, 0.0
 	for _, p := range a.pieces {
@@ -112,7 +113,7 @@ func (a *axis) layOut() {
 	}
 }
 
-// at is where a moment lies; moments outside lie at the ends.
+// at returns the position of a moment. Moments outside the axis are clamped to its ends.
 func (a *axis) at(t int64) float64 {
 	for _, p := range a.pieces {
 		if t <= p.to {
@@ -122,8 +123,8 @@ func (a *axis) at(t int64) float64 {
 	return 100
 }
 
-// name puts the ticks: full hours or quarters of them, as many as there is room for, and
-// each midnight by its day.
+// name adds ticks at full or quarter hours, as many as fit. A tick at midnight is labelled
+// with the day.
 func (a *axis) name() {
 	step := int64(24 * 3600)
 	for _, s := range []int64{15 * 60, 30 * 60, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600} {
@@ -154,7 +155,7 @@ func (a *axis) name() {
 	}
 }
 
-// visible is how many seconds are not folded.
+// visible returns the number of seconds that are not folded.
 func (a *axis) visible() (n int64) {
 	for _, p := range a.pieces {
 		if !p.folded {
@@ -164,7 +165,7 @@ func (a *axis) visible() (n int64) {
 	return n
 }
 
-// nextLocal is the first moment from t on that is a multiple of step in local time.
+// nextLocal returns the first moment from t on that is a multiple of step in local time.
 func nextLocal(t, step int64) int64 {
 	_, offset := time.Unix(t, 0).Zone()
 	local := t + int64(offset)

@@ -8,8 +8,8 @@ import (
 	"cairn/internal/observation/browse"
 )
 
-// Whatever happened when, later moments never lie left of earlier ones, everything lies on
-// the line, pieces follow each other without gaps, and ticks and folds do not overlap.
+// For any events, later moments are never left of earlier ones, and every position is on
+// the axis. Pieces follow each other without gaps, and ticks and folds do not overlap.
 func TestAnAxisKeepsTheOrderOfTimeWithinItsWidth(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

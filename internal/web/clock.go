@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ago is how long a moment lies back, for lists: "now", "12 s", "4 min", "2 h", "3 d".
+// ago formats the time since a moment, for lists: "now", "12 s", "4 min", "2 h", "3 d".
 func ago(now, at int64) string {
 	switch d := now - at; {
 	case d < 5:
@@ -17,7 +17,7 @@ func ago(now, at int64) string {
 	}
 }
 
-// back is ago in a sentence: "just now", "12 s ago".
+// back formats ago for use in a sentence: "just now", "12 s ago".
 func back(now, at int64) string {
 	if said := ago(now, at); said != "now" {
 		return said + " ago"
@@ -25,7 +25,7 @@ func back(now, at int64) string {
 	return "just now"
 }
 
-// long is a length of time in its largest unit, rounded down.
+// long formats a duration in its largest unit, rounded down.
 func long(seconds int64) string {
 	switch {
 	case seconds < 3600:
@@ -36,7 +36,7 @@ func long(seconds int64) string {
 	return fmt.Sprintf("%d d", seconds/(24*3600))
 }
 
-// moment is a moment with its day: of the same year without it.
+// moment formats a time with its day. It omits the current year.
 func moment(now, at int64) string {
 	t := time.Unix(at, 0)
 	if t.Year() != time.Unix(now, 0).Year() {
@@ -45,7 +45,7 @@ func moment(now, at int64) string {
 	return t.Format("Mon 2 Jan, 15:04")
 }
 
-// period is from when to when something went on.
+// period formats a range of time.
 func period(now, from, to int64) string {
 	a, b := time.Unix(from, 0), time.Unix(to, 0)
 	if a.YearDay() == b.YearDay() && a.Year() == b.Year() {
@@ -54,7 +54,7 @@ func period(now, from, to int64) string {
 	return moment(now, from) + " to " + moment(now, to)
 }
 
-// zone is the offset of the server's time zone from UTC.
+// zone formats the UTC offset of the server's time zone.
 func zone(now time.Time) string {
 	_, offset := now.Zone()
 	if offset == 0 {

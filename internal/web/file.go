@@ -30,51 +30,51 @@ import (
 )
 
 const (
-	maxFileBytes = 4 << 20 // of a file that is shown
-	shownLines   = 200     // of a file on one page, at most
-	linesBefore  = 60      // above the chosen line
-	maxLineRunes = 400     // of a line that is shown
-	fileWeight   = 110_000 // bytes that the lines of a page may take, roughly
-	lineWeight   = 200     // of the markup of a line
-	blockWeight  = 700     // of the markup of a block
+	maxFileBytes = 4 << 20 // maximum size of a shown file
+	shownLines   = 200     // maximum lines on one page
+	linesBefore  = 60      // lines shown above the chosen line
+	maxLineRunes = 400     // maximum characters shown of a line
+	fileWeight   = 110_000 // approximate maximum bytes of all lines on a page
+	lineWeight   = 200     // bytes of markup for a line
+	blockWeight  = 700     // bytes of markup for a block
 
 	viewHistory = "history"
 )
 
-// filePage is a file of a working tree with the reason of each line, or its history.
+// filePage is a file of a working tree with the origin of each line, or its history.
 type filePage struct {
 	Project string `json:"project"`
 	Path    string `json:"path"`
 	View    string `json:"view,omitempty"` // history, or "" for the text
-	Root    string `json:"root,omitempty"` // of the working tree
+	Root    string `json:"root,omitempty"` // root of the working tree
 	Problem string `json:"problem,omitempty"`
 
 	Blocks  []block       `json:"blocks"`
 	First   int           `json:"first_line"`
 	Last    int           `json:"last_line"`
 	Of      int           `json:"lines_in_all"`
-	Line    int           `json:"line,omitempty"` // that was chosen, 0 for none
-	Why     *why.Answer   `json:"why,omitempty"`  // of the chosen line
+	Line    int           `json:"line,omitempty"` // the chosen line, 0 for none
+	Why     *why.Answer   `json:"why,omitempty"`  // origin of the chosen line
 	Missing []why.Missing `json:"missing,omitempty"`
-	Cited   []why.Citing  `json:"cited"` // by records, anywhere in the file
+	Cited   []why.Citing  `json:"cited"` // records that cite any part of the file
 
 	History []fileChange                     `json:"history,omitempty"`
 	Held    []reservations.ListedReservation `json:"reservations"`
-	Touched []toucher                        `json:"touched"` // the last sessions that had the file in hand
+	Touched []toucher                        `json:"touched"` // the last sessions that touched the file
 
-	Prompts     int    `json:"prompts"` // behind the lines that are shown
+	Prompts     int    `json:"prompts"` // number of prompts whose edits wrote the shown lines
 	Unknown     int    `json:"lines_without_session"`
 	Uncommitted int    `json:"lines_not_committed"`
-	Earlier     string `json:"-"` // addresses of the neighbouring pages, "" for none
+	Earlier     string `json:"-"` // URLs of the neighbouring pages, "" for none
 	Later       string `json:"-"`
 }
 
-// block are neighbouring lines with one origin.
+// block is a run of neighbouring lines with the same origin.
 type block struct {
 	why.Origin
 	Agent    string     `json:"agent,omitempty"`
-	At       int64      `json:"at,omitempty"` // of the edit, else of the commit; 0 if neither is known
-	Age      int        `json:"age"`          // 1 for the newest to 5; 0 if it is not known
+	At       int64      `json:"at,omitempty"` // time of the edit, else of the commit; 0 if unknown
+	Age      int        `json:"age"`          // 1 (newest) to 5; 0 if unknown
 	Repeated bool       `json:"repeated,omitempty"`
 	Lines    []codeLine `json:"lines"`
 }
@@ -84,27 +84,27 @@ type codeLine struct {
 	Text   string   `json:"text"`
 	Chosen bool     `json:"chosen,omitempty"`
 	Path   string   `json:"-"`
-	Cited  []citing `json:"cited,omitempty"` // by records that begin to cite here
+	Cited  []citing `json:"cited,omitempty"` // records whose citations begin in this block
 }
 
-// citing is a record beside a line that it cites.
+// citing is a record shown next to a line that it cites.
 type citing struct {
 	ID     string       `json:"id"`
 	State  record.State `json:"state"`
 	Drifts bool         `json:"drifts,omitempty"`
 }
 
-// fileChange is a change of the file with the agent behind it.
+// fileChange is a change of the file and the agent that made it.
 type fileChange struct {
 	why.FileChange
 	Agent string `json:"agent,omitempty"`
 }
 
-// toucher is a session that had the file in hand.
+// toucher is a session that touched the file.
 type toucher struct {
 	Session string `json:"session_id"`
 	Agent   string `json:"agent,omitempty"`
-	Did     string `json:"did"` // as in the timeline
+	Did     string `json:"did"` // the action, worded as in the timeline
 	At      int64  `json:"at"`
 }
 
@@ -112,12 +112,13 @@ func filePath(projectID, path string) string {
 	return "/files/" + url.PathEscape(projectID) + "?path=" + url.QueryEscape(path)
 }
 
-// Lined is the address of the page at a line.
+// Lined returns the URL of the page at a line.
 func (p *filePage) Lined(n int) string {
 	return filePath(p.Project, p.Path) + "&line=" + strconv.Itoa(n) + "#line-" + strconv.Itoa(n)
 }
 
-// sourceFile shows a file that agents have touched; others are not shown, whatever the address says.
+// sourceFile shows a file that agents have touched. Other files are not found, whatever
+// the URL names.
 func (s *Site) sourceFile(r *http.Request, v Visitor, at place) (Response, error) {
 	ctx, q := r.Context(), r.URL.Query()
 	p := &filePage{Project: at.key, Path: q.Get("path"), View: q.Get("view"), Blocks: []block{}, Cited: []why.Citing{}, Held: []reservations.ListedReservation{}, Touched: []toucher{}}
@@ -156,7 +157,7 @@ func (s *Site) sourceFile(r *http.Request, v Visitor, at place) (Response, error
 	return s.show(r, v, "file", p.Path, p)
 }
 
-// lineNumber reads the number of a line from an address, 0 if it has none.
+// lineNumber parses a line number from a URL, 0 if the parameter is missing.
 func lineNumber(q url.Values, name string) (int, error) {
 	given := q.Get(name)
 	if given == "" {
@@ -169,8 +170,8 @@ func lineNumber(q url.Values, name string) (int, error) {
 	return n, nil
 }
 
-// whoIsIn finds the sessions that touched the file last, and the reservations that cover it.
-// Errors: NotFound if no agent has touched the file.
+// whoIsIn finds the sessions that last touched the file, and the reservations that cover
+// it. Errors: NotFound if no agent has touched the file.
 func (s *Site) whoIsIn(ctx context.Context, p *filePage) error {
 	j, err := s.cairn.Observations(ctx)
 	if err != nil {
@@ -205,7 +206,7 @@ func (s *Site) whoIsIn(ctx context.Context, p *filePage) error {
 func (s *Site) holders(ctx context.Context, p *filePage) error {
 	file, err := pathpattern.Parse(p.Path, pathpattern.Options{})
 	if err != nil {
-		return nil // a file outside of the working tree is held by no agent
+		return nil // reservations cover only files inside the working tree
 	}
 	projects, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]service.ProjectShort, error) {
 		return o.Projects(ctx)
@@ -224,7 +225,7 @@ func (s *Site) holders(ctx context.Context, p *filePage) error {
 	return err
 }
 
-// fileHistory lists what happened to the file.
+// fileHistory lists the changes of the file.
 func (s *Site) fileHistory(ctx context.Context, p *filePage) error {
 	list, missing, err := s.cairn.FileHistory(ctx, p.absolute())
 	if err != nil {
@@ -249,7 +250,7 @@ func (s *Site) fileHistory(ctx context.Context, p *filePage) error {
 
 func (p *filePage) absolute() string { return filepath.Join(p.Root, filepath.FromSlash(p.Path)) }
 
-// explain shows a part of the text with the reason of each line, and what is known of the
+// explain shows a part of the text with the origin of each line, and all details of the
 // chosen line.
 func (s *Site) explain(ctx context.Context, p *filePage, text []string) error {
 	if p.First = min(p.First, p.Of); p.First == 0 {
@@ -279,7 +280,7 @@ func (s *Site) explain(ctx context.Context, p *filePage, text []string) error {
 	return nil
 }
 
-// begin is the first line of a page that holds the chosen line.
+// begin returns the first line of a page that contains the chosen line.
 func (p *filePage) begin(text []string) int {
 	if p.Line <= shownLines-linesBefore {
 		return 1
@@ -292,7 +293,7 @@ func (p *filePage) begin(text []string) int {
 	return first
 }
 
-// sessionsBehind are the ids of the sessions of origins.
+// sessionsBehind returns the session ids of origins.
 func sessionsBehind(list []why.Origin) (ids []string) {
 	for _, o := range list {
 		if o.Session != nil && !slices.Contains(ids, o.Session.SessionID) {
@@ -302,12 +303,12 @@ func sessionsBehind(list []why.Origin) (ids []string) {
 	return ids
 }
 
-// group makes blocks of neighbouring lines with one origin. A blank line belongs to the block
-// above it.
+// group joins neighbouring lines with the same origin into blocks. A blank line belongs to
+// the block above it.
 func (p *filePage) group(text []string, w why.Lines, names map[string][]string, now int64) {
 	last, seen := -2, map[int]bool{}
 	for i := range min(shownLines, p.Of-p.First+1) {
-		of := -1 // of no origin
+		of := -1 // no origin
 		if i < len(w.Of) {
 			of = w.Of[i]
 		}
@@ -356,7 +357,7 @@ func newBlock(o why.Origin, names map[string][]string, now int64, lines []codeLi
 	return b
 }
 
-// code is a line as it is shown.
+// code returns a line as it is shown.
 func (p *filePage) code(text []string, n int) codeLine {
 	l := codeLine{N: n, Text: shownLine(text[n-1]), Chosen: n == p.Line, Path: p.Lined(n)}
 	for _, c := range p.Cited {
@@ -367,7 +368,7 @@ func (p *filePage) code(text []string, n int) codeLine {
 	return l
 }
 
-// shownLine is as much of a line as is shown.
+// shownLine truncates a line to maxLineRunes characters.
 func shownLine(text string) string {
 	text = strings.TrimSuffix(text, "\r")
 	if runes := []rune(text); len(runes) > maxLineRunes {
@@ -376,7 +377,8 @@ func shownLine(text string) string {
 	return text
 }
 
-// fit cuts the blocks to what a page may weigh, and says which lines come before and after.
+// fit cuts the blocks to the size limit of a page, and stores which lines precede and
+// follow it.
 func (p *filePage) fit() {
 	weight := 0
 	p.Last = p.First - 1
@@ -399,7 +401,7 @@ func (p *filePage) fit() {
 	p.link()
 }
 
-// link names the neighbouring pages.
+// link sets the URLs of the neighbouring pages.
 func (p *filePage) link() {
 	address := filePath(p.Project, p.Path) + "&from="
 	if p.First > 1 {
@@ -410,7 +412,7 @@ func (p *filePage) link() {
 	}
 }
 
-// count says how many lines are of whom.
+// count counts the lines of each author.
 func (p *filePage) count(text []string) {
 	prompts := map[int64]bool{}
 	for _, b := range p.Blocks {
@@ -433,8 +435,8 @@ func (p *filePage) count(text []string) {
 	p.Prompts = len(prompts)
 }
 
-// read reads the lines of the file from the first checkout of the project that has it. Links
-// do not lead out of the checkout.
+// read reads the lines of the file from the first checkout of the project that contains
+// it. Links that lead out of the checkout are not followed.
 func (p *filePage) read(all []project.Summary) ([]string, error) {
 	i := slices.IndexFunc(all, func(q project.Summary) bool { return q.ID == p.Project })
 	if i < 0 || filepath.IsAbs(p.Path) {
@@ -478,7 +480,7 @@ func readBelow(dir, path string) (text []byte, err error) {
 	return text, err
 }
 
-// About says in words how sure the first session of an answer is.
+// About describes how certain the first session of an answer is.
 func (p *filePage) About() string {
 	switch p.Why.Confidence {
 	case why.ByCommit:

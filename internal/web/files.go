@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	maxEdits    = 500 // that the list of files is made of
-	maxFileRows = 100 // files that the list shows
+	maxEdits    = 500 // maximum edits that the list of files is built from
+	maxFileRows = 100 // maximum files in the list
 )
 
-// filesPage is the files that agents edited last.
+// filesPage lists the files that agents edited last.
 type filesPage struct {
 	choice
-	Edits    int          `json:"edits"` // that Files are of
+	Edits    int          `json:"edits"` // number of edits that Files is built from
 	Complete bool         `json:"complete"`
-	Files    []editedFile `json:"files"` // the last edited first
+	Files    []editedFile `json:"files"` // most recently edited first
 	More     int          `json:"more_files,omitempty"`
 }
 
-// editedFile is a file with who edited it.
+// editedFile is a file with the agents that edited it.
 type editedFile struct {
 	Project  string   `json:"project"`
 	Path     string   `json:"path"`
-	At       int64    `json:"at"` // of the last edit
+	At       int64    `json:"at"` // time of the last edit
 	Edits    int      `json:"edits"`
 	Branch   string   `json:"branch,omitempty"`
-	Session  string   `json:"session_id"` // of the last edit
+	Session  string   `json:"session_id"` // session of the last edit
 	Agents   []string `json:"agents,omitempty"`
 	Sessions []string `json:"sessions"`
 }
@@ -61,7 +61,7 @@ func (s *Site) editedFiles(r *http.Request, v Visitor, _ place) (Response, error
 	return s.show(r, v, "files", "Files", p)
 }
 
-// groupEdits makes one row of each file, in the order of the last edits.
+// groupEdits returns one row for each file, in the order of the last edits.
 func groupEdits(list []browse.FileEdit, names map[string][]string) []editedFile {
 	files := []editedFile{}
 	at := map[[2]string]int{}

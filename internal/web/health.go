@@ -15,16 +15,16 @@ import (
 	"cairn/internal/memory"
 )
 
-// maxBackups is how many backups the page about health lists.
+// maxBackups is the maximum number of backups on the health page.
 const maxBackups = 10
 
-// health is how the store, its copies and what follows it do.
+// health is the state of the store, its backups and its followers.
 type health struct {
 	Check       cairn.HealthCheck       `json:"health"`
 	Followers   followers.Account       `json:"followers"`
 	Replication cairn.ReplicationStatus `json:"replication"`
 	Archives    []archive.Status        `json:"archives"`
-	Backups     []copies.BackupReport   `json:"backups"` // the newest first
+	Backups     []copies.BackupReport   `json:"backups"` // newest first
 	MoreBackups int                     `json:"more_backups,omitempty"`
 	Store       measured                `json:"store"`
 	Doctor      *diagnosis              `json:"doctor"` // nil before the first run
@@ -32,7 +32,7 @@ type health struct {
 	CanCheck    bool                    `json:"-"`
 }
 
-// diagnosis is what doctor found when this server ran it last.
+// diagnosis is the result of doctor's last run on this server.
 type diagnosis struct {
 	At     int64          `json:"at"`
 	Checks []doctor.Check `json:"checks"`
@@ -41,7 +41,7 @@ type diagnosis struct {
 
 func (p *health) live() bool { return true }
 
-// health shows how everything does; a form that is sent there runs doctor first.
+// health shows the health page. A submitted form runs doctor first.
 func (s *Site) health(r *http.Request, v Visitor, _ place) (Response, error) {
 	if r.Method == http.MethodPost {
 		if err := s.runDoctor(r.Context()); err != nil {
@@ -78,7 +78,7 @@ func (s *Site) readReplication(ctx context.Context, p *health) (err error) {
 	return err
 }
 
-// readArchives lists the archives, none without a store.
+// readArchives lists the archives; the list is empty without a store.
 func (s *Site) readArchives(ctx context.Context, p *health) error {
 	list, err := s.cairn.ArchiveStatus(ctx, cairn.ArchiveArgs{})
 	if f := fault.As(err); err != nil && f.Kind == fault.NotFound {
@@ -100,8 +100,8 @@ func (s *Site) readSizes(ctx context.Context, p *health) (err error) {
 	return err
 }
 
-// runDoctor looks at everything that doctor looks at, and keeps what it found until the next
-// run or the end of the server.
+// runDoctor runs all checks of doctor. It keeps the result until the next run or until the
+// server stops.
 func (s *Site) runDoctor(ctx context.Context) error {
 	if s.doctor == nil {
 		return fault.New(fault.Invalid, "not_available", "this server cannot run doctor").WithHint("run `cairn doctor`")
@@ -120,11 +120,11 @@ func (s *Site) runDoctor(ctx context.Context) error {
 	return nil
 }
 
-// isFinding reports whether a check found something that a person should see.
+// isFinding reports whether a check found something that the user should see.
 func isFinding(c doctor.Check) bool { return c.State == doctor.Problem || c.State == doctor.Warning }
 
-// Findings are the checks of the last run that found something, and then those that could not
-// be made; the others are only counted.
+// Findings returns the checks of the last run that found something, followed by the checks
+// that could not run. Other checks are only counted.
 func (d *diagnosis) Findings() (out []doctor.Check) {
 	for _, c := range d.Checks {
 		if isFinding(c) {
@@ -139,5 +139,5 @@ func (d *diagnosis) Findings() (out []doctor.Check) {
 	return out
 }
 
-// nanoTime is a moment in Unix seconds that is stored in nanoseconds.
+// nanoTime converts a time from Unix nanoseconds to Unix seconds.
 func nanoTime(at int64) int64 { return time.Unix(0, at).Unix() }

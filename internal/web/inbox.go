@@ -9,24 +9,24 @@ import (
 	"cairn/internal/mail/service"
 )
 
-// maxInbox is how many messages the page of an inbox lists.
+// maxInbox is the maximum number of messages on an inbox page.
 const maxInbox = 100
 
-// inboxPage is what an agent has got, now or at a moment of the past.
+// inboxPage lists the messages of an agent, now or at a past moment.
 type inboxPage struct {
 	asOf
 	Key    string          `json:"-"`
 	Agent  string          `json:"agent"`
 	Unread bool            `json:"unread_only,omitempty"`
-	Items  []messages.Item `json:"messages"` // the newest first
+	Items  []messages.Item `json:"messages"` // newest first
 	More   bool            `json:"more,omitempty"`
-	All    string          `json:"-"` // addresses of the same page with all and with unread messages
+	All    string          `json:"-"` // URLs of the same page with all and with unread messages
 	News   string          `json:"-"`
 }
 
 func (p *inboxPage) live() bool { return p.At == "" }
 
-// inbox shows what an agent has got.
+// inbox shows the messages of an agent.
 func (s *Site) inbox(r *http.Request, v Visitor, at place) (Response, error) {
 	p := &inboxPage{asOf: s.readAsOf(r), Key: at.key, Agent: at.id, Unread: r.URL.Query().Get("unread") != "", All: with(r.URL, "unread", ""), News: with(r.URL, "unread", "yes")}
 	n := maxInbox + 1

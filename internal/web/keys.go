@@ -2,13 +2,13 @@ package web
 
 import "net/http"
 
-// keyHelp is a key with what it does.
+// keyHelp is a keyboard key and its action.
 type keyHelp struct {
 	Keys string `json:"keys"`
 	Does string `json:"does"`
 }
 
-// keys lists the keys that the script understands.
+// keys lists the keyboard keys that the script handles.
 func (s *Site) keys(r *http.Request, v Visitor, _ place) (Response, error) {
 	list := []keyHelp{
 		{"/", "search"}, {"j  k", "next and previous row"}, {"Enter", "open the row"}, {"o", "fold or unfold"},

@@ -8,7 +8,7 @@ import (
 	"cairn/internal/mail/service"
 )
 
-// perPage is how many messages a list shows at once.
+// perPage is the maximum number of messages in a list.
 const perPage = 50
 
 func (s *Site) projects(r *http.Request, v Visitor, _ place) (Response, error) {
@@ -40,7 +40,7 @@ func (s *Site) mailbox(r *http.Request, v Visitor, at place) (Response, error) {
 type mailbox struct {
 	service.ProjectOverview
 	Key    string `json:"-"`
-	Before int64  `json:"before,omitempty"` // id of the message that the page begins behind, 0 for the newest
+	Before int64  `json:"before,omitempty"` // id of the message that the page starts after, 0 for the newest
 }
 
 func (p *mailbox) live() bool { return p.Before == 0 }
@@ -78,13 +78,13 @@ func (s *Site) letter(r *http.Request, v Visitor, at place) (Response, error) {
 		service.MessageDetail
 		Key     string
 		Thread  []service.ThreadMessage
-		Waiting *service.OverseerMessage // nil unless it waits for the person
+		Waiting *service.OverseerMessage // nil unless it waits for the user
 	}{m, at.key, thread, waiting})
 	a.Forms = waiting != nil
 	return a, err
 }
 
-// waits is a message that waits for the person, nil if that one does not.
+// waits returns a message that waits for the user, or nil if it does not wait.
 func (s *Site) waits(ctx context.Context, projectID string, id int64) (*service.OverseerMessage, error) {
 	all, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]service.OverseerMessage, error) {
 		return o.WaitingForOverseer(ctx, projectID)
@@ -97,8 +97,8 @@ func (s *Site) waits(ctx context.Context, projectID string, id int64) (*service.
 	return nil, err
 }
 
-// acknowledge has the person acknowledge a message, which reads it, too; asked for by GET it
-// leads to the message. Repeating it changes nothing.
+// acknowledge acknowledges a message as the user and marks it as read. A GET request
+// redirects to the message. It is idempotent.
 func (s *Site) acknowledge(r *http.Request, _ Visitor, at place) (Response, error) {
 	id, err := number("message", at.id)
 	if err == nil && r.Method == http.MethodPost {
@@ -139,6 +139,7 @@ func (s *Site) file(r *http.Request, _ Visitor, at place) (Response, error) {
 	e, err := ask(r.Context(), s, func(ctx context.Context, o *service.Mail, c mail.Caller) (service.AttachmentContent, error) {
 		return o.AttachmentContent(ctx, c, at.key, id, int(min(n, 1<<20)))
 	})
-	// The type that the sender's side found is not told on: nobody is to run what is in it.
+	// The sender's media type is not passed on, because no browser may execute the
+	// content.
 	return Response{Type: "application/octet-stream", Body: e.Data, SaveAs: e.Name}, err
 }

@@ -8,27 +8,27 @@ import (
 	"cairn/internal/memory"
 )
 
-// memoriesPage is what was kept: memories by vault, and one of them with its entries.
+// memoriesPage lists the memories by vault, and shows one of them with its entries.
 type memoriesPage struct {
 	asOf
 	Vaults   []vault           `json:"vaults"`
 	One      *memory.Memory    `json:"memory,omitempty"`
-	Context  *shownContext     `json:"context,omitempty"` // nil where the memory has none
+	Context  *shownContext     `json:"context,omitempty"` // nil if the memory has none
 	Versions []memory.Version  `json:"context_versions,omitempty"`
 	Inflight []memory.Inflight `json:"inflight,omitempty"` // entries that the hub has not confirmed
 	Entries  *memory.Listed    `json:"entries,omitempty"`
-	Older    string            `json:"older,omitempty"` // address of the next page, "" for none
+	Older    string            `json:"older,omitempty"` // URL of the next page, "" for none
 }
 
-// shownContext is the context document of a memory, now or at a moment of the past.
+// shownContext is the context document of a memory, now or at a past moment.
 type shownContext struct {
 	Markdown  string      `json:"markdown"`
 	UpdatedAt memory.Time `json:"updated_at"`
-	Conflicts int         `json:"conflicts,omitempty"` // versions that nobody has merged
+	Conflicts int         `json:"conflicts,omitempty"` // unmerged versions
 }
 
 const (
-	maxVersions = 10 // of a context
+	maxVersions = 10 // maximum versions shown of a context
 	maxInflight = 20
 )
 
@@ -81,7 +81,7 @@ func (s *Site) memories(r *http.Request, v Visitor, at place) (Response, error) 
 
 // fill reads the context and one page of entries of the chosen memory.
 func (p *memoriesPage) fill(ctx context.Context, b *memory.Service, c memory.Caller, r *http.Request) error {
-	if err := p.readContext(ctx, b, c); err != nil || p.At != "" { // entries have no past
+	if err := p.readContext(ctx, b, c); err != nil || p.At != "" { // entries have no past state
 		return err
 	}
 	list, err := b.ListEntries(ctx, c, memory.ListArgs{MemoryID: p.One.MemoryID, Limit: rowsPerPage, Before: r.URL.Query().Get("before")})
@@ -95,7 +95,8 @@ func (p *memoriesPage) fill(ctx context.Context, b *memory.Service, c memory.Cal
 	return nil
 }
 
-// readContext reads the context of the chosen memory, and now its versions and what is inflight.
+// readContext reads the context of the chosen memory. For now it also reads the versions
+// and the inflight entries.
 func (p *memoriesPage) readContext(ctx context.Context, b *memory.Service, c memory.Caller) error {
 	id := p.One.MemoryID
 	if p.At != "" {

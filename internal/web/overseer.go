@@ -18,7 +18,7 @@ import (
 	"cairn/internal/mail/service"
 )
 
-// draft is what a person has put into the form.
+// draft is the user's input in the form.
 type draft struct {
 	Key     string
 	Project service.ProjectShort
@@ -28,15 +28,15 @@ type draft struct {
 	Body    string
 	Thread  string
 	Ack     bool
-	Once    string // makes sending the same form twice one message
+	Once    string // id that makes sending the same form twice idempotent
 	Problem string
 	Hint    string
 }
 
-// Chosen reports whether an agent is to get it.
+// Chosen reports whether an agent is a recipient.
 func (d draft) Chosen(name string) bool { return slices.Contains(d.To, name) }
 
-// overseer shows the form to write as HumanOverseer, or sends it (mail §4).
+// overseer shows the form to write as HumanOverseer, or sends the message (mail §4).
 func (s *Site) overseer(r *http.Request, v Visitor, at place) (Response, error) {
 	desk, err := s.desk(r.Context(), at, 0, 1)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Site) overseer(r *http.Request, v Visitor, at place) (Response, error) 
 	return a, err
 }
 
-// read takes what was sent. Lines of a form end in CR LF, those of a text in LF.
+// read parses the submitted form. It converts CR LF, which forms use, to LF.
 func (d *draft) read(r *http.Request) {
 	f := r.PostForm
 	d.To, d.Subject, d.Thread, d.Ack = f["to"], f.Get("subject"), f.Get("thread"), f.Get("ack") != ""
@@ -75,10 +75,10 @@ func (d *draft) read(r *http.Request) {
 	}
 }
 
-// send writes to the agents and returns the number of the message.
+// send sends the message to the agents and returns its id.
 func (s *Site) send(ctx context.Context, d draft) (id string, err error) {
 	args := messages.OverseerArgs{ProjectKey: d.Key, To: d.To, Subject: d.Subject, Body: d.Body, ThreadID: d.Thread, AckRequired: d.Ack}
-	// A text that was changed after it had gone out is another message.
+	// A text that was edited after it was sent is a new message.
 	text, err := json.Marshal([]any{d.Once, args})
 	if err != nil {
 		return "", err
@@ -96,11 +96,11 @@ func (s *Site) send(ctx context.Context, d draft) (id string, err error) {
 	return strconv.FormatInt(sent.Deliveries[0].Payload.ID, 10), nil
 }
 
-// Stale is the form again, with what was put into it, for a person whose form was
-// not of this visit.
+// Stale shows the form again with the user's input, after it was submitted in an earlier
+// login session.
 func (s *Site) Stale(r *http.Request, v Visitor) (Response, error) {
 	at, ok := find(r.URL.EscapedPath())
-	if !ok || at.again == nil { // only what a person wrote is worth keeping
+	if !ok || at.again == nil { // only user input is worth keeping
 		return Response{}, nil
 	}
 	return at.again(s, r, v, at)

@@ -14,7 +14,7 @@ import (
 	"cairn/internal/record"
 )
 
-// What a person does with the form of a record.
+// The actions of a record's form.
 const (
 	doNew    = "new"    // create one, below Parent
 	doEdit   = "edit"   // change its texts
@@ -22,30 +22,30 @@ const (
 	doAnswer = "answer" // create a record that resolves it
 )
 
-// recordForm is the form of a record, with what a person has put into it.
+// recordForm is the form of a record with the user's input.
 type recordForm struct {
 	Do      string         `json:"do"`
 	ID      string         `json:"id,omitempty"`
-	Parent  string         `json:"parent,omitempty"` // of a new record, "" for a root
+	Parent  string         `json:"parent,omitempty"` // parent of a new record, "" for a root
 	Type    string         `json:"type,omitempty"`
 	Title   string         `json:"title,omitempty"`
 	Summary string         `json:"summary,omitempty"`
 	Body    string         `json:"body,omitempty"`
-	Version int            `json:"version,omitempty"` // that the person has seen
-	Tick    int64          `json:"tick,omitempty"`    // at which it was made
+	Version int            `json:"version,omitempty"` // the version that the user has seen
+	Tick    int64          `json:"tick,omitempty"`    // tick at which that version was created
 	To      record.State   `json:"to,omitempty"`
-	States  []record.State `json:"states,omitempty"` // it may move to
+	States  []record.State `json:"states,omitempty"` // states that it may change to
 	Reason  string         `json:"reason,omitempty"`
 	By      string         `json:"resolved_by,omitempty"`
 	Problem string         `json:"problem,omitempty"`
 	Hint    string         `json:"hint,omitempty"`
 
-	Theirs *record.Record `json:"stored,omitempty"` // the version that was stored meanwhile, nil for none
-	Mine   string         `json:"yours,omitempty"`  // the body as the person sent it, beside Theirs
-	Merged bool           `json:"merged,omitempty"` // Body holds both sides' changes
+	Theirs *record.Record `json:"stored,omitempty"` // the version that was stored in the meantime, nil for none
+	Mine   string         `json:"yours,omitempty"`  // the body that the user sent, shown next to Theirs
+	Merged bool           `json:"merged,omitempty"` // Body contains the changes of both sides
 }
 
-// newRecordForm is the form that an address asks for, nil for none.
+// newRecordForm returns the form that the URL requests, nil for none.
 func (p *recordsPage) newRecordForm(r *http.Request) *recordForm {
 	f := &recordForm{Do: r.URL.Query().Get("do")}
 	switch {
@@ -71,7 +71,7 @@ func (p *recordsPage) newRecordForm(r *http.Request) *recordForm {
 	return f
 }
 
-// newestTick is when the newest version of a record was made.
+// newestTick returns the tick at which the newest version of a record was created.
 func newestTick(history []record.HistoryItem) (tick int64) {
 	for _, h := range history {
 		tick = max(tick, h.Tick)
@@ -79,20 +79,20 @@ func newestTick(history []record.HistoryItem) (tick int64) {
 	return tick
 }
 
-// sentRecordForm reads a form.
+// sentRecordForm parses a submitted form.
 func sentRecordForm(r *http.Request, id string) *recordForm {
 	v := r.PostForm
 	f := &recordForm{
 		Do: v.Get("do"), ID: id, Parent: v.Get("parent"), Type: v.Get("type"), Title: v.Get("title"), Summary: v.Get("summary"),
 		Body: strings.ReplaceAll(v.Get("body"), "\r\n", "\n"), To: record.State(v.Get("to")), Reason: v.Get("reason"), By: strings.TrimSpace(v.Get("by")),
 	}
-	f.Version, _ = strconv.Atoi(v.Get("version")) // 0 is no version, which the form is refused for
+	f.Version, _ = strconv.Atoi(v.Get("version")) // 0 is not a version, so the form is rejected
 	f.Tick, _ = strconv.ParseInt(v.Get("tick"), 10, 64)
 	return f
 }
 
-// sendRecord does what a form asks for and goes to the record. What is refused is shown by the
-// form again, with the text that was sent.
+// sendRecord executes a form and redirects to the record. If the form is rejected, it is
+// shown again with the submitted text.
 func (s *Site) sendRecord(r *http.Request, v Visitor, at place) (Response, error) {
 	f := sentRecordForm(r, at.id)
 	id, err := s.storeRecord(r.Context(), at.key, f)
@@ -114,14 +114,15 @@ func (s *Site) sendRecord(r *http.Request, v Visitor, at place) (Response, error
 	return a, err
 }
 
-// storeRecord writes in a session of its own, which it closes, and returns the id of the record
-// to go to. Where another version was stored meanwhile, nothing is stored and f.Theirs is set.
+// storeRecord writes in a separate session, which it closes, and returns the id of the
+// record to show. If another version was stored in the meantime, it stores nothing and
+// sets f.Theirs.
 func (s *Site) storeRecord(ctx context.Context, projectID string, f *recordForm) (id string, err error) {
 	records, session := s.cairn.Records(), cairn.NewSessionID()
 	c := record.Caller{ProjectID: projectID, Transport: session, Ancestors: []project.Process{}}
 	defer func() {
 		_, failed := records.Close(ctx, record.SaveArgs{Caller: record.Caller{ProjectID: projectID, SessionID: session}})
-		if err == nil { // else there may be no session to close
+		if err == nil { // otherwise there may be no session to close
 			err = failed
 		}
 	}()
@@ -165,8 +166,8 @@ func (s *Site) createRecord(ctx context.Context, c record.Caller, f *recordForm,
 	return created.Record.ID, err
 }
 
-// updateRecord stores the texts if the person has seen the version that is stored. Else it
-// merges both sides' changes of the body into the form.
+// updateRecord stores the texts if the user has seen the stored version. Otherwise it
+// merges the changes of both bodies into the form.
 func (s *Site) updateRecord(ctx context.Context, c record.Caller, f *recordForm, now record.Record) error {
 	if now.Version == f.Version {
 		out, err := s.cairn.Records().Update(ctx, record.UpdateArgs{Caller: c, ID: f.ID, Title: &f.Title, Summary: &f.Summary, Body: &f.Body})
@@ -191,21 +192,21 @@ func (s *Site) updateRecord(ctx context.Context, c record.Caller, f *recordForm,
 	return nil
 }
 
-// staleRecord is a form again that was not of this visit, with what was put into it.
+// staleRecord shows a form from an earlier login session again, with the user's input.
 func (s *Site) staleRecord(r *http.Request, v Visitor, at place) (Response, error) {
 	f := sentRecordForm(r, at.id)
 	f.Problem, f.Hint = "Nothing was stored: the form was made before you signed in.", "Look at it once more and send it again."
 	return s.recordsWith(r, v, at, f)
 }
 
-// diffLine is a line of a unified diff.
+// diffLine is one line of a unified diff.
 type diffLine struct {
 	Kind string // added, removed, place, same
 	Mark string
 	Text string
 }
 
-// diffLines reads a unified diff without its head.
+// diffLines parses a unified diff without its header.
 func diffLines(unified string) (out []diffLine) {
 	for line := range strings.Lines(unified) {
 		line = strings.TrimRight(line, "\n")
@@ -224,7 +225,7 @@ func diffLines(unified string) (out []diffLine) {
 	return out
 }
 
-// citedLine is the number of the first line of a citation such as L3-L9, 0 for none.
+// citedLine returns the first line number of a citation such as L3-L9, 0 for none.
 func citedLine(lines string) int {
 	digits := strings.TrimPrefix(lines, "L")
 	if i := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {

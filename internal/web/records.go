@@ -15,7 +15,7 @@ import (
 	"cairn/internal/record"
 )
 
-// recordsPage is the records of a project as a tree, and one of them.
+// recordsPage shows the records of a project as a tree, and one of them in full.
 type recordsPage struct {
 	asOf
 	Project  string                  `json:"project"`
@@ -23,27 +23,27 @@ type recordsPage struct {
 	State    record.State            `json:"state,omitempty"`
 	States   []facet                 `json:"states"`
 	Tree     []node                  `json:"records"`
-	More     int                     `json:"more_records,omitempty"` // that the tree leaves out
+	More     int                     `json:"more_records,omitempty"` // number of records that the tree omits
 	One      *record.Record          `json:"record,omitempty"`
 	History  []record.HistoryItem    `json:"history,omitempty"`   // newest first
-	Compared *record.VersionDiff     `json:"compared,omitempty"`  // two versions that were chosen, nil for none
-	Form     *recordForm             `json:"form,omitempty"`      // nil where nothing is being changed
-	Others   []record.Other          `json:"conflicts,omitempty"` // versions from elsewhere that no update has followed yet, the newest first
-	Authors  map[string]string       `json:"authors,omitempty"`   // agents by the sessions of the history, as far as known
-	Tick     int64                   `json:"tick"`                // of the project, now
-	Shown    int64                   `json:"-"`                   // the tick that the slider shows
+	Compared *record.VersionDiff     `json:"compared,omitempty"`  // comparison of two chosen versions, nil for none
+	Form     *recordForm             `json:"form,omitempty"`      // nil if no form is shown
+	Others   []record.Other          `json:"conflicts,omitempty"` // versions from other devices that no update has followed yet, newest first
+	Authors  map[string]string       `json:"authors,omitempty"`   // agents by session of the history, if known
+	Tick     int64                   `json:"tick"`                // current tick of the project
+	Shown    int64                   `json:"-"`                   // tick that the slider shows
 }
 
 const (
-	maxNodes  = 400 // records that the tree shows at once
-	maxBranch = 200 // records next to each other, where the project has more than maxNodes
+	maxNodes  = 400 // maximum records in the tree
+	maxBranch = 200 // maximum records in one branch, if the project has more than maxNodes
 )
 
 // node is a record in the tree.
 type node struct {
 	record.Ref
 	Depth int    `json:"depth"`
-	Below int    `json:"hidden_below,omitempty"` // how many records below it are not shown
+	Below int    `json:"hidden_below,omitempty"` // number of hidden records below it
 	Path  string `json:"-"`
 	Here  bool   `json:"-"`
 }
@@ -52,7 +52,7 @@ func recordPath(project, id string) string {
 	return "/records/" + url.PathEscape(project) + "/" + url.PathEscape(id)
 }
 
-// firstRecords sends to the records of the project in which most is open.
+// firstRecords redirects to the records of the project with the most open records.
 func (s *Site) firstRecords(r *http.Request, v Visitor, _ place) (Response, error) {
 	if chosen := r.URL.Query().Get("project"); chosen != "" {
 		return Response{To: "/records/" + url.PathEscape(chosen)}, nil
@@ -70,7 +70,7 @@ func (s *Site) firstRecords(r *http.Request, v Visitor, _ place) (Response, erro
 	return Response{To: "/records/" + url.PathEscape(most.ID)}, nil
 }
 
-// records shows the records of a project, or stores what a form asks for.
+// records shows the records of a project, or stores a submitted form.
 func (s *Site) records(r *http.Request, v Visitor, at place) (Response, error) {
 	if r.Method == http.MethodPost {
 		return s.sendRecord(r, v, at)
@@ -78,8 +78,8 @@ func (s *Site) records(r *http.Request, v Visitor, at place) (Response, error) {
 	return s.recordsWith(r, v, at, nil)
 }
 
-// recordsWith shows the records with a form that was sent; nil for the one that the address
-// asks for, if it does.
+// recordsWith shows the records with a submitted form. If sent is nil, it shows the form
+// that the URL requests, if any.
 func (s *Site) recordsWith(r *http.Request, v Visitor, at place, sent *recordForm) (Response, error) {
 	ctx, q := r.Context(), r.URL.Query()
 	p := &recordsPage{asOf: s.readAsOf(r), Project: at.key, State: record.State(q.Get("state")), States: []facet{}, Tree: []node{}}
@@ -97,7 +97,7 @@ func (s *Site) recordsWith(r *http.Request, v Visitor, at place, sent *recordFor
 		}
 	}
 	if p.Shown = p.Tick; strings.HasPrefix(p.At, "tick:") {
-		p.Shown, _ = strconv.ParseInt(p.At[len("tick:"):], 10, 64) // which the records have accepted
+		p.Shown, _ = strconv.ParseInt(p.At[len("tick:"):], 10, 64) // the record service has already validated it
 	}
 	title := "Records of " + at.key
 	if at.id != "" {
@@ -133,7 +133,7 @@ func (s *Site) recordsWith(r *http.Request, v Visitor, at place, sent *recordFor
 	return a, err
 }
 
-// openConflicts are the versions that are kept beside the newest one, as long as no update has
+// openConflicts returns the versions kept next to the newest one, until an update has
 // followed.
 func openConflicts(history []record.HistoryItem) (list []record.Other) {
 	for _, h := range history {
@@ -147,25 +147,26 @@ func openConflicts(history []record.HistoryItem) (list []record.Other) {
 	return list
 }
 
-// Taken is the form that stores a text in place of the two versions of a conflict.
+// Taken returns the form that replaces both versions of a conflict with a text.
 func (p *recordsPage) Taken(button, title, summary, body, token string) takenText {
 	return takenText{Button: button, Title: title, Summary: summary, Body: body, FormToken: token, Project: p.Project, ID: p.One.ID, Version: p.One.Version, Tick: newestTick(p.History)}
 }
 
-// takenText is what the template of that form needs.
+// takenText is the data for the template of that form.
 type takenText struct {
 	Button, Title, Summary, Body, FormToken, Project, ID string
 	Version                                              int
 	Tick                                                 int64
 }
 
-// Unified is the difference between the stored text and that of a version from elsewhere.
+// Unified returns the diff between the stored text and a version from another device.
 func (p *recordsPage) Unified(other record.Other) string {
 	return linediff.Unified(fmt.Sprintf("%s v%d", p.One.ID, p.One.Version), "from elsewhere", p.One.Body, other.Body)
 }
 
-// readTree reads the records for the tree: all of a small project, else the roots, what leads
-// to the chosen record and what is next to and below it; of one state the first ones.
+// readTree reads the records for the tree. Of a small project it reads all records.
+// Otherwise it reads the roots and the ancestors, siblings and children of the chosen
+// record. With a state filter it reads the first records of that state.
 func (s *Site) readTree(ctx context.Context, r *http.Request, p *recordsPage, at place) error {
 	c, counts := record.Caller{ProjectID: at.key}, map[record.State]int{}
 	var err error
@@ -196,7 +197,7 @@ func (s *Site) readTree(ctx context.Context, r *http.Request, p *recordsPage, at
 	return nil
 }
 
-// readBranches reads a part of a tree of many records, total of them.
+// readBranches reads part of a tree that has total records.
 func (s *Site) readBranches(ctx context.Context, p *recordsPage, at place, total int) error {
 	c := record.Caller{ProjectID: at.key}
 	list := func(a record.ListArgs) ([]record.Ref, error) {
@@ -234,8 +235,8 @@ func (s *Site) readBranches(ctx context.Context, p *recordsPage, at place, total
 	return nil
 }
 
-// branches puts each known record below its parent. Of those whose records below are not known
-// only the number of their children is shown. more is how many there are at least besides.
+// branches puts each known record below its parent. A record whose children were not read
+// shows only their number. more is the minimum number of further records.
 func branches(below map[string][]record.Ref, project, here string) (tree []node, more int) {
 	var grow func(parent string, depth int)
 	grow = func(parent string, depth int) {
@@ -256,7 +257,7 @@ func branches(below map[string][]record.Ref, project, here string) (tree []node,
 	return tree, more
 }
 
-// cutBranch cuts a list to what is shown of one branch.
+// cutBranch cuts a list to the number of records shown in one branch.
 func cutBranch(list []node) ([]node, int) {
 	if len(list) > maxBranch {
 		return list[:maxBranch], 1
@@ -264,7 +265,7 @@ func cutBranch(list []node) ([]node, int) {
 	return list, 0
 }
 
-// count makes the links that filter by state.
+// count creates the links that filter by state.
 func (p *recordsPage) count(r *http.Request, counts map[record.State]int) {
 	for _, state := range []record.State{record.Open, record.Later, record.Resolved, record.Discarded} {
 		f := facet{Name: string(state), N: counts[state], Chosen: state == p.State, Path: with(r.URL, "state", string(state))}
@@ -275,8 +276,8 @@ func (p *recordsPage) count(r *http.Request, counts map[record.State]int) {
 	}
 }
 
-// treeOf puts each record below its parent. Of a state only its records remain, with what
-// is above them.
+// treeOf puts each record below its parent. With a state filter only records in that state
+// and their ancestors remain.
 func treeOf(all []record.Ref, state record.State, project, here, at string) []node {
 	below := map[string][]record.Ref{}
 	known := map[string]bool{}
@@ -307,13 +308,13 @@ func treeOf(all []record.Ref, state record.State, project, here, at string) []no
 	return append([]node{}, grow("", 0)...)
 }
 
-// formOfRecord is what the template of the form needs.
+// formOfRecord is the data for the template of the form.
 type formOfRecord struct {
 	*recordsPage
 	FormToken string
 }
 
-// authors are the agents that changed a record.
+// authors returns the agents that changed a record.
 func (s *Site) authors(ctx context.Context, history []record.HistoryItem) (map[string]string, error) {
 	var sessions []string
 	for _, h := range history {
@@ -327,7 +328,7 @@ func (s *Site) authors(ctx context.Context, history []record.HistoryItem) (map[s
 	return out, err
 }
 
-// chosenMoment is the moment of the past that an address names: by at, or by the tick of the
+// chosenMoment returns the past moment that a URL names, by at or by the tick of the
 // slider; "" for now.
 func chosenMoment(q url.Values) string {
 	at, tick := q.Get("at"), q.Get("tick")
@@ -337,9 +338,9 @@ func chosenMoment(q url.Values) string {
 	return at
 }
 
-// prune keeps at most n nodes of a tree: deep levels go first, except those on the way to the
-// chosen record, its children and its siblings. What remains says how many records below it
-// are not shown. more is how many there are without such a place.
+// prune keeps at most n nodes of a tree. It drops deep levels first, except ancestors,
+// children and siblings of the chosen record. Each kept node counts the hidden records
+// below it. more is the number of dropped nodes without a kept ancestor.
 func prune(tree []node, n int) (kept []node, more int) {
 	if len(tree) <= n {
 		return tree, 0
@@ -374,7 +375,7 @@ func prune(tree []node, n int) (kept []node, more int) {
 	return kept, more
 }
 
-// wayTo are the ids of the chosen record and of those above it.
+// wayTo returns the ids of the chosen record and its ancestors.
 func wayTo(tree []node, parents map[string]string) map[string]bool {
 	way := map[string]bool{}
 	for _, x := range tree {

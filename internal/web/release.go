@@ -13,7 +13,7 @@ import (
 	"cairn/internal/mail/service"
 )
 
-// releasePage asks a person to end a reservation of an agent.
+// releasePage asks the user to confirm the release of an agent's reservation.
 type releasePage struct {
 	Key     string
 	One     reservations.ListedReservation
@@ -21,7 +21,7 @@ type releasePage struct {
 	Problem string
 }
 
-// release shows the form that ends a reservation, or ends it. Repeating it changes nothing.
+// release shows the form that releases a reservation, or releases it. It is idempotent.
 func (s *Site) release(r *http.Request, v Visitor, at place) (Response, error) {
 	if r.Method != http.MethodPost {
 		return s.releaseForm(r, v, at, "")

@@ -17,51 +17,51 @@ import (
 )
 
 const (
-	maxMapped   = 1000 // of the last edits of a project that the map reads
-	maxHeldRows = 100  // rows after which the map names further projects only, and of one project at most
+	maxMapped   = 1000 // maximum recent edits of a project that the map reads
+	maxHeldRows = 100  // maximum rows of one project; after that many rows, further projects are only named
 )
 
-// reservationsPage is who holds which files, and which files were edited in the hour before.
+// reservationsPage lists the reservations, and the files edited in the hour before.
 type reservationsPage struct {
 	asOf
 	Project  string        `json:"project,omitempty"`
 	Held     []heldProject `json:"projects"`
-	More     []string      `json:"more_projects,omitempty"` // ids of those that were not read
+	More     []string      `json:"more_projects,omitempty"` // ids of projects that were not read
 	Holds    int           `json:"reservations"`
 	Overlaps int           `json:"overlaps"`
 	Edited   int           `json:"files_edited"`
 	Unheld   int           `json:"files_edited_without_reservation"`
 }
 
-// heldProject is what is held in one project.
+// heldProject contains the reservations of one project.
 type heldProject struct {
 	Project string                           `json:"project"`
 	Slug    string                           `json:"slug"`
 	Holds   []holding                        `json:"reservations"`
-	Edits   []edited                         `json:"edited"` // of the last hour and not held by anybody, the last first
-	Ended   []reservations.ListedReservation `json:"ended"`  // in the last hour, the last first; of the present only
+	Edits   []edited                         `json:"edited"` // edited in the last hour without a reservation, latest first
+	Ended   []reservations.ListedReservation `json:"ended"`  // ended in the last hour, latest first; only without a past moment
 	Axis    *axis                            `json:"-"`
 
-	MoreHolds int `json:"more_reservations,omitempty"` // that are not shown
+	MoreHolds int `json:"more_reservations,omitempty"` // number of reservations not shown
 	MoreEdits int `json:"more_edited,omitempty"`
 }
 
-// holding is a reservation on the axis, with the files that were edited below it.
+// holding is a reservation on the axis, with the edited files that it covers.
 type holding struct {
 	reservations.ListedReservation
-	Overlap string   `json:"overlaps_with,omitempty"` // the agent whose reservation covers the same files
+	Overlap string   `json:"overlaps_with,omitempty"` // agent whose reservation covers the same files
 	Edits   []edited `json:"edited"`
 	Bar     drawn    `json:"-"`
 }
 
-// edited is a file that agents wrote or edited on a branch.
+// edited is a file that agents wrote or edited on one branch.
 type edited struct {
 	Path     string   `json:"path"`
-	At       int64    `json:"at"`                // of the last edit
-	Agents   []string `json:"agents,omitempty"`  // names of those that edited it, as far as they have one
-	Branch   string   `json:"branch,omitempty"`  // of its sessions; edits on other branches are on their own
-	Session  string   `json:"session_id"`        // of the last edit
-	Foreign  bool     `json:"foreign,omitempty"` // a session other than the holder's edited it
+	At       int64    `json:"at"`                // time of the last edit
+	Agents   []string `json:"agents,omitempty"`  // names of the editing agents, if known
+	Branch   string   `json:"branch,omitempty"`  // branch of its sessions; other branches have separate entries
+	Session  string   `json:"session_id"`        // session of the last edit
+	Foreign  bool     `json:"foreign,omitempty"` // edited by a session other than the holder's
 	ByHolder bool     `json:"by_holder,omitempty"`
 	Ticks    []point  `json:"-"`
 }
@@ -75,9 +75,9 @@ func (s *Site) reservations(r *http.Request, v Visitor, _ place) (Response, erro
 	return s.show(r, v, "reservations", "Reservations", p)
 }
 
-// held lists what is held and was edited in the hour before, by project; of one or of all
-// (""). Projects without either are left out. When maxHeldRows rows are there, further projects
-// are only named.
+// held lists reservations and the edits of the hour before, by project. It reads one
+// project, or all for "". It omits projects without either. After maxHeldRows rows,
+// further projects are only named.
 func (s *Site) held(ctx context.Context, p *reservationsPage) error {
 	projects, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]service.ProjectShort, error) {
 		return o.Projects(ctx)
@@ -100,7 +100,7 @@ func (s *Site) held(ctx context.Context, p *reservationsPage) error {
 	return err
 }
 
-// add counts a project in and cuts its rows to maxHeldRows.
+// add adds a project to the counts and cuts its rows to maxHeldRows.
 func (p *reservationsPage) add(h heldProject) {
 	p.Holds, p.Edited, p.Unheld = p.Holds+len(h.Holds), p.Edited+len(h.Edits), p.Unheld+len(h.Edits)
 	for _, one := range h.Holds {
@@ -118,7 +118,7 @@ func (p *reservationsPage) add(h heldProject) {
 	p.Held = append(p.Held, h)
 }
 
-// heldIn is what is held in a project, ordered by path.
+// heldIn returns the reservations of a project, ordered by path.
 func (s *Site) heldIn(ctx context.Context, q service.ProjectShort, when *asOf) (h heldProject, err error) {
 	h = heldProject{Project: q.ProductID, Slug: q.Slug, Holds: []holding{}, Edits: []edited{}, Ended: []reservations.ListedReservation{}}
 	list, now, err := s.listed(ctx, q, when)
@@ -137,7 +137,7 @@ func (s *Site) heldIn(ctx context.Context, q service.ProjectShort, when *asOf) (
 	patterns := make([]pathpattern.Pattern, len(list))
 	for i, one := range list {
 		if patterns[i], err = pathpattern.Parse(one.PathPattern, pathpattern.Options{}); err != nil {
-			return h, err // stored patterns have been parsed before
+			return h, err // stored patterns were parsed before they were stored
 		}
 	}
 	for i, k := range pathpattern.Pairs(patterns) {
@@ -152,8 +152,8 @@ func (s *Site) heldIn(ctx context.Context, q service.ProjectShort, when *asOf) (
 	return h, err
 }
 
-// listed are the reservations of a project, ordered by path, and the moment that they are of;
-// zero for one before the project's first change.
+// listed returns the reservations of a project, ordered by path, and their moment. The
+// moment is zero if it is before the project's first change.
 func (s *Site) listed(ctx context.Context, q service.ProjectShort, when *asOf) (list []reservations.ListedReservation, now time.Time, err error) {
 	now = s.now()
 	list, err = ask(ctx, s, func(ctx context.Context, o *service.Mail, c mail.Caller) ([]reservations.ListedReservation, error) {
@@ -162,7 +162,7 @@ func (s *Site) listed(ctx context.Context, q service.ProjectShort, when *asOf) (
 		}
 		past, err := o.FileReservationsAt(ctx, c, q.Slug, false, when.At)
 		now = past.At.Time
-		if past.At.Note != store.BeforeFirst { // of one project, and no news for the others
+		if past.At.Note != store.BeforeFirst { // that note concerns one project only
 			when.found(past.At)
 		}
 		return past.Result, err
@@ -173,7 +173,7 @@ func (s *Site) listed(ctx context.Context, q service.ProjectShort, when *asOf) (
 	return list, now, err
 }
 
-// layOut draws the reservations on an axis from an hour before to the last end.
+// layOut draws the reservations on an axis from one hour before now to the last expiry.
 func (h *heldProject) layOut(list []reservations.ListedReservation, now time.Time) {
 	from, to := now.Add(-time.Hour).Unix(), now.Add(15*time.Minute).Unix()
 	for _, one := range list {
@@ -187,7 +187,8 @@ func (h *heldProject) layOut(list []reservations.ListedReservation, now time.Tim
 	}
 }
 
-// editedSince are the files that agents edited in the hour before a moment, the last first.
+// editedSince returns the files that agents edited in the hour before a moment, latest
+// first.
 func (s *Site) editedSince(ctx context.Context, projectID string, now time.Time, x *axis) (files []edited, err error) {
 	j, err := s.cairn.Observations(ctx)
 	if err != nil {
@@ -217,7 +218,7 @@ func (s *Site) editedSince(ctx context.Context, projectID string, now time.Time,
 	return files, err
 }
 
-// sessionsOf are the sessions of edits, each once.
+// sessionsOf returns the sessions of edits without duplicates.
 func sessionsOf(list []browse.FileEdit) []string {
 	var ids []string
 	seen := map[string]bool{}
@@ -230,8 +231,8 @@ func sessionsOf(list []browse.FileEdit) []string {
 	return ids
 }
 
-// put shows a file below the reservation that covers it, else among those that nobody holds.
-// A file outside of the worktree is held by nobody.
+// put shows a file below the reservation that covers it, otherwise among the files without
+// a reservation. A file outside the worktree has no reservation.
 func (h *heldProject) put(f edited, patterns []pathpattern.Pattern) {
 	file, err := pathpattern.Parse(f.Path, pathpattern.Options{})
 	holder := -1
@@ -267,7 +268,7 @@ func (h *heldProject) put(f edited, patterns []pathpattern.Pattern) {
 
 func (p *reservationsPage) live() bool { return p.At == "" }
 
-// endOf says when a reservation ended and how.
+// endOf describes when and how a reservation ended.
 func endOf(now int64, one reservations.ListedReservation) string {
 	at, how := one.Expires, "expired"
 	switch {
@@ -279,7 +280,7 @@ func endOf(now int64, one reservations.ListedReservation) string {
 	return how + " " + back(now, at.UTC().Unix())
 }
 
-// editTicks is what the template of a file's edits needs.
+// editTicks is the data for the template of a file's edits.
 type editTicks struct {
 	edited
 	Axis *axis

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Addresses that the listener answers by itself, with pages from here.
+// Paths that the listener handles itself, with pages from this package.
 const (
 	SignInPath  = "/login"
 	SignOutPath = "/logout"
@@ -15,26 +15,26 @@ const (
 	EventsPath  = "/events"
 )
 
-// handler makes a page of a request, at the place that its address names.
+// handler renders the page for a request. at contains the names in its path.
 type handler func(s *Site, r *http.Request, v Visitor, at place) (Response, error)
 
-// place is what an address names.
+// place contains the names in a path.
 type place struct {
-	key  string // the project, or what the page is of
+	key  string // the project, or the subject of the page
 	id   string // the message, thread, record or agent
 	file string // the number of the attachment
 	route
 }
 
-// route is an address with its page.
+// route is a path pattern and its page.
 type route struct {
-	pattern string // {} is a name, path-escaped
+	pattern string // {} matches one path-escaped name
 	answer  handler
-	post    bool    // a form is sent to it
+	post    bool    // accepts a submitted form
 	again   handler // shows a form of an earlier login session again, with its text; nil if the form has no text
 }
 
-// routes are the addresses of the pages behind sign-in.
+// routes returns the paths of the pages that require a login.
 func routes() []route {
 	return []route{
 		{pattern: "/", answer: (*Site).today},
@@ -65,13 +65,13 @@ func routes() []route {
 	}
 }
 
-// Address is an address of the pages, with {} for each name in it.
+// Address is a path pattern of the pages, with {} for each name.
 type Address struct {
 	Pattern string
-	Form    bool // a form is sent to it
+	Form    bool // accepts a submitted form
 }
 
-// Addresses are all addresses that pages answer, those of the listener included.
+// Addresses returns all paths that have a page, including those that the listener handles.
 func Addresses() []Address {
 	list := []Address{{SignInPath, true}, {SignOutPath, true}, {StylePath, false}, {ScriptPath, false}, {EventsPath, false}}
 	for _, one := range routes() {
@@ -80,8 +80,8 @@ func Addresses() []Address {
 	return list
 }
 
-// Covers reports whether an escaped path belongs to the pages, be there a page or
-// not.
+// Covers reports whether an escaped path belongs to the pages, even if no page exists
+// there.
 func Covers(escaped string) bool {
 	for _, a := range Addresses() {
 		if below, _, named := strings.Cut(a.Pattern, "{}"); escaped == a.Pattern || named && strings.HasPrefix(escaped, below) {
@@ -91,8 +91,8 @@ func Covers(escaped string) bool {
 	return false
 }
 
-// Methods are those by which the page at an escaped path may be asked for; none
-// where there is no page.
+// Methods returns the HTTP methods that the page at an escaped path accepts. It returns
+// none if there is no page.
 func Methods(escaped string) []string {
 	if escaped == EventsPath {
 		return []string{http.MethodGet}
@@ -109,21 +109,21 @@ func Methods(escaped string) []string {
 	return nil
 }
 
-// find reads the address of a page behind sign-in.
+// find parses the path of a page that requires a login.
 func find(escaped string) (at place, ok bool) {
 	for _, one := range routes() {
 		names, ok := match(one.pattern, escaped)
 		if !ok {
 			continue
 		}
-		names = append(names, "", "", "") // no address has more
+		names = append(names, "", "", "") // no path has more names
 		return place{names[0], names[1], names[2], one}, true
 	}
 	return at, false
 }
 
-// match compares an escaped path with a pattern and returns the names in it, unescaped and
-// none of them empty.
+// match compares an escaped path with a pattern and returns the names in it, unescaped.
+// None of them is empty.
 func match(pattern, escaped string) (names []string, ok bool) {
 	want, given := strings.Split(pattern, "/"), strings.Split(escaped, "/")
 	if len(want) != len(given) {
@@ -141,7 +141,7 @@ func match(pattern, escaped string) (names []string, ok bool) {
 	return names, true
 }
 
-// under is the address of something in a project.
+// under returns the path of a page in a project.
 func under(key string, rest ...string) string {
 	out := "/projects/" + url.PathEscape(key)
 	for _, r := range rest {

@@ -13,23 +13,23 @@ import (
 	"cairn/internal/observation/browse"
 )
 
-// maxRowText is how many bytes of an event's text are shown.
+// maxRowText is the maximum number of bytes shown of an event's text.
 const maxRowText = 60_000
 
-// rowPage is one recorded event, whole, with the prompt behind it and what it printed.
+// rowPage is one recorded event in full, with its prompt and its output.
 type rowPage struct {
 	observation.Observation
 	Did       string  `json:"-"`
 	Agent     string  `json:"agent,omitempty"`
-	Prompt    string  `json:"prompt,omitempty"` // behind it, "" for none
-	Turn      int     `json:"turn,omitempty"`   // its number in the session
+	Prompt    string  `json:"prompt,omitempty"` // the prompt that led to it, "" for none
+	Turn      int     `json:"turn,omitempty"`   // ordinal of its turn in the session
 	Facts     rowMeta `json:"-"`
 	Cut       bool    `json:"cut,omitempty"` // Content is only the beginning
 	KeptUntil int64   `json:"output_kept_until,omitempty"`
 	Path      string  `json:"-"` // the file relative to its working tree, "" for none
 }
 
-// rowMeta is what a row's metadata says.
+// rowMeta is the metadata of a row.
 type rowMeta struct {
 	Error        string   `json:"error"`
 	ExitCode     *int64   `json:"exit_code"`
@@ -63,7 +63,7 @@ func (s *Site) row(r *http.Request, v Visitor, at place) (Response, error) {
 		return Response{}, fault.Newf(fault.NotFound, "not_found", "there is no event %d", id).WithHint("it may have expired or been purged")
 	}
 	p := &rowPage{Observation: rows[0]}
-	_ = json.Unmarshal(p.Metadata, &p.Facts) // null, and fields of other types, say nothing
+	_ = json.Unmarshal(p.Metadata, &p.Facts) // null and fields of other types leave Facts unchanged
 	if days := j.Config.OutputDays; days > 0 && p.Output == "" && isOutputKind(p.ObsType) {
 		p.KeptUntil = p.Timestamp + int64(days)*24*3600
 	}
@@ -108,7 +108,7 @@ func (s *Site) behind(r *http.Request, j *observation.Service, p *rowPage) error
 	return err
 }
 
-// isOutputKind reports whether rows of a type keep what their call printed.
+// isOutputKind reports whether rows of a type store the output of their call.
 func isOutputKind(obsType string) bool {
 	switch obsType {
 	case "command", "command_error", "git_commit", "git_push", "github", "mcp_call":
@@ -117,10 +117,10 @@ func isOutputKind(obsType string) bool {
 	return false
 }
 
-// Gone reports whether the output was deleted because its time was over.
+// Gone reports whether the output was deleted because its retention expired.
 func (p *rowPage) Gone(now int64) bool { return p.KeptUntil > 0 && p.KeptUntil < now }
 
-// Took is how long the call took, "" if that is not known.
+// Took returns the duration of the call, "" if unknown.
 func (p *rowPage) Took() string {
 	if p.Facts.DurationMS == nil {
 		return ""
@@ -128,7 +128,7 @@ func (p *rowPage) Took() string {
 	return (time.Duration(*p.Facts.DurationMS) * time.Millisecond).String()
 }
 
-// InSession is the event's place in the conversation of its session.
+// InSession returns the URL of the event in its session's conversation.
 func (p *rowPage) InSession() string {
 	address := sessionPath(p.SessionID)
 	if p.Turn > 0 {

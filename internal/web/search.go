@@ -13,10 +13,10 @@ import (
 	"cairn/internal/recall"
 )
 
-// resultsPerPage is how many sessions a search shows.
+// resultsPerPage is the maximum number of sessions on a search page.
 const resultsPerPage = 20
 
-// searchPage is the answer to a question.
+// searchPage is the result of a search.
 type searchPage struct {
 	recall.Answer
 	Project  string        `json:"project,omitempty"`
@@ -25,18 +25,18 @@ type searchPage struct {
 	Type     string        `json:"type,omitempty"`
 	Branch   string        `json:"branch,omitempty"`
 	When     string        `json:"when,omitempty"` // 24h, 7d, 30d or older
-	Parts    []facet       `json:"parts"`          // how many items of each part were found
-	Places   []facet       `json:"projects"`       // how many groups of each project
-	Agents   []facet       `json:"agents"`         // how many groups of each agent
-	Types    []facet       `json:"types"`          // how many items of each type of event
-	Branches []facet       `json:"branches"`       // how many groups of each branch
-	Times    []facet       `json:"times"`          // how many groups of each age
+	Parts    []facet       `json:"parts"`          // number of items by part
+	Places   []facet       `json:"projects"`       // number of groups by project
+	Agents   []facet       `json:"agents"`         // number of groups by agent
+	Types    []facet       `json:"types"`          // number of items by event type
+	Branches []facet       `json:"branches"`       // number of groups by branch
+	Times    []facet       `json:"times"`          // number of groups by age
 	Shown    []resultGroup `json:"-"`
-	Problem  string        `json:"problem,omitempty"` // why the query cannot be understood
+	Problem  string        `json:"problem,omitempty"` // why the query is invalid
 	Hint     string        `json:"hint,omitempty"`
 }
 
-// facet is a way to narrow an answer.
+// facet is a filter that narrows the results.
 type facet struct {
 	Name   string `json:"name"`
 	N      int    `json:"n"`
@@ -48,11 +48,11 @@ type facet struct {
 type resultGroup struct {
 	recall.Group
 	Title string
-	Path  string // "" where there is no page
+	Path  string // "" if there is no page
 	Rows  []found
 }
 
-// found is an item with the words that were found marked.
+// found is an item with the matching words marked.
 type found struct {
 	recall.Item
 	Pieces []recall.Piece
@@ -93,11 +93,11 @@ func (s *Site) search(r *http.Request, v Visitor, _ place) (Response, error) {
 	return s.show(r, v, "search", "Search: "+p.Query, p)
 }
 
-// ages are the values of the parameter when, with the time that each covers.
+// ages returns the values of the parameter when, with the time that each covers.
 func ages() []periodOf { return append(periods(), periodOf{Value: "older", Label: "older"}) }
 
-// ageOf is the age of a group, "" if its time is not known. A group has one age: the shortest
-// that covers it.
+// ageOf returns the age of a group: the shortest that covers it. It returns "" if the
+// group's time is unknown.
 func ageOf(at *time.Time, now time.Time) string {
 	if at == nil {
 		return ""
@@ -110,12 +110,12 @@ func ageOf(at *time.Time, now time.Time) string {
 	return "older"
 }
 
-// ageOrder is where an age is in ages.
+// ageOrder returns the index of an age in ages.
 func ageOrder(age string) int {
 	return slices.IndexFunc(ages(), func(a periodOf) bool { return a.Value == age })
 }
 
-// ageName is the name of an age in a list to choose from.
+// ageName returns the label of an age in a selection list.
 func ageName(age string) string {
 	for i, a := range ages() {
 		switch {
@@ -131,7 +131,7 @@ func ageName(age string) string {
 	return age
 }
 
-// count makes the facets, in the order in which the answer has them.
+// count creates the facets, in the order of the results.
 func (p *searchPage) count(r *http.Request, now time.Time) {
 	add := func(list *[]facet, param, name, chosen string) {
 		for i := range *list {
@@ -169,7 +169,7 @@ func (p *searchPage) count(r *http.Request, now time.Time) {
 	slices.SortStableFunc(p.Times, func(a, b facet) int { return cmp.Compare(ageOrder(a.Name), ageOrder(b.Name)) })
 }
 
-// group is a group of the answer with the items of the chosen part and type.
+// group returns a result group with the items of the chosen part and type.
 func (p *searchPage) group(g recall.Group, all []project.Summary) resultGroup {
 	out := resultGroup{Group: g, Title: g.About}
 	switch {
@@ -197,7 +197,8 @@ func (p *searchPage) group(g recall.Group, all []project.Summary) resultGroup {
 	return out
 }
 
-// withoutRoots is a text in which paths below the working trees of a project are relative.
+// withoutRoots makes the paths in a text relative if they are below a working tree of a
+// project.
 func withoutRoots(all []project.Summary, id, text string) string {
 	for _, q := range all {
 		for _, c := range q.Checkouts {
@@ -209,7 +210,7 @@ func withoutRoots(all []project.Summary, id, text string) string {
 	return text
 }
 
-// partName is the name of a part for people.
+// partName returns the label of a part.
 func partName(part string) string {
 	if part == recall.PartObservations {
 		return "sessions"
@@ -217,7 +218,7 @@ func partName(part string) string {
 	return part
 }
 
-// Kind is what the item is.
+// Kind returns the label of the item's kind.
 func (f found) Kind() string {
 	switch f.Part {
 	case recall.PartObservations:
@@ -230,7 +231,7 @@ func (f found) Kind() string {
 	return f.Part
 }
 
-// facetList is what the template of a list of facets needs.
+// facetList is the data for the template of a list of facets.
 type facetList struct {
 	Title string
 	List  []facet

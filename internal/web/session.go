@@ -15,41 +15,41 @@ import (
 	"cairn/internal/observation/browse"
 )
 
-// How much the page of a session shows.
+// Limits of a session page.
 const (
 	turnsPerPage   = 50
 	actionsPerFold = 200
 )
 
-// sessionPage is one session: what was asked, what was done, and what came of it.
+// sessionPage is one session: its prompts, its actions and their results.
 type sessionPage struct {
 	browse.Activity
 	side
 	Agent   string              `json:"agent,omitempty"`
 	Running bool                `json:"running"`
-	Digest  *observation.Digest `json:"digest"` // nil before the first end of a turn
+	Digest  *observation.Digest `json:"digest"` // nil before the first turn ends
 	Turns   []turn              `json:"turns"`
-	First   int                 `json:"first_turn"` // the number of the first turn shown, from 1
+	First   int                 `json:"first_turn"` // ordinal of the first shown turn, from 1
 	Last    int                 `json:"last_turn"`
 	Of      int                 `json:"turns_in_all"`
-	Earlier string              `json:"-"` // addresses of the neighbouring pages, "" for none
+	Earlier string              `json:"-"` // URLs of the neighbouring pages, "" for none
 	Later   string              `json:"-"`
-	Before  string              `json:"earlier_session,omitempty"` // ids of the sessions of the project that began before and after
+	Before  string              `json:"earlier_session,omitempty"` // ids of the project's previous and next session by start time
 	After   string              `json:"later_session,omitempty"`
 	Prompts int                 `json:"prompts"`
 	Axis    *axis               `json:"-"`
 	Bar     bar                 `json:"-"`
 	Columns []column            `json:"-"`
-	Fixes   map[int64]bool      `json:"-"` // the actions by which a failed command passed
+	Fixes   map[int64]bool      `json:"-"` // actions in which a previously failed command passed
 
-	commits []browse.TraceRow // the actions that made commits, of all turns
+	commits []browse.TraceRow // actions that created commits, of all turns
 }
 
-// turn is a prompt with what was done because of it, and the answers.
+// turn is a prompt with the actions that followed it and the agent's replies.
 type turn struct {
 	N       int               `json:"n"`
 	At      int64             `json:"at"`
-	Prompt  string            `json:"prompt,omitempty"` // "" for what was done before any prompt
+	Prompt  string            `json:"prompt,omitempty"` // "" for actions before the first prompt
 	Kinds   []kindCount       `json:"actions_by_kind"`
 	Failed  int               `json:"failed"`
 	Actions []browse.TraceRow `json:"actions"`
@@ -117,7 +117,7 @@ func (s *Site) session(r *http.Request, v Visitor, at place) (Response, error) {
 	return s.show(r, v, "session", cmp.Or(p.Asked, "Session "+trace.SessionID), p)
 }
 
-// commitRows are the actions that made commits.
+// commitRows returns the actions that created commits.
 func commitRows(turns []turn) (list []browse.TraceRow) {
 	for _, t := range turns {
 		for _, row := range t.Actions {
@@ -129,10 +129,10 @@ func commitRows(turns []turn) (list []browse.TraceRow) {
 	return list
 }
 
-// CommitRow is the action that made a commit, by the beginning of its message, which the
-// command holds; 0 if that is not known.
+// CommitRow returns the id of the action that created a commit. It compares the beginning
+// of the commit message with the command. It returns 0 if no action matches.
 func (p *sessionPage) CommitRow(c observation.Commit) int64 {
-	const compared = 40 // runes, since a row's preview is cut
+	const compared = 40 // characters, because a row's preview is truncated
 	message := cutWords(c.Message, compared)
 	for _, row := range p.commits {
 		if message != "" && strings.Contains(row.ContentPreview, strings.TrimSuffix(message, "…")) {
@@ -160,7 +160,7 @@ func (s *Site) relative(ctx context.Context, id string, turns []turn) error {
 	return err
 }
 
-// activityOf is what happened in a session over its whole time.
+// activityOf returns the activity of a session over its whole duration.
 func (s *Site) activityOf(ctx context.Context, t browse.Trace) (browse.Activity, error) {
 	list, _, err := s.activity(ctx, browse.ActivityArgs{Project: t.Project, Since: 0, Until: 1 << 62, Limit: 1, Session: t.SessionID})
 	if err != nil {
@@ -172,7 +172,8 @@ func (s *Site) activityOf(ctx context.Context, t browse.Trace) (browse.Activity,
 	return list[0], nil
 }
 
-// neighbours are the sessions of the same project that began before and after one.
+// neighbours returns the sessions of the same project that began before and after a
+// session.
 func (s *Site) neighbours(ctx context.Context, a browse.Activity) (before, after string, err error) {
 	j, err := s.cairn.Observations(ctx)
 	if err != nil {
@@ -181,7 +182,7 @@ func (s *Site) neighbours(ctx context.Context, a browse.Activity) (before, after
 	return browse.Neighbours(ctx, j, a.SessionID)
 }
 
-// cut keeps one page of the turns: the one that the address asks for, else the last.
+// cut keeps one page of the turns: the page that the URL names, or the last.
 func (p *sessionPage) cut(r *http.Request, id string) error {
 	p.Of = len(p.Turns)
 	first := max(p.Of-turnsPerPage, 0)
@@ -203,8 +204,8 @@ func (p *sessionPage) cut(r *http.Request, id string) error {
 	return nil
 }
 
-// turnsOf joins the prompts of a trace with the answers that follow them, and cuts their actions
-// to what a page shows.
+// turnsOf joins the prompts of a trace with the replies that follow them. It limits the
+// actions to the number that a page shows.
 func turnsOf(t browse.Trace) []turn {
 	turns := joinTurns(t)
 	for i := range turns {
@@ -213,7 +214,7 @@ func turnsOf(t browse.Trace) []turn {
 	return turns
 }
 
-// joinTurns is turnsOf with all actions.
+// joinTurns is turnsOf without a limit on actions.
 func joinTurns(t browse.Trace) []turn {
 	turns := []turn{}
 	for _, p := range t.Prompts {
@@ -269,8 +270,8 @@ func (t *turn) finish() {
 	}
 }
 
-// reasonOf is what a failed call printed, as far as its row's preview has it, or the line that
-// says why.
+// reasonOf returns the output of a failed call from its row's preview, or the line that
+// gives the reason.
 func reasonOf(preview, line string) string {
 	_, rest, _ := strings.Cut(preview, "\n")
 	if strings.Contains(rest, line) {
@@ -279,7 +280,7 @@ func reasonOf(preview, line string) string {
 	return line
 }
 
-// kindOf is the word for a type of row.
+// kindOf returns the word for a type of row.
 func kindOf(obsType string) string {
 	words := map[string]string{
 		"file_read": "read", "file_write": "write", "file_edit": "edit", "search": "search", "command": "run", "command_error": "run",
@@ -290,7 +291,7 @@ func kindOf(obsType string) string {
 	return cmp.Or(words[obsType], obsType)
 }
 
-// typeName is the name of a type of row in a list to choose from.
+// typeName returns the label of a type of row in a selection list.
 func typeName(obsType string) string {
 	if obsType == "command_error" {
 		return "failed run"

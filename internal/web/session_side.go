@@ -14,7 +14,7 @@ import (
 	"cairn/internal/record"
 )
 
-// How much the side of a session's page shows.
+// Limits of the side column of a session page.
 const (
 	maxInjected       = 300
 	maxSessionMail    = 20
@@ -25,28 +25,29 @@ const (
 type side struct {
 	Injected     []injectedSection       `json:"injected"`
 	Tokens       int                     `json:"injected_tokens"`
-	UsedPercent  int                     `json:"injected_used_percent"` // of the tokens
+	UsedPercent  int                     `json:"injected_used_percent"` // percentage of the injected tokens
 	Mail         []agents.SessionMessage `json:"mail"`
 	Records      []sessionRecord         `json:"records"`
 	RecordsMore  int                     `json:"more_records,omitempty"`
-	InjectedMore bool                    `json:"more_injected,omitempty"` // there were earlier items
+	InjectedMore bool                    `json:"more_injected,omitempty"` // earlier items exist
 }
 
-// injectedSection is what one section of the injected texts held.
+// injectedSection contains the items injected under one section.
 type injectedSection struct {
 	Name   string            `json:"section"`
 	Tokens int               `json:"tokens"`
-	Used   int               `json:"used"` // items
+	Used   int               `json:"used"` // number of used items
 	Items  []ledger.Injected `json:"items"`
 }
 
 // sessionRecord is a record that the session changed or loaded.
 type sessionRecord struct {
 	record.Ref
-	Changed bool `json:"changed"` // else only loaded
+	Changed bool `json:"changed"` // false if only loaded
 }
 
-// readSide collects what cairn injected into the session, and its mail and records.
+// readSide collects the items that cairn injected into the session, and its mail and
+// records.
 func (s *Site) readSide(ctx context.Context, a browse.Activity) (out side, err error) {
 	j, err := s.cairn.Observations(ctx)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *Site) readSide(ctx context.Context, a browse.Activity) (out side, err e
 	return out, nil
 }
 
-// addInjected groups items by section, the largest section first.
+// addInjected groups items by section, largest section first.
 func (p *side) addInjected(items []ledger.Injected) {
 	p.Injected = []injectedSection{}
 	used := 0
@@ -105,7 +106,8 @@ func (p *side) addInjected(items []ledger.Injected) {
 	}
 }
 
-// fixes finds the actions by which a command that had failed in the session passed.
+// fixes returns the actions in which a command passed that had failed before in the
+// session.
 func fixes(turns []turn) map[int64]bool {
 	failing, out := map[string]bool{}, map[int64]bool{}
 	for _, t := range turns {
@@ -123,7 +125,8 @@ func fixes(turns []turn) map[int64]bool {
 	return out
 }
 
-// column is a part of the strip of a session: how much was done in it.
+// column is one bar of the session's activity strip. Its height shows the number of
+// actions.
 type column struct{ X, Y, Width, Height float64 }
 
 // columns counts the actions of a session along its axis.
@@ -148,7 +151,7 @@ func columns(x *axis, turns []turn) []column {
 	return out
 }
 
-// sectionName is the name of a section of injected texts, for people.
+// sectionName returns the label of a section of injected text.
 func sectionName(section string) string {
 	names := map[string]string{
 		"digest": "last session", "intents": "recent intents", "local": "recent here", "likely": "likely files", "cross": "other projects",

@@ -36,33 +36,33 @@ type Site struct {
 	cairn   *cairn.Cairn
 	mail    cairn.Mail
 	version string
-	layout  func() (*template.Template, error) // of all pages, read when the first is made
+	layout  func() (*template.Template, error) // template of all pages, parsed for the first page
 	style   func() ([]byte, error)
 	script  func() ([]byte, error)
 
-	toolsets  func() ([]ToolsetCost, error)                       // asked once
-	doctor    func(ctx context.Context) (doctor.Diagnosis, error) // nil where it cannot run
-	diagnosed atomic.Pointer[diagnosis]                           // of its last run
-	measured  atomic.Pointer[measured]                            // the last count of the store
-	counted   atomic.Pointer[waiting]                             // the last count for the bar
+	toolsets  func() ([]ToolsetCost, error)                       // computed once
+	doctor    func(ctx context.Context) (doctor.Diagnosis, error) // nil where doctor cannot run
+	diagnosed atomic.Pointer[diagnosis]                           // result of doctor's last run
+	measured  atomic.Pointer[measured]                            // latest totals of the store
+	counted   atomic.Pointer[waiting]                             // latest counts for the navigation bar
 }
 
-// Config are the sources of pages.
+// Config contains the data sources of the pages.
 type Config struct {
 	Cairn   *cairn.Cairn
-	Version string                                              // of the program
+	Version string                                              // version of the program
 	Doctor  func(ctx context.Context) (doctor.Diagnosis, error) // runs doctor; nil where that is not possible
 
-	Toolsets func() ([]ToolsetCost, error) // what tools cost an agent's context; nil if that is not known
+	Toolsets func() ([]ToolsetCost, error) // context cost of the tools; nil if unknown
 }
 
-// ToolsetCost is what the definitions of a toolset cost a model's context in each request of a
-// program that sends all of them.
+// ToolsetCost is the number of tokens that the tool definitions of a toolset add to each
+// model request. It applies to programs that send all definitions.
 type ToolsetCost struct {
 	Name       string `json:"name"`
 	Tools      int    `json:"tools"`
 	Tokens     int    `json:"tokens"`
-	LeanTools  int    `json:"lean_tools"` // in the lean profile
+	LeanTools  int    `json:"lean_tools"` // number of tools in the lean profile
 	LeanTokens int    `json:"lean_tokens"`
 }
 
@@ -81,18 +81,18 @@ func New(c Config) *Site {
 
 func (s *Site) now() time.Time { return s.cairn.Now() }
 
-// measured is what the store holds, and when it was counted.
+// measured contains the totals of the store and the time when they were counted.
 type measured struct {
 	cairn.StoreMetrics
 	Types []browse.TypeStats `json:"types"`
 	At    int64              `json:"at"`
 }
 
-// measureEvery is for how many seconds a count is shown. Counting takes a fifth of a second for
-// a million events.
+// measureEvery is how many seconds totals are cached. Counting takes 0.2 s for a million
+// events.
 const measureEvery = 60
 
-// measures counts what the store holds, at most once a minute.
+// measures counts the contents of the store, at most once a minute.
 func (s *Site) measures(ctx context.Context) (measured, error) {
 	now := s.now().Unix()
 	if last := s.measured.Load(); last != nil && now-last.At < measureEvery && now >= last.At {
@@ -113,27 +113,27 @@ func (s *Site) measures(ctx context.Context) (measured, error) {
 	return m, err
 }
 
-// Visitor is the person who asks for a page.
+// Visitor is the user who requests a page.
 type Visitor struct {
-	FormToken string // the forms carry it as form_token; who answers them has checked it
+	FormToken string // the form_token of forms; the listener checks it before it calls this package
 	SignedIn  bool
 }
 
-// Response is a page, or another address to go to.
+// Response is a page or a redirect.
 type Response struct {
-	Status int    // 0 for 200, or for what follows from the error beside it
+	Status int    // 0 for 200, or for the status derived from the returned error
 	Type   string // media type
 	Body   []byte
-	To     string       // path to go to, with 303; "" for none
-	SaveAs string       // name under which the body is to be saved, "" for a page to look at
-	Forms  bool         // the page holds a form
-	Cookie *http.Cookie // to be set, nil for none
+	To     string       // redirect path, sent with 303; "" for none
+	SaveAs string       // file name for a download, "" for a page
+	Forms  bool         // the page contains a form
+	Cookie *http.Cookie // cookie to set, nil for none
 }
 
-// Answer renders the page at the address of a request that has passed all checks. With
-// an error, Body may hold a page that reports it.
+// Answer renders the page for the URL of a request that has passed all checks. With an
+// error, Body may contain a page that reports it.
 //
-// Errors: fault.NotFound, code not_found, for an address without a page; those of mail.
+// Errors: fault.NotFound, code not_found, for a URL without a page; the errors of mail.
 func (s *Site) Answer(r *http.Request, v Visitor) (Response, error) {
 	at, ok := find(r.URL.EscapedPath())
 	if !ok {
@@ -145,25 +145,26 @@ func (s *Site) Answer(r *http.Request, v Visitor) (Response, error) {
 	return at.answer(s, r, v, at)
 }
 
-// Style is the stylesheet of all pages.
+// Style returns the stylesheet of all pages.
 func (s *Site) Style() (Response, error) {
 	text, err := s.style()
 	return Response{Type: "text/css; charset=utf-8", Body: text}, err
 }
 
-// Script is the script of all pages: keys, and what is live. Every page works without it.
+// Script returns the script of all pages, for keyboard keys and live updates. Every page
+// works without it.
 func (s *Site) Script() (Response, error) {
 	text, err := s.script()
 	return Response{Type: "text/javascript; charset=utf-8", Body: text}, err
 }
 
-// SignIn renders the page that asks for the token. problem says what was wrong with the
-// token before, "" for nothing. next is the address to go to afterwards.
+// SignIn renders the login page. problem says what was wrong with the previous token, ""
+// for nothing. next is the path to open after login.
 func (s *Site) SignIn(next, problem string) (Response, error) {
 	return s.form("login", "Sign in", Visitor{}, struct{ Next, Problem string }{next, problem})
 }
 
-// SignOut renders the page that asks whether to sign out.
+// SignOut renders the page that confirms the logout.
 func (s *Site) SignOut(v Visitor) (Response, error) {
 	return s.form("logout", "Sign out", v, nil)
 }
@@ -175,7 +176,7 @@ func (s *Site) Problem(v Visitor, status int, message, hint string) (Response, e
 	return a, err
 }
 
-// frame is what the layout shows around a page.
+// frame is the data that the layout shows around a page.
 type frame struct {
 	Title    string
 	Visitor  Visitor
@@ -183,14 +184,14 @@ type frame struct {
 	Template string
 	Version  string
 	Now      int64  // Unix seconds
-	JSON     string // the address of the same page as JSON, "" for none
-	Query    string // what is in the field for searching
-	Live     bool   // the page changes by itself
+	JSON     string // URL of the same page as JSON, "" for none
+	Query    string // content of the search field
+	Live     bool   // the page updates automatically
 
-	Waiting map[string]int // by the path of a section, how much waits there for the person
+	Waiting map[string]int // number of items that wait for the user, by section path
 }
 
-// Sections are the pages that the bar of every page lists.
+// Sections returns the pages in the navigation bar.
 func Sections() []Section {
 	return []Section{
 		{"Today", "/", "h", []string{"today"}},
@@ -205,10 +206,10 @@ func Sections() []Section {
 	}
 }
 
-// Section is a page of the bar, with the templates that belong to it.
+// Section is a page in the navigation bar, with its templates.
 type Section struct {
 	Name, Path string
-	Key        string // goes there after g
+	Key        string // keyboard key that opens it after g
 	templates  []string
 }
 
@@ -268,7 +269,7 @@ func parse() (*template.Template, error) {
 		},
 		"line": func(v any) string { return markdown.Visible(textOf(v)) },
 		"markdown": func(text string) template.HTML {
-			return template.HTML(texts.HTML(text)) // which has no active content
+			return template.HTML(texts.HTML(text)) // the HTML contains no active content
 		},
 		"date":       func(t mail.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
 		"iso":        func(t mail.Time) string { return t.UTC().Format(time.RFC3339) },
@@ -320,7 +321,7 @@ func parse() (*template.Template, error) {
 	}).ParseFS(files, "pages/*.html")
 }
 
-// textOf returns a value of a page as text, "" for nil.
+// textOf converts a template value to text, "" for nil.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case *string:
@@ -337,7 +338,7 @@ func textOf(v any) string {
 	return fmt.Sprint(v)
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes.
 func size(n *int64) string {
 	switch {
 	case n == nil:
@@ -353,7 +354,7 @@ func size(n *int64) string {
 // ownerCaller returns the caller for page requests: the store's owner, without a session.
 func ownerCaller() mail.Caller { return mail.Caller{Owner: true, Ancestors: []project.Process{}} }
 
-// ask reads from the mail.
+// ask reads from the mail service.
 func ask[T any](ctx context.Context, s *Site, read func(context.Context, *service.Mail, mail.Caller) (T, error)) (out T, err error) {
 	err = s.mail.Read(ctx, ownerCaller(), func(ctx context.Context, o *service.Mail, c mail.Caller) error {
 		out, err = read(ctx, o, c)
@@ -371,7 +372,7 @@ func number(what, text string) (int64, error) {
 	return n, nil
 }
 
-// initials are the capitals of a name, at most two; a dash for none.
+// initials returns at most two capitals of a name; a dash if it has none.
 func initials(name string) string {
 	var out []rune
 	for _, r := range name {
@@ -395,7 +396,7 @@ func middle(n int, path string) string {
 	return string(runes[:n-1-half]) + "…" + string(runes[len(runes)-half:])
 }
 
-// cutWords is the first line of a text, at most n characters of it.
+// cutWords returns at most n characters of a text's first line.
 func cutWords(text string, n int) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	if runes := []rune(text); len(runes) > n {

@@ -18,10 +18,10 @@ import (
 	"cairn/internal/project"
 )
 
-// rowsPerPage is how many rows a list shows at once.
+// rowsPerPage is the maximum number of rows in a list.
 const rowsPerPage = 50
 
-// timeline is rows of all sessions, newest first.
+// timeline lists rows of all sessions, newest first.
 type timeline struct {
 	choice
 	Type   string   `json:"type,omitempty"`
@@ -31,15 +31,15 @@ type timeline struct {
 	Day    string   `json:"day,omitempty"` // such as 2026-03-01, in the server's time zone
 	Days   []day    `json:"days"`
 	Types  []string `json:"-"`
-	Older  string   `json:"older,omitempty"` // address of the next page, "" for none
+	Older  string   `json:"older,omitempty"` // URL of the next page, "" for none
 	Newest bool     `json:"-"`               // this is the first page
 	Rows   int      `json:"rows"`
 
-	DayBefore string `json:"-"` // addresses of the neighbouring days, "" if no day is chosen
+	DayBefore string `json:"-"` // URLs of the neighbouring days, "" if no day is chosen
 	DayAfter  string `json:"-"`
 }
 
-// day are the rows of one day.
+// day contains the rows of one day.
 type day struct {
 	Name string               `json:"day"`
 	Rows []browse.TimelineRow `json:"rows"`
@@ -100,7 +100,7 @@ func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
 	return s.show(r, v, "timeline", "Timeline", p)
 }
 
-// chooseDay limits the rows to the chosen day, and names the days around it.
+// chooseDay limits the rows to the chosen day, and sets the URLs of the days around it.
 func (p *timeline) chooseDay(u *url.URL, a *browse.RowsArgs, now int64) error {
 	if p.Day == "" {
 		return nil
@@ -121,7 +121,7 @@ func (p *timeline) chooseDay(u *url.URL, a *browse.RowsArgs, now int64) error {
 	return nil
 }
 
-// readPlace reads where a page begins: SECONDS-ID, or nothing for the newest.
+// readPlace parses the start position of a page: SECONDS-ID, or "" for the newest row.
 func readPlace(text string) (p browse.Position, err error) {
 	if text == "" {
 		return p, nil
@@ -137,7 +137,7 @@ func readPlace(text string) (p browse.Position, err error) {
 	return p, nil
 }
 
-// with is an address with one parameter changed; "" removes it.
+// with returns a URL with one parameter changed; "" removes it.
 func with(u *url.URL, name, value string) string {
 	q := u.Query()
 	q.Del("before")
@@ -153,7 +153,7 @@ func with(u *url.URL, name, value string) string {
 
 func (p *timeline) live() bool { return p.Newest }
 
-// shorten makes the paths of files in a working tree of their project relative to it.
+// shorten makes file paths relative to the working tree of their project.
 func (s *Site) shorten(ctx context.Context, rows []browse.TimelineRow) error {
 	all, err := s.cairn.Projects(ctx)
 	roots := map[string][]project.Checkout{}
@@ -168,7 +168,8 @@ func (s *Site) shorten(ctx context.Context, rows []browse.TimelineRow) error {
 	return err
 }
 
-// relativeTo is a path relative to the working tree that holds it, else as it is.
+// relativeTo returns a path relative to the working tree that contains it. Other paths are
+// returned unchanged.
 func relativeTo(checkouts []project.Checkout, path string) *string {
 	for _, c := range checkouts {
 		if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(c.Root, "/")+"/"); ok && c.Root != "" {
@@ -178,7 +179,7 @@ func relativeTo(checkouts []project.Checkout, path string) *string {
 	return &path
 }
 
-// didOf says in a line what a row of the timeline is about.
+// didOf summarises a row of the timeline in one line.
 func didOf(row browse.TimelineRow) string {
 	switch {
 	case row.ObsType == "session_start":

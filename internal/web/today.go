@@ -19,15 +19,15 @@ import (
 	"cairn/internal/record"
 )
 
-// How much the first page shows.
+// Limits of the first page.
 const (
 	maxBars    = 60  // sessions with a bar
-	maxActive  = 500 // sessions in all
+	maxActive  = 500 // all sessions
 	maxNeeds   = 10
-	runningFor = 10 * 60 // seconds since its last event in which a session counts as running
+	runningFor = 10 * 60 // seconds after its last event during which a session counts as running
 )
 
-// today is what the first page shows.
+// today is the data of the first page.
 type today struct {
 	choice
 	Sessions int  `json:"sessions"`
@@ -35,17 +35,17 @@ type today struct {
 	Files    int  `json:"files"`
 	Failing  int  `json:"failing_checks"`
 	Projects int  `json:"projects"`
-	More     bool `json:"more,omitempty"` // there are further sessions
+	More     bool `json:"more,omitempty"` // further sessions exist
 
 	Needs     []need    `json:"needs"`
 	NeedsMore int       `json:"needs_more,omitempty"`
 	Running   []running `json:"running"`
 	Groups    []group   `json:"groups"`
 	Axis      *axis     `json:"-"`
-	Problems  []string  `json:"problems,omitempty"` // what could not be read
+	Problems  []string  `json:"problems,omitempty"` // data that could not be read
 }
 
-// need is something that waits for a person.
+// need is an item that waits for the user.
 type need struct {
 	Kind    string `json:"kind"` // conflict, failure, overlap, mail, question, aside, finding
 	What    string `json:"what"`
@@ -57,19 +57,19 @@ type need struct {
 	Path    string `json:"path"`
 }
 
-// running is a session that goes on.
+// running is a session in progress.
 type running struct {
 	browse.Activity
 	Agent string   `json:"agent,omitempty"`
 	Holds []string `json:"holds,omitempty"`
 }
 
-// group are the sessions of a project, those that began last first.
+// group contains the sessions of a project, most recently started first.
 type group struct {
 	Project  string `json:"project"`
 	Rows     []bar  `json:"sessions"`
 	Sessions int    `json:"count"`
-	More     int    `json:"more,omitempty"` // sessions that are not among Rows
+	More     int    `json:"more,omitempty"` // number of sessions that are not in Rows
 }
 
 // bar is a session on the axis.
@@ -80,10 +80,10 @@ type bar struct {
 	Open     drawn   `json:"-"` // from its first row to its last
 	Works    []drawn `json:"-"`
 	Points   []point `json:"-"`
-	Sentence string  `json:"-"` // what the bar shows
+	Sentence string  `json:"-"` // description shown by the bar
 }
 
-// drawn is a stretch on an axis, in percent.
+// drawn is a range on an axis, in percent.
 type drawn struct{ X, Width float64 }
 
 // point is a mark on an axis.
@@ -123,7 +123,7 @@ func (s *Site) today(r *http.Request, v Visitor, _ place) (Response, error) {
 	return a, err
 }
 
-// activity lists the sessions of a range of time.
+// activity lists the sessions in a time range.
 func (s *Site) activity(ctx context.Context, a browse.ActivityArgs) ([]browse.Activity, bool, error) {
 	j, err := s.cairn.Observations(ctx)
 	if err != nil {
@@ -132,21 +132,21 @@ func (s *Site) activity(ctx context.Context, a browse.ActivityArgs) ([]browse.Ac
 	return browse.ActiveSessions(ctx, j, a)
 }
 
-// agents are the names of the agents of sessions.
+// agents returns the agent names of sessions.
 func (s *Site) agents(ctx context.Context, ids []string) (map[string][]string, error) {
 	return ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) (map[string][]string, error) {
 		return o.AgentsOfSessions(ctx, ids)
 	})
 }
 
-// draw puts the sessions on one axis, by project.
+// draw puts the sessions of all projects on one axis, grouped by project.
 func (p *today) draw(list []browse.Activity, names map[string][]string, now int64) {
 	var busy []browse.Span
 	for i := range list {
 		busy = append(busy, list[i].Working...)
 	}
 	p.Axis = newAxis(p.Since, now, busy)
-	at, files := map[string]int{}, map[string]bool{} // files of projects
+	at, files := map[string]int{}, map[string]bool{} // files by project
 	for n, a := range list {
 		p.Sessions, p.Commits = p.Sessions+1, p.Commits+len(a.Commits)
 		for _, f := range a.Files {
@@ -186,7 +186,7 @@ func (x *axis) bar(a browse.Activity, agent string, now int64) bar {
 	return b
 }
 
-// points are the marks of a kind; those that would lie on each other are one.
+// points returns the marks of a kind. Marks that would overlap are merged into one.
 func (x *axis) points(marks []browse.Mark, kind string) (out []point) {
 	const apart = 1.0
 	for _, m := range marks {
@@ -204,7 +204,7 @@ func isRunning(a browse.Activity, now int64) bool {
 	return a.ClosedAt == 0 && now-a.LastSeen <= runningFor
 }
 
-// count is a number of things: "1 commit", "3 commits".
+// count formats a number with its noun: "1 commit", "3 commits".
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -235,7 +235,8 @@ func (s *Site) findRunning(ctx context.Context, p *today, list []browse.Activity
 	return nil
 }
 
-// findNeeds collects what waits for a person. What cannot be read is named beside the rest.
+// findNeeds collects the items that wait for the user. Sources that cannot be read are
+// listed as problems.
 func (s *Site) findNeeds(ctx context.Context, p *today, list []browse.Activity, now int64) {
 	for _, part := range []struct {
 		what string
@@ -253,7 +254,7 @@ func (s *Site) findNeeds(ctx context.Context, p *today, list []browse.Activity, 
 	}
 }
 
-// conflicts are the contexts of memories that two devices changed and nobody has merged.
+// conflicts adds the memory contexts that two devices changed and that are not merged.
 func (s *Site) conflicts(ctx context.Context, p *today, _ []browse.Activity, _ int64) error {
 	status, err := s.cairn.Replication().Status(ctx, memory.Caller{}, false)
 	for _, c := range status.Conflicts {
@@ -262,7 +263,7 @@ func (s *Site) conflicts(ctx context.Context, p *today, _ []browse.Activity, _ i
 	return err
 }
 
-// overlaps are the reservations of different agents that cover the same files.
+// overlaps adds the reservations of different agents that cover the same files.
 func (s *Site) overlaps(ctx context.Context, p *today, _ []browse.Activity, _ int64) error {
 	list, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, _ mail.Caller) ([]reservations.Overlap, error) {
 		return o.Overlaps(ctx, p.Project)
@@ -274,7 +275,7 @@ func (s *Site) overlaps(ctx context.Context, p *today, _ []browse.Activity, _ in
 	return err
 }
 
-// findings are those of doctor's last run on this server.
+// findings adds the findings of doctor's last run on this server.
 func (s *Site) findings(_ context.Context, p *today, _ []browse.Activity, _ int64) error {
 	d := s.diagnosed.Load()
 	if d == nil || p.Project != "" {
@@ -288,15 +289,15 @@ func (s *Site) findings(_ context.Context, p *today, _ []browse.Activity, _ int6
 	return nil
 }
 
-// failingChecks are the checks that failed at last in a session that is over, and have not
-// passed in their project since.
+// failingChecks adds the checks whose last run failed in a finished session. It omits
+// checks that have passed in their project since.
 func (s *Site) failingChecks(ctx context.Context, p *today, list []browse.Activity, now int64) error {
 	j, err := s.cairn.Observations(ctx)
 	if err != nil {
 		return err
 	}
 	failed := map[string][]browse.FailedCommands{} // by project
-	over := list[:min(len(list), maxBars)]         // older ones have no bar either
+	over := list[:min(len(list), maxBars)]         // older sessions have no bar either
 	over = slices.DeleteFunc(slices.Clone(over), func(a browse.Activity) bool { return len(a.Failing) == 0 || isRunning(a, now) })
 	for _, a := range over {
 		failed[a.Project] = append(failed[a.Project], browse.FailedCommands{Commands: a.Failing, After: browse.Position{At: a.Last.Timestamp, ID: a.Last.ID}})
@@ -322,7 +323,8 @@ func (s *Site) failingChecks(ctx context.Context, p *today, list []browse.Activi
 	return nil
 }
 
-// unacknowledged are the messages to the overseer that ask to be acknowledged or are unread.
+// unacknowledged adds the messages to the overseer that require acknowledgement or are
+// unread.
 func (s *Site) unacknowledged(ctx context.Context, p *today, _ []browse.Activity, _ int64) error {
 	waiting, err := ask(ctx, s, func(ctx context.Context, o *service.Mail, c mail.Caller) ([]service.OverseerMessage, error) {
 		return o.WaitingForOverseer(ctx, p.Project)
@@ -338,8 +340,7 @@ func (s *Site) unacknowledged(ctx context.Context, p *today, _ []browse.Activity
 	return err
 }
 
-// openQuestions are the questions of records that nobody has answered, of each project the
-// newest.
+// openQuestions adds the unanswered questions of records, for each project the newest.
 func (s *Site) openQuestions(ctx context.Context, p *today, _ []browse.Activity, _ int64) error {
 	projects, err := s.cairn.Records().ListProjects(ctx)
 	if err != nil {
@@ -360,7 +361,7 @@ func (s *Site) openQuestions(ctx context.Context, p *today, _ []browse.Activity,
 	return nil
 }
 
-// setAside are the changes that a follower of the log could not handle.
+// setAside adds the changes that a follower of the log could not process.
 func (s *Site) setAside(ctx context.Context, p *today, _ []browse.Activity, _ int64) error {
 	list, err := s.cairn.SetAside(ctx)
 	if err != nil || p.Project != "" {
@@ -373,18 +374,18 @@ func (s *Site) setAside(ctx context.Context, p *today, _ []browse.Activity, _ in
 	return nil
 }
 
-// choice is what a page about time is asked to show: a period and a project.
+// choice contains the period and the project selected on a page.
 type choice struct {
 	Period  string   `json:"period"`               // 24h, 7d, 30d or visit
-	Visit   int64    `json:"last_visit,omitempty"` // when the last visit ended, 0 if that is not known
+	Visit   int64    `json:"last_visit,omitempty"` // end of the previous visit, 0 if unknown
 	Since   int64    `json:"since"`
 	Project string   `json:"project,omitempty"`
-	All     []string `json:"-"` // the ids of the projects, those that were active last first
+	All     []string `json:"-"` // project ids, most recently active first
 	address *url.URL
 	now     int64
 }
 
-// periods are the values of the parameter period, the default first.
+// periods returns the values of the parameter period, the default first.
 func periods() []periodOf {
 	return []periodOf{
 		{"24h", "24 hours", "In the last 24 hours", 24 * 3600}, {"7d", "7 days", "In the last 7 days", 7 * 24 * 3600},
@@ -397,10 +398,10 @@ type periodOf struct {
 	seconds                int64
 }
 
-// visitPeriod is the period since the last visit.
+// visitPeriod is the period since the previous visit.
 const visitPeriod = "visit"
 
-// Periods are the periods to choose from.
+// Periods returns the periods in the selection list.
 func (c choice) Periods() []periodOf {
 	if c.Visit == 0 {
 		return periods()
@@ -408,8 +409,8 @@ func (c choice) Periods() []periodOf {
 	return append(periods(), periodOf{visitPeriod, "Since my last visit", "Since your last visit, " + moment(c.now, c.Visit), 0})
 }
 
-// sinceVisit offers the time since the last visit, which is what is shown if nothing else is
-// asked for and it was longer ago than a day. It returns the cookie to be set, nil for none.
+// sinceVisit adds the period since the previous visit. It is the default if that visit
+// ended more than a day ago. sinceVisit returns the cookie to set, nil for none.
 func (c *choice) sinceVisit(r *http.Request, now int64) (cookie *http.Cookie) {
 	c.now = now
 	c.Visit, cookie = lastVisit(r, now)
@@ -420,10 +421,10 @@ func (c *choice) sinceVisit(r *http.Request, now int64) (cookie *http.Cookie) {
 	return cookie
 }
 
-// With is the address of the same page with one parameter changed; "" removes it.
+// With returns the URL of the same page with one parameter changed; "" removes it.
 func (c choice) With(name, value string) string { return with(c.address, name, value) }
 
-// Span names the period at the beginning of a sentence.
+// Span describes the period for the beginning of a sentence.
 func (c choice) Span() string {
 	for _, p := range c.Periods() {
 		if p.Value == c.Period {
@@ -433,11 +434,11 @@ func (c choice) Span() string {
 	return c.Period
 }
 
-// choose reads the period and the project of a page's address.
+// choose reads the period and the project from a page's URL.
 func (s *Site) choose(r *http.Request, now int64) (c choice, err error) {
 	q := r.URL.Query()
 	c.address, c.Period = r.URL, cmp.Or(q.Get("period"), periods()[0].Value)
-	if c.Period == visitPeriod { // of this browser, if it remembers one
+	if c.Period == visitPeriod { // the browser's cookie contains the previous visit
 		c.Period = periods()[0].Value
 	}
 	i := slices.IndexFunc(periods(), func(p periodOf) bool { return p.Value == c.Period })

@@ -9,15 +9,15 @@ import (
 
 const (
 	visitCookie   = "cairn-visit"
-	visitGap      = 30 * 60         // seconds without a look at Today after which a new visit begins
-	visitLife     = 400 * 24 * 3600 // seconds that a browser remembers
-	maxVisit      = 30 * 24 * 3600  // seconds that "since my last visit" goes back, at most
-	refreshHeader = "Cairn-Refresh" // header of requests by which a page brings itself up to date
+	visitGap      = 30 * 60         // seconds without a request for Today after which a new visit begins
+	visitLife     = 400 * 24 * 3600 // seconds that the browser keeps the cookie
+	maxVisit      = 30 * 24 * 3600  // maximum seconds that "since my last visit" goes back
+	refreshHeader = "Cairn-Refresh" // request header of a page that refreshes itself
 )
 
-// lastVisit returns when the visit before the present one ended, in Unix seconds, as this browser
-// remembers it; 0 if it was never here. The cookie is to be set with the answer; it is nil for
-// a request by which a page refreshes itself, which is no look of a person.
+// lastVisit returns when the previous visit ended, in Unix seconds, from the browser's
+// cookie. It returns 0 if this is the first visit. The response must set the cookie c. c
+// is nil if a page refreshes itself, because the user did not request it.
 func lastVisit(r *http.Request, now int64) (ended int64, c *http.Cookie) {
 	last := int64(0)
 	if given, err := r.Cookie(visitCookie); err == nil {
@@ -35,7 +35,7 @@ func lastVisit(r *http.Request, now int64) (ended int64, c *http.Cookie) {
 	}
 }
 
-// pastSeconds reads a moment of the past; 0 for anything else.
+// pastSeconds parses a past time in Unix seconds; 0 for any other text.
 func pastSeconds(text string, now int64) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > now {

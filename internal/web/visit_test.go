@@ -32,9 +32,9 @@ func TestAVisitBeginsAfterAGapAndRefreshesAreNone(t *testing.T) {
 		{10 * day, "", 0}, {10*day + 600, "", 0}, {10*day + 900, "1", 0}, // the first visit
 		{11 * day, "1", 0},                          // a tab that was left open
 		{12 * day, "", 10*day + 600},                // the next visit
-		{12*day + 100, "", 10*day + 600},            // goes on
-		{12*day + 100 + visitGap, "", 10*day + 600}, // not yet a new one
-		{13 * day, "", 12*day + 100 + visitGap},     // the third
+		{12*day + 100, "", 10*day + 600},            // continues it
+		{12*day + 100 + visitGap, "", 10*day + 600}, // not yet a new visit
+		{13 * day, "", 12*day + 100 + visitGap},     // the third visit
 	} {
 		if got := look(step.now, step.refresh); got != step.want {
 			t.Errorf("step %d: the last visit ended at %d, want %d", i, got, step.want)

@@ -8,18 +8,21 @@ import (
 	"cairn/internal/observation/browse"
 )
 
-// waitingShare is how many times as long the counts of the bar are shown as counting them took:
-// milliseconds in a small store, a second or two over 100,000 records and messages.
+// waitingShare sets how long the counts of the navigation bar are cached, as a multiple of
+// the time to count. Counting takes milliseconds in a small store, and 1–2 s for over
+// 100,000 records and messages.
 const waitingShare = 20
 
-// waiting is how many things wait for the person, by the path of the page that shows them.
+// waiting counts the items that wait for the user, by the path of the page that shows
+// them.
 type waiting struct {
 	until  time.Time
 	counts map[string]int
 }
 
-// countWaiting returns how much waits for the person on each page of the bar. What cannot be
-// read is left out: the page itself says why. After a form was sent it counts again.
+// countWaiting returns how many items wait for the user on each page of the navigation
+// bar. It omits counts that cannot be read, because the page itself shows the reason.
+// After a submitted form it counts again.
 func (s *Site) countWaiting(r *http.Request) map[string]int {
 	began := time.Now()
 	if last := s.counted.Load(); last != nil && began.Before(last.until) {

@@ -13,14 +13,15 @@ import (
 	"cairn/internal/observation/ledger"
 )
 
-// worth is what cairn injected in a period, what agents used of it, and what the store takes.
+// worth shows the tokens that cairn injected in a period, how many agents used, and the
+// size of the store.
 type worth struct {
 	choice
 	Days     int               `json:"days"`
 	Ledger   ledger.Report     `json:"ledger"`
 	Sections []worthOf         `json:"-"`
 	ByDay    []ledger.DayStats `json:"by_day"`
-	ByWeek   []ledger.DayStats `json:"by_week"` // of the last twelve weeks, named by their Mondays
+	ByWeek   []ledger.DayStats `json:"by_week"` // last twelve weeks, named by their Mondays
 	DayBars  chart             `json:"-"`
 	WeekBars chart             `json:"-"`
 	Store    measured          `json:"store"`
@@ -30,43 +31,44 @@ type worth struct {
 	Redacted int               `json:"redacted_rows"`
 }
 
-// chart is a bar for each day or week.
+// chart contains a bar for each day or week.
 type chart struct {
 	Name string
 	Unit string // Day or Week
 	Bars []dayBar
 	Most int // tokens of the highest bar
 	Rows []ledger.DayStats
-	Used int // percent of all tokens
+	Used int // percentage of all tokens
 }
 
-// toolsetRow is what a toolset costs, as a bar.
+// toolsetRow is the cost of a toolset as a bar.
 type toolsetRow struct {
 	ToolsetCost
-	Width float64 `json:"-"` // in percent of the largest
+	Width float64 `json:"-"` // percentage of the largest toolset
 }
 
-// secretRow is how many secrets of a form were removed, as a bar.
+// secretRow is the number of removed secrets of one kind as a bar.
 type secretRow struct {
 	browse.Redaction
 	Width float64 `json:"-"`
 }
 
-// worthOf is a section as bars: the injected tokens and, within them, the used ones.
+// worthOf is a section as a bar, with its injected tokens and the used part.
 type worthOf struct {
 	ledger.SectionStats
-	Told, UsedWidth float64 // in percent of the largest section
+	Told, UsedWidth float64 // percentage of the largest section
 }
 
-// dayBar is a day in the chart; widths are in percent, heights in pixels.
+// dayBar is a bar in the chart. Widths are in percent, heights in pixels.
 type dayBar struct {
 	ledger.DayStats
 	X, Width, Y, Height, UsedY, UsedHeight float64
-	Label, Share                           string // below and above the bar, "" where there is no room
+	Label, Share                           string // below and above the bar, "" if there is no space
 	Last                                   bool
 }
 
-// Middle is where the label of the bar is: that of the last one ends with the chart.
+// Middle returns the position of the bar's label. The label of the last bar ends with the
+// chart.
 func (b dayBar) Middle() float64 {
 	if b.Last {
 		return 100
@@ -74,18 +76,18 @@ func (b dayBar) Middle() float64 {
 	return b.X + b.Width/2
 }
 
-// kindRows is how many rows of a kind there are, and how long they are kept.
+// kindRows is the number of rows of a type, with their retention.
 type kindRows struct {
 	Kind     string
 	N, Bytes int64
 	Kept     string
 	Expiring int64
-	Width    float64 // in percent of the most frequent kind
+	Width    float64 // percentage of the most frequent type
 }
 
 const (
 	chartTop    = 20.0  // pixels above the highest bar
-	chartHeight = 120.0 // of the highest bar
+	chartHeight = 120.0 // height of the highest bar
 )
 
 func (s *Site) worth(r *http.Request, v Visitor, _ place) (Response, error) {
@@ -125,10 +127,10 @@ func (s *Site) worth(r *http.Request, v Visitor, _ place) (Response, error) {
 	return s.show(r, v, "worth", "Worth", p)
 }
 
-// weeksShown is for how long the ledger is kept, nearly: 90 days.
+// weeksShown covers almost the ledger's retention of 90 days.
 const weeksShown = 12
 
-// ledgerWeeks sums up the last weeks, the oldest first. A week begins on Monday.
+// ledgerWeeks returns totals for the last weeks, oldest first. A week begins on Monday.
 func (s *Site) ledgerWeeks(ctx context.Context, j *observation.Service, project string, now int64) ([]ledger.DayStats, error) {
 	since := (int(time.Unix(now, 0).Weekday()) + 6) % 7 // days since Monday
 	days, err := ledger.Days(ctx, j, project, 7*(weeksShown-1)+since+1)
@@ -143,7 +145,7 @@ func (s *Site) ledgerWeeks(ctx context.Context, j *observation.Service, project 
 	return weeks, err
 }
 
-// countSecrets counts what was removed from rows in the period.
+// countSecrets counts the secrets removed from rows in the period.
 func (p *worth) countSecrets(ctx context.Context, j *observation.Service) error {
 	list, rows, err := browse.Redactions(ctx, j, p.Project, p.Since)
 	p.Redacted, p.Secrets = rows, []secretRow{}
@@ -165,7 +167,7 @@ func (p *worth) drawTools(costs []ToolsetCost) {
 	slices.SortStableFunc(p.Tools, func(a, b toolsetRow) int { return cmp.Compare(b.Tokens, a.Tokens) })
 }
 
-// ToolTokens is what all toolsets cost, complete and in the lean profile.
+// ToolTokens returns the total cost of all toolsets, complete and in the lean profile.
 func (p *worth) ToolTokens() (all ToolsetCost) {
 	for _, t := range p.Tools {
 		all.Tools, all.Tokens, all.LeanTools, all.LeanTokens = all.Tools+t.Tools, all.Tokens+t.Tokens, all.LeanTools+t.LeanTools, all.LeanTokens+t.LeanTokens
@@ -185,8 +187,8 @@ func (p *worth) drawSections() {
 	slices.SortStableFunc(p.Sections, func(a, b worthOf) int { return cmp.Compare(b.Tokens, a.Tokens) })
 }
 
-// drawTokens draws a bar for each day or week if there are several and one has tokens; labels
-// keep their distance.
+// drawTokens draws a bar for each day or week. It draws nothing unless there are several
+// and one has tokens. Labels do not overlap.
 func drawTokens(name, unit string, days []ledger.DayStats) chart {
 	c := chart{Name: name, Unit: unit, Rows: days, Used: usedShare(days)}
 	for _, d := range days {
@@ -212,7 +214,7 @@ func drawTokens(name, unit string, days []ledger.DayStats) chart {
 	return c
 }
 
-// ShareY is where the share is written: above the bar.
+// ShareY returns the vertical position of the share, above the bar.
 func (b dayBar) ShareY() float64 { return b.Y - 4 }
 
 func (p *worth) countKinds() {
@@ -240,7 +242,7 @@ func (p *worth) countKinds() {
 	slices.SortStableFunc(p.Kinds, func(a, b kindRows) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Kind, b.Kind)) })
 }
 
-// UsedShare is the share of the injected tokens that was used, in percent.
+// UsedShare returns the percentage of injected tokens that agents used.
 func (p *worth) UsedShare() int { return usedShare(p.ByDay) }
 
 func usedShare(days []ledger.DayStats) int {
@@ -254,7 +256,7 @@ func usedShare(days []ledger.DayStats) int {
 	return 100 * used / told
 }
 
-// triggerName says when a section is injected, for people.
+// triggerName returns the label of the trigger that injects a section.
 func triggerName(trigger string) string {
 	return cmp.Or(map[string]string{"session_start": "session start", "prompt": "with a prompt", "tool": "before a tool"}[trigger], trigger)
 }

@@ -12,9 +12,9 @@ import (
 	"cairn/internal/observation/origin"
 )
 
-// author finds the sessions behind a line: first the one whose edit wrote its text, then
-// the one that made its commit, if git names a commit. If the text of edits is not known,
-// the times of edits and commits have to do.
+// author finds the sessions of a line. The session whose edit wrote its text comes first.
+// The session that made its commit follows, if git names a commit. If the text of edits is
+// not known, it uses the times of edits and commits.
 func (q *question) author(ctx context.Context, repo gitread.Repository, git bool) error {
 	maker, made, err := q.findMaker(ctx)
 	if err != nil {
@@ -28,8 +28,8 @@ func (q *question) author(ctx context.Context, repo gitread.Repository, git bool
 	return q.credit(ctx, found, times, maker, made)
 }
 
-// credit names the sessions behind a line: found is the edit that wrote it, maker the row that
-// made its commit, if made.
+// credit adds the sessions of a line. found is the edit that wrote it. maker is the row
+// that made its commit, if made is true.
 func (q *question) credit(ctx context.Context, found origin.Author, times lineTimes, maker origin.Origin, made bool) error {
 	w := q.answer
 	switch found.State {
@@ -50,8 +50,8 @@ func (q *question) credit(ctx context.Context, found origin.Author, times lineTi
 	return nil
 }
 
-// wrote adds the session whose edit wrote the line, and the session that made the commit
-// if that is another.
+// wrote adds the session whose edit wrote the line. It also adds the session that made the
+// commit, if that is a different one.
 func (q *question) wrote(found origin.Author, maker origin.Origin, made bool) {
 	w := q.answer
 	w.Confidence = ByText
@@ -73,7 +73,7 @@ func (q *question) wrote(found origin.Author, maker origin.Origin, made bool) {
 	}
 }
 
-// findMaker is maker for the line's commit alone.
+// findMaker calls maker for the line's commit alone.
 func (q *question) findMaker(ctx context.Context) (origin.Origin, bool, error) {
 	c := q.answer.Commit
 	if c == nil {
@@ -86,9 +86,9 @@ func (q *question) findMaker(ctx context.Context) (origin.Origin, bool, error) {
 	return q.maker(ctx, known)
 }
 
-// maker returns the row that made the line's commit: one of those known by the hash that git
-// printed, else by the commit's time and subject. made is false if no session is known to have
-// made it, and without a commit.
+// maker returns the row that made the line's commit. It uses the rows in known, by the
+// hash that git printed, or else the commit's time and subject. made is false without a
+// commit, or if no session is known to have made it.
 func (q *question) maker(ctx context.Context, known map[string]origin.Origin) (maker origin.Origin, made bool, err error) {
 	c := q.answer.Commit
 	if c == nil {
@@ -116,14 +116,14 @@ func firstLine(message string) string {
 	return strings.TrimSpace(line)
 }
 
-// lineTimes bound the time in which a line's commit was worked on.
+// lineTimes bounds the time in which the changes of a line's commit were written.
 type lineTimes struct {
-	after           *int64 // the author's time of the file's commit before, if there is one
+	after           *int64 // author time of the file's previous commit, nil if there is none
 	authored, until *int64 // nil without a commit
 }
 
-// times reads when the file changed before the line's commit. An author's time outlives
-// rebasing; amending a commit takes in later edits.
+// times reads when the file changed before the line's commit. Rebasing keeps the author
+// time, while amending a commit adds later edits.
 func (q *question) times() (t lineTimes) {
 	commit := q.answer.Commit
 	if commit == nil {
@@ -138,8 +138,9 @@ func (q *question) times() (t lineTimes) {
 	return t
 }
 
-// findAuthor looks for the edit of the line: under the file's name of today and that in
-// the commit, then under its earlier names and in other files.
+// findAuthor searches for the edit that wrote the line. It searches first under the file's
+// current name and its name in the commit. Then it searches under earlier names and in
+// other files.
 func (q *question) findAuthor(ctx context.Context, repo gitread.Repository, git bool, times lineTimes) (origin.Author, error) {
 	then := ""
 	if q.answer.Commit != nil {
@@ -154,14 +155,14 @@ func (q *question) findAuthor(ctx context.Context, repo gitread.Repository, git 
 	}
 	found, err := origin.FindAuthor(ctx, q.Journal, a)
 	if err != nil || !found.Beyond {
-		return found, err // git takes longer to list the file's names than all else takes
+		return found, err // listing the file's names takes git longer than all other steps
 	}
 	if git {
 		names, err := repo.Names(ctx, q.file.rel)
 		if ctx.Err() != nil {
 			return found, ctx.Err()
 		}
-		if err == nil { // else without them
+		if err == nil { // on an error, continue without the earlier names
 			for _, name := range names {
 				a.Files = append(a.Files, filepath.Join(q.file.place.Root, filepath.FromSlash(name)))
 			}
@@ -171,7 +172,8 @@ func (q *question) findAuthor(ctx context.Context, repo gitread.Repository, git 
 	return origin.FindAuthor(ctx, q.Journal, a)
 }
 
-// notebookLines are the lines of a notebook as a cell shows them: each is a JSON string.
+// notebookLines returns the lines of a notebook as a cell shows them. Each line in the
+// file is a JSON string.
 func notebookLines(lines []string) []string {
 	out := slices.Clone(lines)
 	for i, line := range out {
@@ -183,9 +185,9 @@ func notebookLines(lines []string) []string {
 	return out
 }
 
-// byHistory finds the sessions of a line when the text of edits is not known: the one that
-// made the commit, and if that did not edit the file, or is not known, the one that edited
-// it last before.
+// byHistory finds the sessions of a line if the text of edits is not known. The first
+// candidate is the session that made the commit. If it did not edit the file, or is not
+// known, the session of the last earlier edit is added.
 func (q *question) byHistory(ctx context.Context, times lineTimes, maker origin.Origin, made bool) error {
 	w := q.answer
 	w.Confidence = ByHistory
@@ -219,10 +221,10 @@ func (q *question) byHistory(ctx context.Context, times lineTimes, maker origin.
 	return nil
 }
 
-// editsBefore are the edits of the file that the commit can hold and whose text is not
-// known, the newest first: those since the commit before it that changed the file. Edits
-// are first looked for up to the author's time. What a session did before its own commit
-// always counts.
+// editsBefore returns the edits of the file that the commit can contain and whose text is
+// not known, newest first. They are edits after the previous commit of the file. It first
+// searches up to the author time. Edits that a session made before its own commit always
+// count.
 func (q *question) editsBefore(ctx context.Context, times lineTimes, made bool) ([]origin.Origin, error) {
 	a := origin.EditsArgs{
 		Files: q.names(q.answer.Commit.File), Cwd: q.file.place.Cwd, Limit: maxEdits, UnknownText: true, After: times.after,
@@ -237,7 +239,7 @@ func (q *question) editsBefore(ctx context.Context, times lineTimes, made bool) 
 	return origin.EditOrigins(ctx, q.Journal, a)
 }
 
-// names are the file's names: today's, and the one in a commit.
+// names returns the file's current name and its name in a commit.
 func (q *question) names(then string) []string {
 	names := []string{q.file.abs}
 	if then != "" && then != q.file.rel {

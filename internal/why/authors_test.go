@@ -14,17 +14,17 @@ import (
 	"cairn/internal/why"
 )
 
-// authored is a line of the invented repository with who wrote it: a session, or "" for a
+// authored is a line of the generated repository with its author: a session, or "" for a
 // person.
 type authored struct{ text, by string }
 
-// village is a repository on which sessions and a person work in turn. It knows who wrote
-// each line.
+// village is a repository that sessions and a person change in turn. It stores the author
+// of each line.
 type village struct {
 	*shop
 	r      *rand.Rand
 	files  map[string][]authored
-	agents int // sessions so far
+	agents int // number of sessions so far
 	names  int
 }
 
@@ -43,7 +43,7 @@ func (v *village) store(name string, lines []authored) {
 	write(v.t, v.path(name), texts(lines))
 }
 
-// session begins a new one.
+// session starts a new session.
 func (v *village) session() string {
 	v.agents++
 	id := fmt.Sprintf("s%03d", v.agents)
@@ -56,7 +56,8 @@ func (v *village) word() string {
 	return []string{"fee", "rate", "cart", "user", "limit", "order", "price", "stock"}[v.r.IntN(8)] + fmt.Sprint(v.names)
 }
 
-// function is a new function of 5 to 14 lines, with lines that every function has.
+// function returns a new function of 5 to 14 lines, including lines that every function
+// contains.
 func (v *village) function(by string) []authored {
 	name := v.word()
 	lines := []string{"", "// " + name + " computes the " + v.word() + ".", "func " + name + "(x int) (int, error) {"}
@@ -80,7 +81,8 @@ func (v *village) function(by string) []authored {
 	return out
 }
 
-// functions are the first lines (blank) of the functions in a file, and its end.
+// functions returns the indices of the blank lines that start the functions in a file, and
+// the file's end.
 func functions(lines []authored) []int {
 	at := []int{}
 	for i, l := range lines {
@@ -100,11 +102,11 @@ func (v *village) file() string {
 	return names[v.r.IntN(len(names))]
 }
 
-// edited tells an edit that a session made, in one of the ways in which harnesses do.
+// edited records an edit of a session in one of the formats that harnesses use.
 func (v *village) edited(by, name string, from, to int, lines []authored) {
 	old := v.files[name]
 	now := slices.Concat(old[:from], lines, old[to:])
-	a, b := max(0, from-1), min(len(old), to+1) // with the lines around it
+	a, b := max(0, from-1), min(len(old), to+1) // including the surrounding lines
 	before, after := texts(old[a:b]), texts(slices.Concat(old[a:from], lines, old[to:b]))
 	v.store(name, now)
 	quoted := func(s string) string { q, _ := json.Marshal(s); return string(q) }
@@ -116,11 +118,11 @@ func (v *village) edited(by, name string, from, to int, lines []authored) {
 	switch {
 	case way < 0:
 		v.call(by, "Write", fmt.Sprintf(`{"file_path":%s,"content":%s}`, path, quoted(after)), fmt.Sprintf(`{"type":"create","filePath":%s,"structuredPatch":[]}`, path))
-	case way < 6: // by the two strings alone
+	case way < 6: // with only the two strings
 		v.call(by, "Edit", fmt.Sprintf(`{"file_path":%s,"old_string":%s,"new_string":%s}`, path, quoted(before), quoted(after)), `"done"`)
 	case way < 10:
 		v.call(by, "MultiEdit", fmt.Sprintf(`{"file_path":%s,"edits":[{"old_string":%s,"new_string":%s}]}`, path, quoted(before), quoted(after)), `"done"`)
-	case way < 11: // the whole file
+	case way < 11: // with the whole file
 		v.call(by, "Write", fmt.Sprintf(`{"file_path":%s,"content":%s}`, path, quoted(texts(now))), `"done"`)
 	default: // with the patch
 		hunk := []string{}
@@ -145,7 +147,7 @@ func (v *village) edited(by, name string, from, to int, lines []authored) {
 	}
 }
 
-// work lets a session, or a person if by is "", change something.
+// work makes one change by a session, or by a person if by is "".
 func (v *village) work(by string) {
 	change := func(name string, from, to int, lines []authored) {
 		if by != "" {
@@ -159,23 +161,23 @@ func (v *village) work(by string) {
 	at := functions(lines)
 	k := v.r.IntN(len(at))
 	switch n := v.r.IntN(10); {
-	case n < 5 || k == len(at)-1: // a new function
+	case n < 5 || k == len(at)-1: // add a function
 		change(name, at[k], at[k], v.function(by))
-	case n < 6 && len(at) > 4: // one less
+	case n < 6 && len(at) > 4: // delete a function
 		change(name, at[k], at[k+1], nil)
-	case n < 7: // a new file
+	case n < 7: // add a file
 		name := v.word() + ".go"
 		v.store(name, []authored{{"package shop", by}})
 		fresh := v.function(by)
 		v.store(name, nil)
 		change(name, 0, 0, append([]authored{{"package shop", by}}, fresh...))
-	default: // a line in a function
+	default: // change a line in a function
 		i := at[k] + 3
 		change(name, i, i+1, []authored{{"\tx *= " + v.word() + " + " + v.word(), by}})
 	}
 }
 
-// format changes the white space and the quotes of a file, and where a line ends.
+// format changes the white space, quotes and line breaks of a file.
 func (v *village) format(name string) {
 	out := []authored{}
 	for _, l := range v.files[name] {
@@ -189,7 +191,7 @@ func (v *village) format(name string) {
 	v.store(name, out)
 }
 
-// rename gives a file another name.
+// rename renames a file.
 func (v *village) rename(name string) {
 	to := v.word() + ".go"
 	v.git("mv", name, to)
@@ -209,7 +211,8 @@ func (v *village) move() {
 	v.store(to, append(slices.Clone(v.files[to]), moved...))
 }
 
-// round is a branch on which sessions work, and the way in which it comes to main.
+// round creates a branch on which sessions work, and merges it into main in one of several
+// ways.
 func (v *village) round(n int) {
 	branch := fmt.Sprintf("work%d", n)
 	v.git("checkout", "-q", "-b", branch)
@@ -219,7 +222,7 @@ func (v *village) round(n int) {
 			v.work(by)
 		}
 		if v.r.IntN(4) == 0 {
-			v.work("") // something by hand, in the same commit
+			v.work("") // a manual change in the same commit
 		}
 		message := "Work of " + by
 		if v.r.IntN(2) == 0 {
@@ -237,7 +240,7 @@ func (v *village) round(n int) {
 		v.git("merge", "-q", "--squash", branch)
 		v.later()
 		v.git("commit", "-q", "--allow-empty", "-m", "Squashed "+branch)
-	case 1: // rebase over something else
+	case 1: // rebase onto another commit
 		v.git("checkout", "-q", "main")
 		write(v.t, v.path("notes"), branch+"\n")
 		v.commit("Notes " + branch)
@@ -268,7 +271,7 @@ func (v *village) round(n int) {
 	}
 }
 
-// A line of a person between lines of an edit, and a formatter that breaks a moved line.
+// A person changes a line between lines of an edit, and a formatter breaks a moved line.
 func TestLinesBehindAChangedLineAndBrokenLinesInAnotherFileKeepTheirAuthor(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -295,9 +298,9 @@ func TestLinesBehindAChangedLineAndBrokenLinesInAnotherFileKeepTheirAuthor(t *te
 	want(t, ask(t, c, "moved.go", 6))
 }
 
-// TestOfAHundredLinesTheAuthorIsKnown compares why with what is known of a repository of
-// which sessions edited, committed quietly or not, and people rebased, squashed, renamed,
-// formatted and moved.
+// TestOfAHundredLinesTheAuthorIsKnown compares the results of why with the known authors
+// of a repository. In it, sessions edit and commit, with or without output, and people
+// rebase, squash, rename, format and move code.
 func TestOfAHundredLinesTheAuthorIsKnown(t *testing.T) {
 	t.Parallel()
 	seed := uint64(13)
@@ -357,8 +360,8 @@ func TestOfAHundredLinesTheAuthorIsKnown(t *testing.T) {
 	v.linesAgree(c)
 }
 
-// linesAgree compares Lines, which answers for all lines of a page in one pass, with Ask and with
-// what is known. Lines does not look in other files, so it may know less.
+// linesAgree compares Lines, which handles all lines of a page in one pass, with Ask and
+// with the known authors. Lines does not read other files, so it may find less.
 func (v *village) linesAgree(c *cairn.Cairn) {
 	v.t.Helper()
 	wrong, lost, all := 0, 0, 0

@@ -11,9 +11,10 @@ import (
 	"cairn/internal/record"
 )
 
-// workingTree returns the folder with which the records of a caller's project are compared: the
-// worktree of the working directory if it belongs to that project, else the project's own
-// root. ok is false if this machine has no such folder, and in home directories.
+// workingTree returns the folder that the records of a caller's project are compared with.
+// It is the worktree of the working directory if that belongs to the project, otherwise
+// the project's root. ok is false if this machine has no such folder, and in home
+// directories.
 func (s *Service) workingTree(ctx context.Context, caller record.Caller) (t citation.Tree, ok bool, err error) {
 	name := caller.ProjectID
 	if name == "" {
@@ -31,7 +32,7 @@ func (s *Service) workingTree(ctx context.Context, caller record.Caller) (t cita
 			p, err = s.projectNamed(ctx, name)
 		}
 		if fault.KindOf(err) == fault.NotFound && err != nil {
-			return t, false, nil // it says so itself, or makes it
+			return t, false, nil // the record call reports the unknown project, or creates it
 		}
 		if err != nil {
 			return t, false, err
@@ -47,14 +48,14 @@ func (s *Service) workingTree(ctx context.Context, caller record.Caller) (t cita
 	return t, ok, nil
 }
 
-// Cite returns what the body of a record cites, with hashes of the cited text in the working
-// tree (contract records §4.2). old is the record before, zero for a new one. Without a working
-// tree the citations have no hash. A citation that old has keeps its hash as long as its text
-// is found or its line of the body is unchanged. So editing other parts of a record neither
-// hides a drift nor makes the citation mean other code.
+// Cite returns the citations in the body of a record, with hashes of the cited text in the
+// working tree (contract records §4.2). old is the previous record, zero for a new one.
+// Without a working tree the citations have no hash. A citation that old contains keeps
+// its hash as long as its text is found or its line of the body is unchanged. So editing
+// other parts of a record does not hide a drift or make the citation refer to other code.
 func (s *Service) Cite(ctx context.Context, caller record.Caller, body string, old record.Record) ([]record.Cited, error) {
 	if len(body) > maxCiting {
-		return nil, nil // refused as a body anyway
+		return nil, nil // such a body is rejected anyway
 	}
 	body, _ = s.Filter.Text(body)
 	found := citation.Parse(body)
@@ -90,10 +91,10 @@ func (s *Service) Cite(ctx context.Context, caller record.Caller, body string, o
 	return out, nil
 }
 
-// maxCiting is how many bytes a body may have.
+// maxCiting is the maximum size of a body in bytes.
 const maxCiting = 1 << 20
 
-// inEqualLines reports whether a citation is in a line that both bodies have.
+// inEqualLines reports whether a citation is in a line that both bodies contain.
 func inEqualLines(old, body string, c citation.Citation) bool {
 	lines := map[string]bool{}
 	for l := range strings.SplitSeq(old, "\n") {
@@ -107,7 +108,7 @@ func inEqualLines(old, body string, c citation.Citation) bool {
 	return false
 }
 
-// readCited parses a record's citations. An invalid one is empty.
+// readCited parses a record's citations. An invalid citation results in an empty one.
 func readCited(list []record.Cited) []citation.Cited {
 	out := make([]citation.Cited, len(list))
 	for i, c := range list {
@@ -119,13 +120,13 @@ func readCited(list []record.Cited) []citation.Cited {
 	return out
 }
 
-// Shown collects what a result shows of records, to be judged in one go.
+// Shown collects the records in a result, so that Judge can check them together.
 type Shown struct {
 	records []*record.Record
 	refs    []*record.Ref
 }
 
-// Record adds a record, nothing for nil.
+// Record adds a record. It ignores nil.
 func (s *Shown) Record(r *record.Record) {
 	if r != nil {
 		s.records = append(s.records, r)
@@ -135,7 +136,7 @@ func (s *Shown) Record(r *record.Record) {
 // Ref adds a record without its body.
 func (s *Shown) Ref(r *record.Ref) { s.refs = append(s.refs, r) }
 
-// Refs adds a list of them.
+// Refs adds a list of records without their bodies.
 func (s *Shown) Refs(refs []record.Ref) {
 	for i := range refs {
 		s.Ref(&refs[i])
@@ -153,9 +154,10 @@ func (s *Shown) Bundle(b *record.Bundle) {
 	s.Refs(b.Grandchildren)
 }
 
-// Judge marks the citations of all shown records that have drifted from the working tree of
-// the caller's project. Without a working tree, and for records of the past (at is not ""),
-// whose tree is gone, it marks nothing. Errors: those of the store and the end of ctx.
+// Judge marks the citations of all shown records that have drifted from the working tree
+// of the caller's project. It marks nothing without a working tree. It also marks nothing
+// for records of the past (at is not ""), because their working tree no longer exists.
+// Errors: those of the store, and the end of ctx.
 func (s *Service) Judge(ctx context.Context, caller record.Caller, at string, all Shown) (err error) {
 	if !all.cites() {
 		return nil

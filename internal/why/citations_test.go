@@ -14,7 +14,7 @@ import (
 	"cairn/internal/why"
 )
 
-// inRepository makes a folder that counts as a repository, and the room in it.
+// inRepository creates a folder that counts as a repository, and a Service in it.
 func inRepository(t *testing.T, files map[string]string) (*why.Service, string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -55,7 +55,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// serviceIn is the room without a store, in a folder of a home.
+// serviceIn returns a Service without a store, in a folder of a home directory.
 func serviceIn(t *testing.T, home, cwd string) *why.Service {
 	t.Helper()
 	filter, err := redact.New(redact.Options{})
@@ -78,7 +78,7 @@ func cited(t *testing.T, s *why.Service, body string, old record.Record) []recor
 	return list
 }
 
-// judged is a record's citations as they are shown.
+// judged returns a record's citations after Judge.
 func judged(t *testing.T, s *why.Service, at string, list []record.Cited) record.Record {
 	t.Helper()
 	r, ref := record.Record{Cited: list}, record.Ref{Cited: list}
@@ -103,7 +103,7 @@ func TestACitationKeepsTheTextItWasMadeFor(t *testing.T) {
 	const code = "one\ntwo\nthree\n"
 	for name, step := range map[string]struct {
 		code, body string // when the record is updated
-		drifted    bool   // afterwards
+		drifted    bool   // after the update
 		nowAt      string
 	}{
 		"nothing changed":                         {code, "See a.go#L2.", false, ""},

@@ -17,21 +17,21 @@ import (
 	"cairn/internal/store"
 )
 
-// codeNoLine is the code of a line that the file does not have (NotFound).
+// codeNoLine is the error code for a line number after the end of the file (NotFound).
 const codeNoLine = "no_such_line"
 
-// maxBytes is how far into a file a line is looked for.
+// maxBytes is how far Ask reads into a file to find a line.
 const maxBytes = 256 << 20
 
-// file is the file that a question is about.
+// file is the file of a query.
 type file struct {
-	abs   string           // links resolved as far as the file exists
-	place project.Location // of its folder
-	rel   string           // relative to the root of its working tree, in slashes; "" outside of one
+	abs   string           // with links resolved as far as the file exists
+	place project.Location // location of its folder
+	rel   string           // path relative to the root of its working tree, with slashes; "" outside a working tree
 	there bool
 }
 
-// name is how results call the file.
+// name returns the file's name in results.
 func (f file) name() string {
 	if f.rel != "" {
 		return f.rel
@@ -39,7 +39,7 @@ func (f file) name() string {
 	return filepath.ToSlash(f.abs)
 }
 
-// find finds the file of a question.
+// find locates the file of a query.
 func (s *Service) find(ctx context.Context, a Args) (file, error) {
 	if strings.TrimSpace(a.File) == "" || strings.IndexByte(a.File, 0) >= 0 {
 		return file{}, fault.New(fault.Invalid, "invalid_argument", "the name of a file is needed").
@@ -68,7 +68,7 @@ func (s *Service) find(ctx context.Context, a Args) (file, error) {
 	return s.locate(filepath.Join(dirs[0], a.File))
 }
 
-// projectOf is the project whose records are meant, zero if it has no row.
+// projectOf returns the project whose records are requested, zero if it has no row.
 func (s *Service) projectOf(ctx context.Context, a Args, place project.Location) (project.Project, error) {
 	switch {
 	case a.ProjectID != "":
@@ -109,7 +109,7 @@ func (s *Service) locate(abs string) (f file, err error) {
 	return f, nil
 }
 
-// projectNamed is the project with an id or alias. Errors: NotFound.
+// projectNamed returns the project with an id or alias. Errors: NotFound.
 func (s *Service) projectNamed(ctx context.Context, name string) (p project.Project, err error) {
 	if s.Store == nil {
 		return p, project.NotFound(name)
@@ -124,7 +124,7 @@ func (s *Service) projectNamed(ctx context.Context, name string) (p project.Proj
 	return p, err
 }
 
-// projectAt is the project of a place, zero if it has no row.
+// projectAt returns the project at a location, zero if it has no row.
 func (s *Service) projectAt(ctx context.Context, place project.Location) (p project.Project, err error) {
 	if s.Store == nil {
 		return p, nil
@@ -136,13 +136,13 @@ func (s *Service) projectAt(ctx context.Context, place project.Location) (p proj
 	return p, err
 }
 
-// binaryHead is how far Git looks for the zero byte that makes a file binary.
+// binaryHead is how many bytes Git searches for the zero byte that makes a file binary.
 const binaryHead = 8000
 
-// aroundLine is how many lines above and below a line are read with it.
+// aroundLine is the number of lines above and below a line that are read with it.
 const aroundLine = 2000
 
-// fileLine is a line of a file with the lines near it.
+// fileLine is a line of a file with its neighbouring lines.
 type fileLine struct {
 	near []string
 	at   int // the index of the line in near
@@ -155,8 +155,8 @@ func (l *fileLine) text() string {
 	return l.near[l.at]
 }
 
-// line reads a line of the file. why says what keeps it from being read; a file
-// with fewer lines is codeNoLine.
+// line reads a line of the file. why is the reason if it cannot be read. A line number
+// after the end of the file returns codeNoLine.
 func (f file) line(ctx context.Context, n int) (found fileLine, why string, err error) {
 	if !f.there {
 		return found, "the file is not in the working tree", nil
@@ -212,8 +212,8 @@ func lines(n int) string {
 	return strconv.Itoa(n) + " lines"
 }
 
-// readLine reads to the end of a line and returns its beginning; size 0 is the
-// end of the file.
+// readLine reads to the end of a line and returns the beginning of its text. size 0 means
+// the end of the file.
 func readLine(r *bufio.Reader) (text string, size int64, err error) {
 	for {
 		part, err := r.ReadSlice('\n')

@@ -8,21 +8,21 @@ import (
 	"cairn/internal/observation/origin"
 )
 
-// FileChange is what happened to a file at a time: edits of one prompt, or a commit. One of
+// FileChange is a change of a file: edits of one prompt, or a commit. Exactly one of
 // Session and Commit is set.
 type FileChange struct {
-	At      int64    `json:"at"` // Unix seconds; of edits, of the last
+	At      int64    `json:"at"` // Unix seconds; for edits, the time of the last one
 	Session *Session `json:"session,omitempty"`
 	Edits   int      `json:"edits,omitempty"`
 	Commit  *Commit  `json:"commit,omitempty"`
 }
 
-// maxFileCommits is how many commits History lists.
+// maxFileCommits is the maximum number of commits that History lists.
 const maxFileCommits = 100
 
-// History lists the edits and commits of a file across sessions, the newest first: at most
-// 200 edits, of which those of one prompt in a row are one change, and 100 commits. missing
-// says what could not be read. Errors are those of Ask.
+// History lists the edits and commits of a file across sessions, newest first. It reads at
+// most 200 edits and 100 commits. Consecutive edits of one prompt are one change. missing
+// lists what could not be read. Errors are those of Ask.
 func (s *Service) History(ctx context.Context, path string) (list []FileChange, missing []Missing, err error) {
 	f, err := s.find(ctx, Args{File: path})
 	if err != nil {
@@ -68,7 +68,8 @@ func (q *question) logChanges(ctx context.Context, list *[]FileChange) error {
 	return nil
 }
 
-// changesOf joins neighbouring edits of one prompt of a session, given the newest first.
+// changesOf joins neighbouring edits of one prompt in a session. edits is ordered newest
+// first.
 func changesOf(edits []origin.Origin) (list []FileChange) {
 	prompt := func(o origin.Origin) int64 {
 		if o.Prompt == nil {

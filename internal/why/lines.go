@@ -13,48 +13,49 @@ import (
 	"cairn/internal/record"
 )
 
-// LinesArgs are a question for Lines.
+// LinesArgs are the arguments of Lines.
 type LinesArgs struct {
-	File  string   // absolute
+	File  string   // absolute path
 	Text  []string // the lines of the whole file
-	First int      // the number of the first line that is meant, from 1
-	Count int      // how many lines are meant; those after the end do not count
+	First int      // number of the first requested line, from 1
+	Count int      // number of requested lines; lines after the end are ignored
 }
 
-// Lines is where neighbouring lines of a file come from. Lists are never nil.
+// Lines is the origin of neighbouring lines of a file. Lists are never nil.
 type Lines struct {
-	Origins []Origin  `json:"origins"` // each once
-	Of      []int     `json:"of"`      // for each line that is meant the index of its origin; -1 for a blank line
-	Cited   []Citing  `json:"cited"`   // by records, anywhere in the file
+	Origins []Origin  `json:"origins"` // without duplicates
+	Of      []int     `json:"of"`      // for each requested line the index of its origin; -1 for a blank line
+	Cited   []Citing  `json:"cited"`   // records that cite any part of the file
 	Missing []Missing `json:"missing"` // links that are not known for any line
 }
 
-// Origin is where lines come from, as much of it as is known.
+// Origin is the origin of lines, as far as it is known.
 type Origin struct {
 	Confidence string   `json:"confidence"` // as Answer.Confidence
-	Commit     *Commit  `json:"commit"`     // nil for lines that are not committed, and if git does not say
-	Session    *Session `json:"session"`    // its summary is left out
+	Commit     *Commit  `json:"commit"`     // nil for uncommitted lines, and if git does not return it
+	Session    *Session `json:"session"`    // without its summary
 
-	Uncommitted bool `json:"uncommitted,omitempty"` // git says so
+	Uncommitted bool `json:"uncommitted,omitempty"` // according to git
 }
 
 // Citing is a record that cites a part of the file.
 type Citing struct {
 	record.Ref
-	First   int    `json:"first"`  // the cited lines, as they are numbered today
+	First   int    `json:"first"`  // the cited lines by their current numbers
 	Last    int    `json:"last"`   // the same as First for one line
-	Lines   string `json:"lines"`  // as the record has them
+	Lines   string `json:"lines"`  // as written in the record
 	Drifts  bool   `json:"drifts"` // the cited text has changed
 	Unknown bool   `json:"unknown,omitempty"`
 }
 
-// maxHistory is how many commits of a file bound the edits of its lines.
+// maxHistory is the maximum number of a file's commits that are used to bound the edits of
+// its lines.
 const maxHistory = 500
 
-// Lines is Ask for neighbouring lines of a file that is in a working tree, in one pass over
-// its edits and its history. Edits of other files are not compared: a line that was moved here
-// has only its commit, where Ask names the edit. Nothing is written. Errors are those of
-// Ask; whatever else fails, git included, is in Missing.
+// Lines is Ask for neighbouring lines of a file in a working tree, in one pass over its
+// edits and its history. It does not compare edits of other files. For a line moved from
+// another file it returns only the commit, while Ask names the edit. Lines writes nothing.
+// Errors are those of Ask; all other failures, including git's, are in Missing.
 func (s *Service) Lines(ctx context.Context, a LinesArgs) (Lines, error) {
 	w := Lines{Origins: []Origin{}, Of: []int{}, Cited: []Citing{}, Missing: []Missing{}}
 	first := max(a.First, 1) - 1
@@ -74,18 +75,18 @@ func (s *Service) Lines(ctx context.Context, a LinesArgs) (Lines, error) {
 	return w, q.cite(ctx)
 }
 
-// linesQuestion is a question of several lines under way.
+// linesQuestion is the state of one call of Lines.
 type linesQuestion struct {
 	question
 	args        LinesArgs
-	first, last int // indices of the lines that are meant
+	first, last int // indices of the requested lines
 	out         *Lines
-	blames      []gitread.Blame           // one for each line, none if git does not say
+	blames      []gitread.Blame           // one for each line, empty if git fails
 	commits     map[string]gitread.Commit // by hash
-	committed   bool                      // git says of each line whether it is committed
+	committed   bool                      // git reports for each line whether it is committed
 }
 
-// blameAll asks git for the commits of the lines and for the history of the file.
+// blameAll reads the commits of the lines and the history of the file from git.
 func (q *linesQuestion) blameAll(ctx context.Context) error {
 	repo, ok := q.repository()
 	if !ok {
@@ -106,7 +107,7 @@ func (q *linesQuestion) blameAll(ctx context.Context) error {
 	return nil // without the history, edits of any age count
 }
 
-// commitOf is the commit of a line, nil if it is not committed or not known.
+// commitOf returns the commit of a line, nil if it is not committed or not known.
 func (q *linesQuestion) commitOf(line int) *Commit {
 	if line >= len(q.blames) || q.blames[line].Hash == "" {
 		return nil
@@ -118,7 +119,7 @@ func (q *linesQuestion) commitOf(line int) *Commit {
 	return &c
 }
 
-// of is the question about one line, with the part of the history up to its commit.
+// of returns the query for one line, with the part of the history up to its commit.
 func (q *linesQuestion) of(c *Commit) question {
 	one := question{Service: q.Service, file: q.file, answer: &Answer{Commit: c}}
 	if c != nil {
@@ -196,7 +197,7 @@ func (q *linesQuestion) authors(ctx context.Context) error {
 	return nil
 }
 
-// namesThen are the file's names: today's, and those in the commits of the lines.
+// namesThen returns the file's current name and its names in the commits of the lines.
 func (q *linesQuestion) namesThen() []string {
 	names := q.names("")
 	for _, b := range q.blames {
@@ -207,7 +208,7 @@ func (q *linesQuestion) namesThen() []string {
 	return names
 }
 
-// origin is where a line comes from whose edit is known as far as it can be.
+// origin returns the origin of a line whose edit has already been searched.
 func (q *question) origin(ctx context.Context, found origin.Author, times lineTimes, makers map[string]origin.Origin) (Origin, error) {
 	maker, made, err := q.maker(ctx, makers)
 	if err != nil {

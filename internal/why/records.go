@@ -10,17 +10,18 @@ import (
 	"cairn/internal/record"
 )
 
-// Record is a record that has to do with the line or file.
+// Record is a record that is related to the line or file.
 type Record struct {
 	record.Ref
-	Because []string `json:"because"` // cites …, named in commit …, changed or active in session …
+	Because []string `json:"because"` // reasons: cites …, named in commit …, changed or active in session …
 }
 
-// maxRecords is how many records are listed, those that cite the code first.
+// maxRecords is the maximum number of listed records. Records that cite the code come
+// first.
 const maxRecords = 20
 
-// findRecords adds the records that cite the line or file, that commits name, and
-// that the sessions changed or had active.
+// findRecords adds the records that cite the line or file, that commits name, and that the
+// sessions changed or had active.
 func (q *question) findRecords(ctx context.Context, a Args) error {
 	if q.Records == nil {
 		return nil
@@ -69,14 +70,14 @@ func (q *question) findRecords(ctx context.Context, a Args) error {
 	return nil
 }
 
-// recordList gathers records, each once.
+// recordList collects records without duplicates.
 type recordList struct {
 	book   *record.Service
 	caller record.Caller
 	list   []Record
 }
 
-// add notes why a record belongs here. One that does not exist does not.
+// add adds a reason why a record is related. It ignores a record that does not exist.
 func (l *recordList) add(ctx context.Context, id, because string) error {
 	ref, err := l.book.GetRef(ctx, record.GetRefArgs{Caller: l.caller, ID: id})
 	if fault.HasCode(err, record.CodeNotFound) {
@@ -95,8 +96,8 @@ func (l *recordList) add(ctx context.Context, id, because string) error {
 	return nil
 }
 
-// citing adds the records whose bodies cite the line, by its number today. For a whole file
-// it adds the records that cite any part of it.
+// citing adds the records whose bodies cite the line by its current number. For a whole
+// file it adds the records that cite any part of it.
 func (q *question) citing(ctx context.Context, found *recordList, tree citation.Tree, known bool) error {
 	if q.file.rel == "" {
 		return nil
@@ -125,8 +126,8 @@ func (q *question) citing(ctx context.Context, found *recordList, tree citation.
 	return nil
 }
 
-// citingRecords are the records whose bodies cite the file, compared with the working tree if it
-// is known.
+// citingRecords returns the records whose bodies cite the file. If the working tree is
+// known, their citations are compared with it.
 func (q *question) citingRecords(ctx context.Context, caller record.Caller, tree citation.Tree, known bool) ([]record.Record, error) {
 	records, err := q.Records.Citing(ctx, caller, q.file.rel)
 	if err != nil {
@@ -139,8 +140,8 @@ func (q *question) citingRecords(ctx context.Context, caller record.Caller, tree
 	return records, all.judge(ctx, tree, known)
 }
 
-// covers reports whether a citation means a line of today's file. A drifted citation means the
-// lines that it was made for.
+// covers reports whether a citation includes a line of the current file. A drifted
+// citation covers the lines that it was created for.
 func covers(c record.Citation, line int) bool {
 	lines := c.Lines
 	if c.NowAt != "" {
@@ -153,7 +154,7 @@ func covers(c record.Citation, line int) bool {
 // namedRecord is a record that a commit's message names.
 type namedRecord struct{ id, hash string }
 
-// named are the records that messages name, by ids such as R007.
+// named returns the records that commit messages name by ids such as R007.
 func (q *question) named() []namedRecord {
 	commits := q.answer.Commits
 	if q.answer.Commit != nil {

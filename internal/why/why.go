@@ -1,10 +1,10 @@
-// Package why finds the origin of a line of code: the commit that wrote it, the session and
-// the prompt behind that commit or edit, and the records that cite the line. It also stores
-// what records cite and reports which citations have drifted.
+// Package why finds the origin of a line of code. It returns the commit that wrote the
+// line, the session and the prompt of that commit or edit, and the records that cite the
+// line. It also stores the citations of records and reports which have drifted.
 //
-// A commit's hash leads to a session, and that session's last edit of the file to the
-// prompt; for a rewritten commit the edits before its author date do. Git runs without
-// anything that starts a program which a repository names.
+// A commit's hash leads to a session, and that session's last edit of the file leads to
+// the prompt. For a rewritten commit it uses the edits before its author date. Git runs
+// with all settings disabled that start a program which a repository names.
 package why
 
 import (
@@ -28,45 +28,45 @@ import (
 	"cairn/internal/store"
 )
 
-// Service answers questions about one store and one working directory. Its methods write
+// Service answers queries about one store and one working directory. Its methods write
 // nothing.
 type Service struct {
-	Store   *store.Store         // nil before there is one
+	Store   *store.Store         // nil before a store exists
 	Journal *observation.Service // over the store
-	Records *record.Service      // over the store, nil before there is one
+	Records *record.Service      // over the store; nil before a store exists
 	Filter  *redact.Filter
-	Place   project.Location // of the working directory
+	Place   project.Location // location of the working directory
 	Cwd     string           // the working directory, "" if it is unknown
 	Home    string           // the user's home directory, "" if unknown
 }
 
-// Args are a question for Ask.
+// Args are the arguments of Ask.
 type Args struct {
 	File string `arg:"file,required" about:"Absolute, or relative to the working directory or the repository."` // else to the root of its repository
 	Line int    `arg:"line,min=1" about:"The line's number, from 1. Omitted: the whole file."`                  // 0 for the whole
 
-	// Whose records are meant, and if it has another root than the working
-	// directory's project, what File is relative to. An explicit id or alias must
-	// exist; that of --project or CAIRN_PROJECT need not yet. Both "": the project of
-	// the file.
+	// The project whose records are requested. If its root differs from that of the
+	// working directory's project, File is relative to it. An explicit id or alias must
+	// exist. The project of --project or CAIRN_PROJECT need not exist yet. If both are "",
+	// the file's project is used.
 	ProjectID string `arg:"project_id" about:"The project, by its id. Omitted: the current project."`
 	Project   string
 }
 
-// Answer is where a line, or a file, comes from: as much of the way from commit to
-// session, prompt and records as there is, and what is missing of it (contract
-// records §4.2). Lists are never nil.
+// Answer is the origin of a line or a file (contract records §4.2). It contains the
+// commit, session, prompt and records that were found, and the links that are missing.
+// Lists are never nil.
 type Answer struct {
-	File string `json:"file"` // relative to its working tree, in slashes; absolute outside of one
+	File string `json:"file"` // relative to its working tree, with slashes; absolute outside a working tree
 	Line int    `json:"line,omitempty"`
-	Text string `json:"text,omitempty"` // of the line, at most 200 characters
+	Text string `json:"text,omitempty"` // text of the line, at most 200 characters
 
-	// Of a line, how sure its first session is; see the constants. "" of a file.
+	// Confidence of a line's first session; see the constants. "" for a file.
 	Confidence string `json:"confidence,omitempty"`
 
-	Commit   *Commit   `json:"commit"`   // that wrote the line
-	Commits  []Commit  `json:"commits"`  // of a file: the newest 10 that changed it
-	Sessions []Session `json:"sessions"` // the one that wrote the line first; of a file the last to edit it first
+	Commit   *Commit   `json:"commit"`   // the commit that wrote the line
+	Commits  []Commit  `json:"commits"`  // for a file: the newest 10 commits that changed it
+	Sessions []Session `json:"sessions"` // for a line: the session that wrote it comes first; for a file: most recent edit first
 	Records  []Record  `json:"records"`
 	Missing  []Missing `json:"missing"`
 }
@@ -83,9 +83,9 @@ type Commit struct {
 	Authored  record.Time `json:"authored"`
 	Committed record.Time `json:"committed"`
 	Subject   string      `json:"subject"`
-	File      string      `json:"file,omitempty"`       // its name then, of a line
-	Line      int         `json:"line,omitempty"`       // its number then
-	SessionID string      `json:"session_id,omitempty"` // that is known to have made it
+	File      string      `json:"file,omitempty"`       // for a line: its file name in that commit
+	Line      int         `json:"line,omitempty"`       // its line number in that commit
+	SessionID string      `json:"session_id,omitempty"` // the session known to have made the commit
 
 	message string
 }
@@ -96,12 +96,12 @@ type Session struct {
 	Project   string      `json:"project"`
 	Harness   string      `json:"harness,omitempty"`
 	Started   record.Time `json:"started"`
-	Via       string      `json:"via"` // commit: it made that very commit; edit: it edited the file before
+	Via       string      `json:"via"` // commit: it made that commit; edit: it edited the file before
 	Intent    string      `json:"intent,omitempty"`
 
-	Commit  *Row            `json:"commit,omitempty"` // its row that made the commit
-	Edit    *Row            `json:"edit,omitempty"`   // its last edit of the file up to then
-	Prompt  *Prompt         `json:"prompt,omitempty"` // behind the edit, else behind the commit
+	Commit  *Row            `json:"commit,omitempty"` // row of the session that made the commit
+	Edit    *Row            `json:"edit,omitempty"`   // its last edit of the file up to that commit
+	Prompt  *Prompt         `json:"prompt,omitempty"` // prompt of the edit, else of the commit
 	Summary json.RawMessage `json:"summary"`          // its digest, or null
 }
 
@@ -109,10 +109,10 @@ type Session struct {
 type Row struct {
 	ID        int64       `json:"id"`
 	Timestamp record.Time `json:"timestamp"`
-	File      string      `json:"file,omitempty"` // that an edit changed, if the line is in another file today
+	File      string      `json:"file,omitempty"` // file that the edit changed, if the line is in another file now
 }
 
-// The values of Answer.Confidence, the surest first.
+// The values of Answer.Confidence, from highest to lowest.
 const (
 	// ByCommit: the session's edit wrote the text of the line, and the session made
 	// the line's commit.
@@ -122,18 +122,18 @@ const (
 	// ByHistory: the text of the line is not known from an edit. The session made the
 	// commit, or edited the file at that time.
 	ByHistory = "history"
-	// Unknown: no recorded edit wrote the line, or the line is too common to tell. A
-	// session that is shown made the commit, no more.
+	// Unknown: no recorded edit wrote the line, or the line is too common to identify an
+	// edit. A listed session only made the commit.
 	Unknown = "none"
 )
 
-// Prompt is what a user asked for, with the observation that holds it.
+// Prompt is a user's prompt, with the observation that contains it.
 type Prompt struct {
 	Row
 	Content string `json:"content"`
 }
 
-// Missing is a link that cannot be followed.
+// Missing is a link that could not be followed.
 type Missing struct {
 	Link string `json:"link"` // line, commit, session, prompt, records
 	Why  string `json:"why"`
@@ -143,15 +143,16 @@ const (
 	maxCommits  = 10
 	maxSessions = 10
 	maxEdits    = 200
-	// maxLastEdits is how many sessions are listed for a line whose commit is unknown.
+	// maxLastEdits is the maximum number of sessions listed for a line whose commit is
+	// unknown.
 	maxLastEdits = 3
 )
 
-// Ask follows a line of the working tree, or a file, back to what was wanted.
-// Nothing is written. Errors: NotFound for an unknown project and, with the code
-// no_such_line, for a line that the file does not have; Invalid for a folder, a
-// blank name, a line below 0, and a relative one without a working directory; those
-// of the store. Whatever else fails, git included, is a link that is missing.
+// Ask traces a line of the working tree, or a file, back to its commit, session, prompt
+// and records. It writes nothing. Errors: NotFound for an unknown project; NotFound with
+// code no_such_line for a line number after the end of the file; Invalid for a folder, a
+// blank name, a line below 0, and a relative name without a working directory; those of
+// the store. All other failures, including git's, are missing links.
 func (s *Service) Ask(ctx context.Context, a Args) (Answer, error) {
 	w := Answer{
 		Line: a.Line, Commits: []Commit{}, Sessions: []Session{}, Records: []Record{}, Missing: []Missing{},
@@ -183,23 +184,23 @@ func (s *Service) Ask(ctx context.Context, a Args) (Answer, error) {
 	return w, q.findRecords(ctx, a)
 }
 
-// maxText is how many characters of a line and of a commit's subject are shown.
+// maxText is the maximum number of characters shown of a line or of a commit's subject.
 const maxText = 200
 
-// question is a question under way.
+// question is the state of one query.
 type question struct {
 	*Service
 	file    file
 	answer  *Answer
 	line    fileLine
-	history []gitread.Commit // the file's newest two up to the line's
+	history []gitread.Commit // the file's newest two commits up to the line's commit
 }
 
 func (q *question) missing(link, why string) {
 	q.answer.Missing = append(q.answer.Missing, Missing{link, why})
 }
 
-// ask fills in commits and sessions.
+// ask sets commits and sessions.
 func (q *question) ask(ctx context.Context) error {
 	w := q.answer
 	line := w.Line
@@ -238,7 +239,8 @@ func (q *question) ask(ctx context.Context) error {
 	}
 }
 
-// repository is the file's, if git can be asked about it.
+// repository returns the file's repository. The second result is false if git cannot be
+// used for it.
 func (q *question) repository() (gitread.Repository, bool) {
 	if q.file.rel == "" {
 		q.missing("commit", "the file is in no Git working tree")
@@ -279,7 +281,8 @@ func (q *question) blame(ctx context.Context, repo gitread.Repository) error {
 	return nil
 }
 
-// isUncommitted reports whether git refused because the file is not committed, or nothing is.
+// isUncommitted reports whether git failed because the file, or the whole repository, has
+// no commit.
 func isUncommitted(err error) bool {
 	if !fault.HasCode(err, gitread.CodeFailed) {
 		return false
@@ -288,8 +291,8 @@ func isUncommitted(err error) bool {
 	return strings.Contains(said, "no such path") || strings.Contains(said, "no such ref: HEAD")
 }
 
-// commitOf returns the commit of a line. It also keeps the file's commit before that one;
-// edits of any age count if git cannot say.
+// commitOf returns the commit of a line. It also stores the file's previous commit. If git
+// cannot find that one, edits of any age count.
 func (q *question) commitOf(ctx context.Context, repo gitread.Repository, b gitread.Blame) (gitread.Commit, error) {
 	list, err := repo.Log(ctx, b.Path, b.Hash, 2)
 	if err == nil {
@@ -322,7 +325,7 @@ func (q *question) log(ctx context.Context, repo gitread.Repository) error {
 	return err
 }
 
-// gitFailed notes why git did not answer; only the end of ctx ends the question.
+// gitFailed records why git failed. It returns an error only if ctx has ended.
 func (q *question) gitFailed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -331,8 +334,8 @@ func (q *question) gitFailed(ctx context.Context, err error) error {
 	return nil
 }
 
-// lastEdits are the sessions that edited the file last: of a file as a whole, and
-// of a line whose commit is not known.
+// lastEdits adds the sessions that last edited the file. It is used for a whole file, and
+// for a line whose commit is not known.
 func (q *question) lastEdits(ctx context.Context, line int) error {
 	edits, err := origin.EditOrigins(ctx, q.Journal, origin.EditsArgs{
 		Files: q.names(""), Cwd: cmp.Or(q.file.place.Cwd, q.Cwd), Limit: maxEdits, UnknownText: line > 0,
@@ -383,8 +386,8 @@ func sessionOf(o origin.Origin, via string) Session {
 	return s
 }
 
-// edited adds the session's edit of the file. Its prompt says more than the prompt of
-// the commit.
+// edited sets the session's edit of the file. The prompt of the edit is more specific than
+// the prompt of the commit.
 func (s *Session) edited(o origin.Origin) {
 	s.Edit = &Row{ID: o.ObservationID, Timestamp: atSecond(o.Timestamp)}
 	if p := promptOf(o); p != nil {
@@ -401,9 +404,9 @@ func promptOf(o origin.Origin) *Prompt {
 
 func atSecond(t int64) record.Time { return record.Time(t * int64(time.Second)) }
 
-// Parse reads FILE, FILE:LINE, FILE:LINE:COLUMN or FILE#L12 (a range counts
-// from its first line). Where more than one of them could be meant, it is the one
-// whose file is there. A number that is not a line's is -1, which Ask refuses.
+// Parse parses FILE, FILE:LINE, FILE:LINE:COLUMN or FILE#L12. For a range it returns the
+// first line. If several forms match, it chooses the form whose file exists. An invalid
+// line number is returned as -1, which Ask rejects.
 func (s *Service) Parse(arg string) (file string, line int) {
 	type reading struct {
 		file string
@@ -436,8 +439,8 @@ func (s *Service) Parse(arg string) (file string, line int) {
 	return last.file, last.line
 }
 
-// cutNumber cuts a number and the colon before it off the end. One below 1 is -1,
-// one that is too large the largest.
+// cutNumber removes a number and its preceding colon from the end. A number below 1 is
+// returned as -1, a number that is too large as the largest int.
 func cutNumber(s string) (rest string, n int, ok bool) {
 	i := strings.LastIndexByte(s, ':')
 	if i <= 0 {
@@ -450,7 +453,7 @@ func cutNumber(s string) (rest string, n int, ok bool) {
 	return s[:i], n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// leadingNumber reads the positive number that a text begins with.
+// leadingNumber parses the positive number at the start of a text.
 func leadingNumber(s string) (n int, ok bool) {
 	digits := s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
 	n, err := strconv.Atoi(digits)

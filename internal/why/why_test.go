@@ -17,11 +17,11 @@ import (
 	"cairn/internal/why"
 )
 
-// shop is a real repository with a store of invented sessions.
+// shop is a real repository with a store of generated sessions.
 type shop struct {
 	t          *testing.T
 	home, root string
-	at         time.Time // of the next event
+	at         time.Time // time of the next event
 	lines      int
 	sessions   map[string]*strings.Builder
 }
@@ -55,10 +55,10 @@ func (s *shop) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// later moves the clock on by a minute.
+// later advances the clock by a minute.
 func (s *shop) later() { s.at = s.at.Add(time.Minute) }
 
-// commit stores everything as a person does.
+// commit commits all changes as a person does.
 func (s *shop) commit(message string) {
 	s.t.Helper()
 	s.later()
@@ -92,7 +92,7 @@ func (s *shop) edit(session, name, text string) {
 		fmt.Sprintf(`{"filePath":%q}`, filepath.Join(s.root, name)))
 }
 
-// committed is a commit that a session makes.
+// committed makes a commit as a session does.
 func (s *shop) committed(session, message string, options ...string) {
 	s.t.Helper()
 	s.git("add", "-A")
@@ -101,7 +101,7 @@ func (s *shop) committed(session, message string, options ...string) {
 	s.call(session, "Bash", `{"command":"git commit -m x"}`, fmt.Sprintf(`{"stdout":"[main %s] %s","stderr":"","interrupted":false}`, s.git("rev-parse", "--short", "HEAD"), message))
 }
 
-// open imports what was told and answers from the repository's root.
+// open imports the recorded events and opens cairn at the repository's root.
 func (s *shop) open() *cairn.Cairn {
 	s.t.Helper()
 	dir := filepath.Join(s.home, "transcripts")
@@ -127,7 +127,7 @@ func ask(t *testing.T, c *cairn.Cairn, file string, line int) why.Answer {
 	return w
 }
 
-// told is the sessions of an answer in short: id, via and prompt.
+// told summarises the sessions of an answer: id, via and prompt.
 func told(w why.Answer) []string {
 	out := []string{}
 	for _, s := range w.Sessions {
@@ -167,12 +167,12 @@ func TestALineIsTracedToThePromptBehindItsEdit(t *testing.T) {
 	s.prompt("s1", "add the third line please")
 	s.edit("s1", "cart.go", "one\ntwo\nthree\n")
 	s.committed("s1", "Three")
-	// Whoever commits need not be who edited.
+	// The session that commits may differ from the session that edited.
 	s.prompt("s2", "add the fourth line please")
 	s.edit("s2", "cart.go", "one\ntwo\nthree\nfour\n")
 	s.prompt("s3", "commit what lies around here")
 	s.committed("s3", "Four")
-	// An edit that is left in the tree before an amended commit belongs to it.
+	// An uncommitted edit becomes part of an amended commit.
 	s.prompt("s4", "add the fifth line please")
 	s.edit("s4", "cart.go", "one\ntwo\nthree\nfour\nfive\n")
 	s.commit("Five")
@@ -181,7 +181,7 @@ func TestALineIsTracedToThePromptBehindItsEdit(t *testing.T) {
 	s.git("add", "-A")
 	s.later()
 	s.git("commit", "-q", "--amend", "--no-edit")
-	// A failed edit and one of another file say nothing.
+	// A failed edit and an edit of another file are not evidence.
 	s.prompt("s6", "change something else now")
 	s.edit("s6", "other.go", "x\n")
 	c := s.open()
@@ -303,7 +303,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, arg string) {
 		if strings.HasPrefix(arg, "/") || strings.Contains(arg, "..") {
-			return // which may be there
+			return // the directory may exist on this machine
 		}
 		file, line := c.ParseWhy(arg)
 		if line < -1 || !strings.HasPrefix(arg, file) || line == 0 && file != arg {

@@ -28,15 +28,15 @@ import (
 )
 
 const (
-	limit     = 8 * time.Minute  // for everything together; one page takes milliseconds
-	pageLimit = 30 * time.Second // for what is done with one page
+	limit     = 8 * time.Minute  // for the whole test; one page takes milliseconds
+	pageLimit = 30 * time.Second // for all actions on one page
 )
 
-// site is a running server.
+// site is a running cairn server.
 type site struct {
 	t          *testing.T
 	url, token string
-	mail       string // the address of the project's mail
+	mail       string // URL of the project's mail
 	repo       string
 	binary     string
 	env        []string
@@ -92,8 +92,8 @@ func serve(t *testing.T) *site {
 	return s
 }
 
-// send has an agent write to itself and returns the number of the message; 0 if mail
-// does not take such a text.
+// send makes an agent write to itself. It returns the message number, or 0 if the mail
+// service rejects the text.
 func (s *site) send(subject, body string) int {
 	s.t.Helper()
 	args, err := json.Marshal(map[string]any{"sender_name": "BlueLake", "to": []string{"BlueLake"}, "subject": subject, "body_md": body})
@@ -127,7 +127,7 @@ func (s *site) send(subject, body string) int {
 	return sent.Deliveries[0].Payload.ID
 }
 
-// tab is a tab of a browser that keeps what pages try.
+// tab is a browser tab that records attempted requests and scripts of pages.
 type tab struct {
 	ctx    context.Context
 	origin string
@@ -135,7 +135,7 @@ type tab struct {
 	tried  []string
 }
 
-// open starts the browser, or skips the test where there is none.
+// open starts the browser. It skips the test if no browser is installed.
 func open(t *testing.T, origin string) *tab {
 	t.Helper()
 	program := ""
@@ -171,7 +171,7 @@ func open(t *testing.T, origin string) *tab {
 			}
 		}
 	})
-	if err := chromedp.Run(b.ctx, network.Enable(), page.Enable()); err != nil { // starts the browser, which lives as long as this context
+	if err := chromedp.Run(b.ctx, network.Enable(), page.Enable()); err != nil { // starts the browser, which runs until this context ends
 		t.Fatal(err)
 	}
 	return b
@@ -183,7 +183,7 @@ func (b *tab) note(what string) {
 	b.tried = append(b.tried, what)
 }
 
-// took is what was tried since it was last asked.
+// took returns the attempts recorded since its last call.
 func (b *tab) took() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -201,7 +201,8 @@ func (b *tab) run(t *testing.T, actions ...chromedp.Action) {
 	}
 }
 
-// look finds what is active in the page, after events that handlers may wait for.
+// look finds active content in the page, after waiting for events that could trigger
+// handlers.
 const look = `(() => {
   const found = [];
   for (const e of [...document.querySelectorAll('main *')].slice(0, 500)) {
@@ -230,7 +231,7 @@ const look = `(() => {
   return found.slice(0, 10);
 })()`
 
-// findings are what a page tried or holds.
+// findings returns the attempts of a page and the active content in it.
 func (b *tab) findings(t *testing.T, address string) []string {
 	t.Helper()
 	b.took()
@@ -255,7 +256,7 @@ func TestHostileMailIsInertInABrowser(t *testing.T) {
 	s := serve(t)
 	b := open(t, s.url)
 
-	// What is looked for is found where nothing holds it back.
+	// Active content must be found on a page without any protection.
 	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, `<main><article>`+hostiletest.Bodies()[0].Text+`<form><img src="http://127.0.0.1:1/x" onerror="1"></form></article></main>`)

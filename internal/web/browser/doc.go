@@ -1,3 +1,3 @@
-// Package browser holds tests that look at cairn's pages with Chromium; `make browser`
-// runs them.
+// Package browser contains tests that open cairn's pages in Chromium. `make browser` runs
+// them.
 package browser

@@ -14,7 +14,7 @@ import (
 	"cairn/internal/markdown/hostiletest"
 )
 
-// active finds what acts in a page of cairn, or is made to, besides what cairn itself put there.
+// active finds active content in a page of cairn that cairn itself did not add.
 const active = `(() => {
   const found = [];
   for (const e of document.querySelectorAll('main *'))
@@ -40,8 +40,8 @@ const active = `(() => {
   return found.slice(0, 10);
 })()`
 
-// hostile fills the store with texts that want to act: as prompts, answers, commands, failures,
-// names of files, records, entries, contexts, reasons and mail.
+// hostile fills the store with texts that contain active content. They are prompts,
+// replies, commands, failures, file names, records, entries, contexts, reasons and mail.
 func (s *site) hostile() (records int) {
 	s.t.Helper()
 	for i, body := range hostiletest.Bodies() {
@@ -51,7 +51,7 @@ func (s *site) hostile() (records int) {
 		s.event("PostToolUse", map[string]any{"tool_name": "Edit", "tool_use_id": id("e"), "tool_input": map[string]any{"file_path": s.repo + "/src/" + strings.Map(noSlash, cut(line, 80))}})
 		s.event("PostToolUseFailure", map[string]any{"tool_name": "Bash", "tool_use_id": id("f"), "tool_input": map[string]any{"command": "go test ./" + line}, "error": "Exit code 1\n--- FAIL: " + text})
 		s.event("Stop", map[string]any{"last_assistant_message": text, "prompt_id": id("p")})
-		if i%8 == 0 { // each of these is a process of its own
+		if i%8 == 0 { // each of these starts a separate process
 			if s.tries("records", "create", "--session", "r1", "--type", "question", "--title", cut(line, 150), "--summary", cut(line, 200), "--body", text) {
 				records++
 			}
@@ -72,7 +72,7 @@ func (s *site) hostile() (records int) {
 	return records
 }
 
-// tries runs the program with a text that it may refuse.
+// tries runs the program with a text that it may reject.
 func (s *site) tries(args ...string) bool {
 	s.t.Helper()
 	cmd := s.command(args...)
@@ -88,7 +88,7 @@ func noSlash(r rune) rune {
 	return r
 }
 
-// What agents wrote acts on no page, also where nothing but the pages themselves holds it back.
+// Text from agents must be inert on every page, even without the content security policy.
 func TestHostileTextIsInertOnEveryPageWithoutThePolicy(t *testing.T) {
 	s := serve(t)
 	if s.hostile() == 0 {
@@ -122,7 +122,7 @@ func TestHostileTextIsInertOnEveryPageWithoutThePolicy(t *testing.T) {
 	if !strings.Contains(conversation, "zebra") {
 		t.Errorf("the conversation is not shown: %.500s", conversation)
 	}
-	// The same finds what acts where a page does not hold it back.
+	// The same check must find active content on an unprotected page.
 	bare := filepath.Join(t.TempDir(), "bare.html")
 	if err := os.WriteFile(bare, []byte(`<main>`+evil+`</main><footer></footer>`), 0o600); err != nil {
 		t.Fatal(err)

@@ -11,12 +11,12 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// eventually waits until an expression of the page is true.
+// eventually waits until a JavaScript expression is true in the page.
 func (b *tab) eventually(t *testing.T, what, expression string) {
 	t.Helper()
 	for limit := time.Now().Add(pageLimit); ; <-time.After(20 * time.Millisecond) {
 		var so bool
-		err := chromedp.Run(b.ctx, chromedp.Evaluate("Boolean("+expression+")", &so)) // fails while a page is being left
+		err := chromedp.Run(b.ctx, chromedp.Evaluate("Boolean("+expression+")", &so)) // fails while the page is being replaced
 		if err == nil && so {
 			return
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// axe is the script of axe-core, "" where it is not installed.
+// axe returns the script of axe-core, "" if it is not installed.
 func axe(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -36,14 +36,14 @@ func axe(t *testing.T) string {
 	return string(text)
 }
 
-// command is the program in the repository.
+// command returns a command that runs cairn in the repository.
 func (s *site) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(s.binary, args...)
 	cmd.Dir, cmd.Env = s.repo, s.env
 	return cmd
 }
 
-// memory is the address of the only memory.
+// memory returns the path of the only memory's page.
 func (s *site) memory() string {
 	s.t.Helper()
 	r, err := http.NewRequest(http.MethodGet, s.url+"/memories?format=json", nil)
@@ -64,7 +64,7 @@ func (s *site) memory() string {
 	return "/memories/" + string(id[1])
 }
 
-// cairn runs the program in the repository.
+// cairn runs cairn in the repository.
 func (s *site) cairn(input string, args ...string) {
 	s.t.Helper()
 	cmd := s.command(args...)
@@ -85,7 +85,7 @@ func (s *site) event(name string, fields map[string]any) {
 	s.cairn(string(text), "record")
 }
 
-// works fills the store with a session, a record, a reservation and a message for the person.
+// works fills the store with a session, a record, a reservation and a message to the user.
 func (s *site) works() {
 	s.t.Helper()
 	cairn, event := s.cairn, s.event
@@ -107,10 +107,10 @@ func (s *site) works() {
 	cairn("", "reserve", "internal/refund/**", "--as", "BlueLake", "--reason", "the window")
 }
 
-// windowPath is the page of the file that the session has edited.
+// windowPath is the page of the file that the session edited.
 const windowPath = "/files/repo?path=internal%2Frefund%2Fwindow.go"
 
-// overflow is how many pixels a page is wider than the window.
+// overflow is the number of pixels by which a page is wider than the window.
 const overflow = `document.documentElement.scrollWidth - document.documentElement.clientWidth`
 
 func TestEveryPageOfWorkIsWholeAccessibleAndFitsItsWindow(t *testing.T) {
@@ -156,7 +156,7 @@ func TestEveryPageOfWorkIsWholeAccessibleAndFitsItsWindow(t *testing.T) {
 	}
 }
 
-// accessible runs axe-core's rules of WCAG 2.2 A and AA over the page.
+// accessible checks the page with axe-core's rules for WCAG 2.2 A and AA.
 func (b *tab) accessible(t *testing.T, what, script string) {
 	t.Helper()
 	const run = `axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}).then(r =>
@@ -168,7 +168,8 @@ func (b *tab) accessible(t *testing.T, what, script string) {
 	}
 }
 
-// A person finds what failed, and who holds a file, by clicks from the first page.
+// A user can find the failed commands and the holder of a file by clicks from the first
+// page.
 func TestSixQuestionsAreAnsweredInAFewClicks(t *testing.T) {
 	s := serve(t)
 	s.works()
