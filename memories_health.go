@@ -13,8 +13,8 @@ const (
 	Unhealthy = "unhealthy" // the store cannot be opened
 )
 
-// MemoryHealth tells whether the memories can be used (memories §3, health). For the load
-// of the process and its store see HealthCheck.
+// MemoryHealth reports whether the memories can be used (memories §3, health). See HealthCheck
+// for the load of the process and its store.
 type MemoryHealth struct {
 	Status      string            `json:"status"`          // Healthy or Unhealthy
 	Cause       string            `json:"cause,omitempty"` // the code of the error that makes it unhealthy

@@ -200,8 +200,8 @@ func (c *Cairn) changeKnown(ctx context.Context, fn func(ctx context.Context, tx
 	return s.Write(ctx, store.Full, fn)
 }
 
-// Merge moves everything of one project to another. The other project gets its name as an
-// alias, and the new events of its repository (observations §2).
+// Merge moves everything of one project to another. The other project gets the first project's
+// name as an alias, and the new events of its repository (observations §2).
 func (c *Cairn) Merge(ctx context.Context, from, into string) error {
 	return c.changeKnown(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return project.Merge(ctx, tx, from, into, moveRows)
