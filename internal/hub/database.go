@@ -280,8 +280,8 @@ func (d *database) attempt(ctx context.Context, change func(statements) error) e
 	return nil
 }
 
-// readOnly is the SQLSTATE of a standby server, or of one that has become a standby. A
-// connection that reports it is closed, so that the next try can reach the primary.
+// readOnly is the SQLSTATE of a standby server, also of a former primary. A connection that
+// reports it is closed, so that the next attempt can reach the primary.
 const readOnly = "25006"
 
 // retryable reports whether a transaction may succeed when it is retried. It also returns the

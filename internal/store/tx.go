@@ -42,7 +42,7 @@ type cursor struct {
 func (t *Tx) Now() time.Time { return t.now }
 
 // Exec runs a statement. Statements stay prepared, by their text. If the limit is a bare
-// parameter, SQLite prepares the statement again at every run, because it plans by the
+// parameter, SQLite prepares the statement again at every run, because its plan depends on the
 // number. LIMIT +? avoids that.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	ctx, st, err := t.prepared(ctx, query)
