@@ -15,7 +15,7 @@ import (
 // Tool is one operation that a client can call. [NewTool] creates it.
 type Tool struct {
 	Name        string
-	Title       string  // for people
+	Title       string  // human-readable
 	Description string  // for the model: when to use it, and what it returns
 	Params      []Param // derived from the struct of its arguments
 	ReadOnly    bool    // changes nothing; sent to clients as an annotation
