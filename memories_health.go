@@ -17,7 +17,7 @@ const (
 // for the load of the process and its store.
 type MemoryHealth struct {
 	Status      string            `json:"status"`          // Healthy or Unhealthy
-	Cause       string            `json:"cause,omitempty"` // the code of the error that makes it unhealthy
+	Cause       string            `json:"cause,omitempty"` // the code of the error that causes Unhealthy
 	Timestamp   string            `json:"timestamp"`       // RFC 3339, UTC
 	Version     string            `json:"version"`
 	Hub         string            `json:"hub"` // the URL of the hub, "" without one

@@ -138,7 +138,7 @@ func (c *Cairn) Ledger(ctx context.Context, name string, days int) (ledger.Repor
 	return ledger.Summarize(ctx, j, observation.Scope{Project: name}, days)
 }
 
-// Mark stores a person's note; see observation.Service.Mark.
+// Mark stores a user's note; see observation.Service.Mark.
 func (c *Cairn) Mark(ctx context.Context, a capture.MarkArgs) (int64, error) {
 	a.Cwd = c.config.Cwd
 	j, err := c.Observations(ctx)

@@ -26,10 +26,10 @@ type RecordResult struct {
 //
 // First it checks announced edits against the reservations of other agents (mail §8), also in
 // excluded folders. Then it stores the event. An event in an excluded folder is dropped
-// without opening the store. The text is the context at the start of a main agent's session,
-// with assist help for a prompt or a tool call, and notices of mail (mail §9). The ledger
-// records the injected text. An error after the event is stored is a Warning. c must have been
-// opened with the event's working directory.
+// without opening the store. At the start of a main agent's session, the text is the context.
+// With assist it is help for a prompt or a tool call. It also contains notices of mail (mail
+// §9). The ledger records the injected text. An error after the event is stored is a Warning.
+// c must have been opened with the event's working directory.
 func (c *Cairn) Record(ctx context.Context, e observation.Event, process project.Process, assist bool) (RecordResult, error) {
 	if e.Kind == observation.Ignored {
 		return RecordResult{}, nil

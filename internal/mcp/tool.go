@@ -83,8 +83,8 @@ type TextAndValue struct {
 	Alone bool
 }
 
-// Empty is an empty list. Its text is the JSON list. Hint is a second text: what was tried,
-// and what to try next.
+// Empty is an empty list. Its text is the JSON list. Hint is a second text that describes what
+// was tried and what to try next.
 type Empty struct{ Hint string }
 
 // ErrorFormat is the format of a tool's errors.

@@ -42,11 +42,11 @@ type EncryptReport struct {
 // opens. The calling process must not have the store open, because its own locks would not
 // block it.
 //
-// Errors: CodeMissing without a store, CodeEncrypted (Conflict) for an encrypted one,
-// CodeInUse (Conflict) if another process keeps it open, CodeUnsound (Internal) if the
-// store is damaged or the copy differs, else those of Open. After an error the store is
-// unchanged and plain. After CodeFull and CodeIO in the last step, the next process that
-// opens it completes the encryption. It is safe to retry.
+// Errors: CodeMissing without a store; CodeEncrypted (Conflict) for an encrypted one;
+// CodeInUse (Conflict) if another process keeps it open; CodeUnsound (Internal) if the store
+// is damaged or the copy differs; else those of Open. After an error the store is unchanged
+// and plain. After CodeFull and CodeIO in the last step, the next process that opens it
+// completes the encryption. It is safe to retry.
 func Encrypt(ctx context.Context, c EncryptConfig) (done EncryptReport, err error) {
 	if err := checkKey(c.Key); c.Key == nil || err != nil {
 		return done, cmp.Or(err, error(fault.New(fault.Invalid, CodeKey, "no key was given")))

@@ -233,12 +233,11 @@ func (s *Store) Continues(ctx context.Context, device string, seq int64, hash st
 	return yes, err
 }
 
-// Renew lets the store continue as a new device incarnation because the hub has later
-// changes of the device. The store's own changes after the position common of this log,
-// at most the newest 20,000, get the new origin, because another copy of the store may
-// have used the old one. Their positions, ids and documents stay. If the store's device
-// is no longer the given one, another process has renewed it. Then nothing changes, and
-// the result is nil.
+// Renew lets the store continue as a new device incarnation because the hub has later changes
+// of the device. The store's own changes after the position common of this log get the new
+// origin, at most the newest 20,000. Another copy of the store may have used the old origin.
+// Their positions, ids and documents stay. If the store's device is no longer the given one,
+// another process has renewed it. Then nothing changes, and the result is nil.
 func (s *Store) Renew(ctx context.Context, device string, common int64) (out *Incarnation, err error) {
 	err = s.Write(ctx, Full, func(ctx context.Context, tx *Tx) error {
 		out = nil

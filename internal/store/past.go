@@ -19,7 +19,7 @@ const CodeFuture = "moment_in_the_future"
 type Moment struct {
 	Time time.Time `json:"time,omitzero"`  // zero before the first change
 	Tick int64     `json:"tick"`           // seq of the last included change; 0 for none
-	Note string    `json:"note,omitempty"` // what is unknown about that time; "" for nothing
+	Note string    `json:"note,omitempty"` // the unknown part of that time's state; "" if nothing is unknown
 }
 
 // BeforeFirst is the Note of a moment before the first change of a stream.

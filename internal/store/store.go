@@ -76,12 +76,12 @@ type Store struct {
 // Open opens the store at c.Path. It creates or migrates the store if necessary, except
 // with c.ReadOnly. Any number of processes may call it concurrently.
 //
-// Errors: CodeMissing (NotFound) for a missing store with ReadOnly, CodeNewer
-// (Unavailable) for one written by a newer cairn, CodeForeign (Unavailable) for another
-// program's database, CodeCorrupt (Internal) for a damaged one, CodeReadOnly, CodeFull
-// and CodeBusy (Unavailable), Invalid without a path; CodeEncrypted (Unavailable) for an
-// encrypted one without a key, CodeKey (Unavailable) with a wrong key and (Conflict) with
-// a key for a plain store. After an error the file is unchanged.
+// Errors: CodeMissing (NotFound) for a missing store with ReadOnly; CodeNewer (Unavailable)
+// for a store of a newer cairn; CodeForeign (Unavailable) for another program's database;
+// CodeCorrupt (Internal) for a damaged store; CodeReadOnly, CodeFull and CodeBusy
+// (Unavailable); Invalid without a path; CodeEncrypted (Unavailable) for an encrypted store
+// without a key; CodeKey (Unavailable) for a wrong key, and (Conflict) for a key of a plain
+// store. After an error the file is unchanged.
 func Open(ctx context.Context, c Config) (*Store, error) { return open(ctx, c, encrypted) }
 
 // open is Open with the connector of encrypted stores, which is nil in a program that
