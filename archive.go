@@ -76,7 +76,7 @@ func (c *Cairn) archiver(s *store.Store, log *slog.Logger) *archive.Archiver {
 	return archive.New(config)
 }
 
-// mailPart tells the archiver how to archive mail.
+// mailPart returns the functions that archive mail.
 func mailPart() archive.Part {
 	return archive.Part{
 		Prefix:   documents.StreamPrefix,
@@ -127,7 +127,7 @@ func mailPart() archive.Part {
 	}
 }
 
-// recordPart tells the archiver how to archive records.
+// recordPart returns the functions that archive records.
 func recordPart() archive.Part {
 	return archive.Part{
 		Prefix:   record.StreamPrefix,

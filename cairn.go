@@ -179,10 +179,10 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 	return s, err
 }
 
-// tryThenCreate calls do with a part of cairn. If there is no store, it first calls do with
-// a part without a store, and creates the store only if that succeeds. So do may be called
-// twice, and a rejected command does not create a store. open opens the part; there is
-// false if the part has no store. Errors: those of open and do.
+// tryThenCreate calls do with a part of cairn. If there is no store, it first calls do with a
+// part without a store, and creates the store only if that succeeds. So do may be called
+// twice, and a rejected command does not create a store. open opens the part; its result there
+// is false if the part has no store. Errors: those of open and do.
 func tryThenCreate[P any](open func(make bool) (part P, there bool, err error), do func(P) error) error {
 	part, there, err := open(false)
 	if err == nil && !there {

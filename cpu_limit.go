@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// withCPULimit ends ctx when this process has used limit of CPU time since the call, but
-// after at most most by the clock. CPU time does not count the time in which the system
-// does not schedule the process: with clock time a guard under load would find nothing.
-// On systems without CPU times the clock is used instead.
+// withCPULimit ends ctx when this process has used limit of CPU time since the call, but at
+// the latest after most of clock time. CPU time excludes the time in which the system does not
+// schedule the process. With clock time a guard under load would find nothing. Systems without
+// CPU times use the clock instead.
 func withCPULimit(ctx context.Context, limit, most time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	began := cpuTime()

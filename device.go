@@ -12,7 +12,7 @@ import (
 type DeviceStatus struct {
 	Device       string              `json:"id"`             // "" without a store
 	Incarnations []store.Incarnation `json:"incarnations"`   // the incarnations after the first one, oldest first; never nil
-	Note         string              `json:"note,omitempty"` // for people: the latest change of incarnation; "" if it is older than 30 days
+	Note         string              `json:"note,omitempty"` // human-readable: the latest change of incarnation; "" if it is older than 30 days
 }
 
 // noteTime is how long commands show that the store has a new incarnation.
@@ -43,7 +43,7 @@ func deviceOf(ctx context.Context, s *store.Store) (out DeviceStatus, err error)
 	return out, err
 }
 
-// noteOf describes an incarnation for people.
+// noteOf returns a human-readable description of an incarnation.
 func noteOf(i store.Incarnation) string {
 	at := i.At.Format(time.RFC3339)
 	switch i.Reason {

@@ -3,12 +3,12 @@
 //
 // # Why: hook
 //
-// Nothing runs at program start. A hook never starts a checkpoint, except as the last
-// process that closes the store; servers do it every half minute. Exit code 2 is a veto,
-// so record uses it in one case only. The injected text is recorded in a separate
-// transaction, after the sweep and the text itself. One transaction for everything would
-// save only 2 % of the instructions. Separate ones ensure that an error of the help or the
-// ledger cannot lose an event.
+// Nothing runs at program start. A hook never starts a checkpoint, except as the last process
+// that closes the store; servers do it every half minute. Exit code 2 is a veto, so record
+// uses it in one case only. The injected text is recorded in a separate transaction, after the
+// sweep and the text itself. One transaction for everything would save only 2 % of the
+// instructions. With separate transactions an error of the help or the ledger cannot lose an
+// event.
 //
 // # Why: guards of edits
 //

@@ -163,8 +163,8 @@ func (c *Cairn) indexTurns(ctx context.Context, s *store.Store) error {
 	return err
 }
 
-// turnBatch is the number of rows that are read at once for the index of turns. They take
-// about two seconds.
+// turnBatch is the number of rows that one update of the index of turns reads. They take about
+// two seconds.
 const turnBatch = 20_000
 
 // IndexTurns adds up to 20,000 rows to the index of turns, which Recall and Find use. These

@@ -12,10 +12,10 @@ import (
 	"cairn/internal/store"
 )
 
-// HealthCheck is the result of health_check (mail §10.5): the load of this process, its
-// store and its archive. MemoryHealth tells whether memories can be used. Counters and
-// latencies cover the lifetime of this process. Waits for a connection cover the last five
-// to ten minutes.
+// HealthCheck is the result of health_check (mail §10.5): the load of this process, its store
+// and its archive. MemoryHealth reports whether memories can be used. Counters and latencies
+// cover the lifetime of this process. Waits for a connection cover the last five to ten
+// minutes.
 type HealthCheck struct {
 	Status      string      `json:"status"`       // ok; degraded at red, or if the disk is full or the store damaged
 	Level       HealthLevel `json:"health_level"` // of pool and queues
@@ -155,8 +155,8 @@ func queueLimits() limits   { return limits{yellow: 50, red: 80} }              
 func highLimits() limits    { return limits{yellow: 30, red: 300} }             // seconds over 80 %
 func acquireLimits() limits { return limits{yellow: 10, red: 50, above: true} } // milliseconds, p95
 
-// minWaits is the number of waits below which their p95 is random, as directly after a
-// start.
+// minWaits is the minimum number of waits for a meaningful p95. Directly after a start there
+// are fewer.
 const minWaits = 100
 
 // HealthCheck returns the health of this process. Without a store all numbers are 0.

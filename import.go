@@ -30,7 +30,7 @@ type ImportArgs struct {
 	Project string    // only this project's events; "" for all
 	DryRun  bool      // only count, in a copy of the store
 
-	IncludePurged bool // also store what was purged
+	IncludePurged bool // also store purged rows
 	Merge         bool // also import diverged records, next to the existing ones
 
 	// Progress, if set, is called after each file with the number of processed files.

@@ -54,7 +54,7 @@ func (m Mail) Write(ctx context.Context, c mail.Caller, do func(context.Context,
 	})
 }
 
-// mailService opens the mail; there is false if there is no store.
+// mailService opens the mail; its result there is false if there is no store.
 func (m Mail) mailService(ctx context.Context, make bool) (o *service.Mail, there bool, err error) {
 	s, err := m.cairn.opened(ctx, make)
 	if err != nil {

@@ -40,7 +40,7 @@ func (m Memories) Write(ctx context.Context, c memory.Caller, do func(context.Co
 		func(b *memory.Service) error { return do(ctx, b, m.completeCaller(c)) })
 }
 
-// service opens the memories; there is false if there is no store.
+// service opens the memories; its result there is false if there is no store.
 func (m Memories) service(ctx context.Context, make bool) (b *memory.Service, there bool, err error) {
 	c := m.cairn
 	s, err := c.opened(ctx, make)

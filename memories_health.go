@@ -13,11 +13,11 @@ const (
 	Unhealthy = "unhealthy" // the store cannot be opened
 )
 
-// MemoryHealth tells whether the memories can be used (memories §3, health). For the load
-// of the process and its store see HealthCheck.
+// MemoryHealth reports whether the memories can be used (memories §3, health). See HealthCheck
+// for the load of the process and its store.
 type MemoryHealth struct {
 	Status      string            `json:"status"`          // Healthy or Unhealthy
-	Cause       string            `json:"cause,omitempty"` // the code of the error that makes it unhealthy
+	Cause       string            `json:"cause,omitempty"` // the code of the error that causes Unhealthy
 	Timestamp   string            `json:"timestamp"`       // RFC 3339, UTC
 	Version     string            `json:"version"`
 	Hub         string            `json:"hub"` // the URL of the hub, "" without one

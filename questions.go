@@ -138,7 +138,7 @@ func (c *Cairn) Ledger(ctx context.Context, name string, days int) (ledger.Repor
 	return ledger.Summarize(ctx, j, observation.Scope{Project: name}, days)
 }
 
-// Mark stores a person's note; see observation.Service.Mark.
+// Mark stores a user's note; see observation.Service.Mark.
 func (c *Cairn) Mark(ctx context.Context, a capture.MarkArgs) (int64, error) {
 	a.Cwd = c.config.Cwd
 	j, err := c.Observations(ctx)
@@ -200,8 +200,8 @@ func (c *Cairn) changeKnown(ctx context.Context, fn func(ctx context.Context, tx
 	return s.Write(ctx, store.Full, fn)
 }
 
-// Merge moves everything of one project to another. The other project gets its name as an
-// alias, and the new events of its repository (observations §2).
+// Merge moves everything of one project to another. The other project gets the first project's
+// name as an alias, and the new events of its repository (observations §2).
 func (c *Cairn) Merge(ctx context.Context, from, into string) error {
 	return c.changeKnown(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return project.Merge(ctx, tx, from, into, moveRows)

@@ -24,11 +24,11 @@ type RecordResult struct {
 
 // Record stores one event of an agent program and returns the text for its session.
 //
-// First it checks announced edits against the reservations of other agents (mail §8), also
-// in excluded folders. Then it stores the event; one in an excluded folder is dropped
-// without opening the store. The text is the context at the start of a main agent's session,
-// with assist help for a prompt or a tool call, and notices of mail (mail §9). The ledger
-// keeps what was injected. An error after the event is stored is a Warning.
+// First it checks announced edits against the reservations of other agents (mail §8), also in
+// excluded folders. Then it stores the event. An event in an excluded folder is dropped
+// without opening the store. At the start of a main agent's session, the text is the context.
+// With assist it is help for a prompt or a tool call. It also contains notices of mail (mail
+// §9). The ledger records the injected text. An error after the event is stored is a Warning.
 // c must have been opened with the event's working directory.
 func (c *Cairn) Record(ctx context.Context, e observation.Event, process project.Process, assist bool) (RecordResult, error) {
 	if e.Kind == observation.Ignored {
@@ -71,7 +71,7 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 	return r, nil
 }
 
-// correctOutcomes reads in the session's transcript how its calls ended. It corrects the
+// correctOutcomes reads the outcomes of a session's calls from its transcript. It corrects the
 // rows of failed calls and adds the calls that no hook reported.
 func correctOutcomes(ctx context.Context, j *observation.Service, e observation.Event) error {
 	told, err := harness.Settled(ctx, e.Transcript, e.Session, e.TurnEnds)
@@ -96,7 +96,7 @@ func correctOutcomes(ctx context.Context, j *observation.Service, e observation.
 	return err
 }
 
-// addContext adds to r the text for the session of a stored event, and enters it in the
+// addContext adds to r the text for the session of a stored event, and records it in the
 // ledger. With starts the text is the session's context, with helps it is help.
 func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *RecordResult, e observation.Event, starts, helps bool) (err error) {
 	done := r.Recorded
@@ -107,7 +107,7 @@ func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *Recor
 		if e.Kind == observation.SessionStart {
 			source = e.Text
 		}
-		// The start of another session sweeps what cannot be swept now.
+		// A sweep that is incomplete now continues at the start of another session.
 		_, _ = forget.Sweep(ctx, j, forget.SweepArgs{Limit: hookSweepRows, Budget: hookSweepTime})
 		open, oerr := c.openRecords(ctx, c.store, done.Project.ID)
 		if oerr != nil {

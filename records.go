@@ -28,7 +28,8 @@ func (c *Cairn) Records() Records { return Records{c} }
 // NewSessionID returns an id for a session without a harness (records §1).
 func NewSessionID() string { return "S-" + strings.ToUpper(store.NewID()) }
 
-// opened opens the records and completes the caller; there is false if there is no store.
+// opened opens the records and completes the caller; its result there is false if there is no
+// store.
 func (r Records) opened(ctx context.Context, caller *record.Caller, make bool) (b *record.Service, there bool, err error) {
 	c := r.cairn
 	s, err := c.opened(ctx, make)

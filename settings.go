@@ -174,9 +174,9 @@ func (s *settings) tighten(repo settings) {
 	s.Assist.Off = s.Assist.Off || repo.Assist.Off
 }
 
-// smaller returns the smaller of the user's and the repository's limit. Without a user's
-// limit the default is usual, and recovery in a session that recovers. A configured limit
-// is never raised to recovery.
+// smaller returns the smaller of the user's and the repository's limit. Without a user's limit
+// it uses the default: recovery for a session that recovers, else usual. A configured limit is
+// never raised to recovery.
 func smaller(user, repo *int, usual, recovery int) *int {
 	switch {
 	case repo == nil:

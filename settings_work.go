@@ -70,8 +70,8 @@ type mcpSettings struct {
 	Profile *string `toml:"profile"`
 }
 
-// maxSetting limits the numbers of workSettings without a limit of their own: half a
-// gigabyte, or 17 years.
+// maxSetting limits the numbers of workSettings that have no separate limit: half a gigabyte,
+// or 17 years.
 const maxSetting = 1 << 29
 
 // bounds returns the minimum and maximum of a numeric key.

@@ -36,7 +36,7 @@ func (c *Cairn) why(ctx context.Context) (*why.Service, error) {
 	return out, nil
 }
 
-// WhyLines follows neighbouring lines of a file back to what was wanted; see
+// WhyLines traces neighbouring lines of a file back to the prompts that requested them; see
 // why.Service.Lines.
 func (c *Cairn) WhyLines(ctx context.Context, a why.LinesArgs) (why.Lines, error) {
 	s, err := c.why(ctx)

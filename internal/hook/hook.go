@@ -130,8 +130,8 @@ func (p *Process) store(ctx context.Context, o Options, e observation.Event) (do
 	return done, errors.Join(err, c.Close())
 }
 
-// answer prints the result of an event for the agent program. failed is the reason why the
-// event was not stored.
+// answer prints the result of an event for the agent program. failed is the error because of
+// which the event was not stored.
 func (p *Process) answer(o Options, e observation.Event, done cairn.RecordResult, failed error) (code int) {
 	said, err := harness.HookOutput(e, done.Context, done.Guard)
 	if err == nil {

@@ -30,7 +30,7 @@ Usage: cairn-hook record [flags] < PAYLOAD
   --version       print the version
 `
 
-// VersionLine is what `cairn-hook --version` prints, without the line break.
+// VersionLine returns the output of `cairn-hook --version`, without the line break.
 func VersionLine(version string) string {
 	return fmt.Sprintf("cairn-hook %s (%s)", version, store.Driver)
 }

@@ -79,16 +79,16 @@ func (st *stream) applyVault(ctx context.Context, in incoming) (replica.Result, 
 	return done(in, l), err
 }
 
-// isBeforeDeletion reports whether a memory created at a time was deleted with the stream. A
-// memory created later is a new one under the old id: the ids of default vaults and memories
-// never change.
+// isBeforeDeletion reports whether a memory created at a given time was deleted with the
+// stream. A memory created after the deletion is a new memory with the old id: the ids of
+// default vaults and memories never change.
 func (st *stream) isBeforeDeletion(made time.Time) bool {
 	return st.head.isGone != 0 && made.UnixNano() <= st.head.deletedNs
 }
 
-// vault returns the vault with this title, and creates it if there is none. It locks the vault
-// until the transaction ends, so that no other transaction deletes it. A vault that was
-// deleted after this one was created is not created again: errDeleted.
+// vault returns the vault with this title. A missing vault is created. It locks the vault
+// until the transaction ends, so that no other transaction deletes it. If the vault was
+// deleted after this one was created, it returns errDeleted.
 func (st *stream) vault(ctx context.Context, v replica.Vault, made time.Time) (replica.Vault, error) {
 	is, found, err := st.heldVault(ctx, v)
 	if found || err != nil {
@@ -166,7 +166,7 @@ func (st *stream) applyMemory(ctx context.Context, in incoming) (replica.Result,
 				return replica.Result{}, err
 			}
 		}
-		for _, e := range st.entries { // so that later items find none of them
+		for _, e := range st.entries { // so that later items do not find them
 			if e.deletedNs == 0 {
 				e.deletedNs, e.doc = st.now, ""
 			}

@@ -9,8 +9,8 @@ import (
 	"cairn/internal/fault"
 )
 
-// TLS returns a configuration with the certificate and key in two PEM files. They are read
-// again after a change, because certificates are renewed while a hub runs; invalid new files
+// TLS returns a configuration with the certificate and key in two PEM files. Because
+// certificates are renewed while a hub runs, changed files are read again. Invalid new files
 // are ignored. Errors: Invalid with code usage for files without a valid pair.
 func TLS(certFile, keyFile string) (*tls.Config, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile}

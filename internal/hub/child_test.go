@@ -24,8 +24,8 @@ import (
 
 const childVar = "CAIRN_TEST_HUB"
 
-// serveAsChild is a hub process: it prints where it listens and serves until it is
-// killed or its standard input ends.
+// serveAsChild runs a hub process: it prints its address and serves until it is killed or its
+// standard input ends.
 func serveAsChild(address string) {
 	h, err := hub.Open(context.Background(), hub.Config{Database: address, Log: slog.New(slog.DiscardHandler), Pool: 4})
 	if err == nil {
@@ -46,7 +46,7 @@ func serveAsChild(address string) {
 	}
 }
 
-// process is a hub process that is killed and started again.
+// process is a hub process that is killed and restarted.
 type process struct {
 	url   atomic.Pointer[string]
 	child *storetest.Process
@@ -65,7 +65,7 @@ func (p *process) start(t *testing.T, address string) {
 
 func (p *process) kill() { p.child.Kill() }
 
-// tryPush sends a request, as one of which nobody knows whether it arrives.
+// tryPush sends a request whose delivery is uncertain.
 func tryPush(url, token string, req replica.PushRequest) ([]replica.Result, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -94,7 +94,7 @@ func tryPush(url, token string, req replica.PushRequest) ([]replica.Result, erro
 type writer struct {
 	own, shared string
 	items       []replica.Item
-	acked       map[string]replica.Result // by key
+	acked       map[string]replica.Result // by idempotency key
 	tries       int
 }
 
@@ -124,7 +124,7 @@ func (w *writer) run(ctx context.Context, token string, hubs []*process) {
 		w.tries++
 		results, err := tryPush(*hubs[rand.N(len(hubs))].url.Load(), token, replica.PushRequest{DeviceID: "w", Items: batch})
 		if err != nil {
-			time.Sleep(5 * time.Millisecond) // as a device waits
+			time.Sleep(5 * time.Millisecond) // like a device between attempts
 		}
 		for i, r := range results {
 			if r.Status == 200 || r.Status == 201 {
@@ -134,7 +134,7 @@ func (w *writer) run(ctx context.Context, token string, hubs []*process) {
 	}
 }
 
-// check compares what the hub has with what was acknowledged.
+// check compares the hub's data with the acknowledged entries.
 func (w *writer) check(t *testing.T, d *device) {
 	t.Helper()
 	if len(w.acked) != len(w.items) {
@@ -171,8 +171,8 @@ func (w *writer) check(t *testing.T, d *device) {
 	}
 }
 
-// Hub processes are killed at random while devices push through any of them: what
-// was acknowledged is there once, under its id, in the order of its device.
+// Hub processes are killed at random while devices push through any of them. Each acknowledged
+// entry must exist once, under its id, in the order of its device.
 func TestKilledHubsLoseNothingAndTakeNothingTwice(t *testing.T) {
 	t.Parallel()
 	kills, entries := 4, 60
@@ -204,7 +204,7 @@ func TestKilledHubsLoseNothingAndTakeNothingTwice(t *testing.T) {
 				all.Go(func() { w.run(ctx, d.token, processes) })
 			}
 			for range kills {
-				time.Sleep(rand.N(60 * time.Millisecond)) // the moment of death is what is tried
+				time.Sleep(rand.N(60 * time.Millisecond)) // a random instant
 				p := processes[rand.N(len(processes))]
 				p.kill()
 				p.start(t, address)

@@ -11,23 +11,23 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// With synchronous replication a COMMIT waits for another server. Cancelling that wait makes
-// the transaction visible while only this server has it: pulls would show items that are lost
-// with the server. So a connection that is closed during a COMMIT just ends, and the server
-// goes on waiting. Items that are sent again wait for the stream's lock, so each stream leaves
-// at most one such session at the server. Other statements are cancelled, so that those that
-// wait for a lock do not pile up.
+// With synchronous replication a COMMIT waits for another server. If that wait is cancelled,
+// the transaction becomes visible while only this server has it. Pulls would then return items
+// that are lost with the server. So a connection that is closed during a COMMIT just ends, and
+// the server continues to wait. Items that are sent again wait for the stream's lock, so each
+// stream leaves at most one such session on the server. Other statements are cancelled, so
+// that statements that wait for a lock do not accumulate.
 
 // errCommits prevents the request that would cancel a COMMIT.
 var errCommits = errors.New("a COMMIT is not cancelled")
 
-// noCancelHost makes connections to one host that cancel no COMMIT.
+// noCancelHost opens connections to one host that never cancel a COMMIT.
 type noCancelHost struct{ config *pgx.ConnConfig }
 
 func (h noCancelHost) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
 
-// Connect connects. To cancel a statement the driver opens a second connection, with the same
-// dial function.
+// Connect opens a connection. To cancel a statement the driver opens a second connection with
+// the same dial function.
 func (h noCancelHost) Connect(ctx context.Context) (driver.Conn, error) {
 	commits := &atomic.Bool{}
 	config := h.config.Copy()
@@ -45,13 +45,13 @@ func (h noCancelHost) Connect(ctx context.Context) (driver.Conn, error) {
 	return &noCancelConn{conn.(*stdlib.Conn), commits}, nil
 }
 
-// noCancelConn is a connection that cancels no COMMIT.
+// noCancelConn is a connection that never cancels a COMMIT.
 type noCancelConn struct {
 	*stdlib.Conn
-	commits *atomic.Bool // a COMMIT runs, or ran when the connection ended
+	commits *atomic.Bool // a COMMIT is running, or was running when the connection ended
 }
 
-// committing runs a function that commits.
+// committing runs commit and marks the connection as committing meanwhile.
 func (c *noCancelConn) committing(commit func() error) error {
 	c.commits.Store(true)
 	err := commit()
@@ -61,7 +61,7 @@ func (c *noCancelConn) committing(commit func() error) error {
 	return err
 }
 
-// ExecContext runs a statement. Outside a transaction the statement commits itself.
+// ExecContext runs a statement. A statement outside a transaction commits automatically.
 func (c *noCancelConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (result driver.Result, err error) {
 	if c.Conn.Conn().PgConn().TxStatus() != 'I' {
 		return c.Conn.ExecContext(ctx, query, args)
@@ -73,7 +73,6 @@ func (c *noCancelConn) ExecContext(ctx context.Context, query string, args []dri
 	return result, err
 }
 
-// BeginTx starts a transaction.
 func (c *noCancelConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.Conn.BeginTx(ctx, options)
 	if err != nil {
@@ -87,5 +86,5 @@ type noCancelTx struct {
 	conn *noCancelConn
 }
 
-// Commit commits. When its time is up, the server decides the outcome.
+// Commit commits the transaction. After a timeout the server decides the outcome.
 func (t noCancelTx) Commit() error { return t.conn.committing(t.Tx.Commit) }

@@ -16,15 +16,15 @@ import (
 	"cairn/internal/replica"
 )
 
-// wire stands between a hub and PostgreSQL and sees what the hub sends.
+// wire is a proxy between a hub and PostgreSQL that inspects the hub's messages.
 type wire struct {
 	listener net.Listener
 	server   string       // PostgreSQL's socket
-	breaks   atomic.Int64 // requests to break off what a session does
-	ends     atomic.Int64 // sessions that the hub has ended
+	breaks   atomic.Int64 // requests to cancel a session's statement
+	ends     atomic.Int64 // sessions that the hub has closed
 }
 
-// tap returns the address of a hub's database as it is seen through a wire.
+// tap starts a wire and returns it with the database's address through it.
 func tap(t *testing.T, address string) (*wire, *url.URL) {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -52,7 +52,7 @@ func tap(t *testing.T, address string) (*wire, *url.URL) {
 	return w, u
 }
 
-// carry carries one connection, which begins with a message without a type.
+// carry forwards one connection, whose first message has no type.
 func (w *wire) carry(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("unix", w.server)
@@ -82,14 +82,13 @@ func (w *wire) carry(client net.Conn) {
 		if _, err := server.Write(append(head, message...)); err != nil {
 			return
 		}
-		if !first && head[0] == 'X' { // Terminate, which a session reads when it is done
+		if !first && head[0] == 'X' { // Terminate, which the server reads when the session is idle
 			w.ends.Add(1)
 		}
 	}
 }
 
-// waiting counts the sessions of an application that wait for something, until a test
-// has what it wants.
+// waiting waits until the given number of an application's sessions wait for an event.
 func waiting(t *testing.T, db *sql.DB, application, event string, want int) {
 	t.Helper()
 	const count = `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND $2 IN (wait_event, wait_event_type)`
@@ -111,10 +110,10 @@ func eventually(t *testing.T, holds func() bool) {
 	}
 }
 
-// A hub whose PostgreSQL has lost its synchronous standby, and one next to it that does
-// not wait for any. What the first is refused, it must not have shown to anybody: it may
-// be on this server alone. When it is seen anyway, because somebody else broke the
-// commit off, it is not acknowledged to a second try.
+// A hub whose PostgreSQL has lost its synchronous standby, and a hub that does not wait for a
+// standby. An item that the first hub refuses must be invisible: it may be on this server
+// only. If another process cancels the commit and so makes it visible, a second attempt must
+// not be acknowledged.
 func TestWhatIsNotReplicatedIsNeitherShownNorAcknowledged(t *testing.T) {
 	t.Parallel()
 	address := postgres.Database(t)
@@ -126,7 +125,7 @@ func TestWhatIsNotReplicatedIsNeitherShownNorAcknowledged(t *testing.T) {
 	alone := open(t, u.String()+"&synchronous_commit=on&application_name="+name)
 	it := entryPut(memory, "x")
 	it.Seq = 1
-	// pushAndLeave pushes the item and leaves when the commit waits.
+	// pushAndLeave pushes the item and disconnects when the commit waits.
 	pushAndLeave := func(ends int64) {
 		t.Helper()
 		ctx, leave := context.WithCancel(t.Context())
@@ -145,7 +144,7 @@ func TestWhatIsNotReplicatedIsNeitherShownNorAcknowledged(t *testing.T) {
 		if r := <-results; r.Status != 503 || r.Error.Code != hub.CodeUnavailable {
 			t.Errorf("not replicated and answered %d %+v", r.Status, r.Error)
 		}
-		eventually(t, func() bool { return w.ends.Load() >= ends }) // what the hub had to say is said
+		eventually(t, func() bool { return w.ends.Load() >= ends }) // the hub has sent all its messages
 		if n := w.breaks.Load(); n != 0 {
 			t.Errorf("%d commits are broken off", n)
 		}
@@ -172,7 +171,7 @@ func TestWhatIsNotReplicatedIsNeitherShownNorAcknowledged(t *testing.T) {
 	d.want([]int{200}, it)
 }
 
-// Else the sessions of all tries would wait for the lock.
+// Otherwise the sessions of all attempts would wait for the lock.
 func TestAStatementThatWaitsForALockIsBrokenOff(t *testing.T) {
 	t.Parallel()
 	address := postgres.Database(t)
@@ -202,7 +201,7 @@ func TestAStatementThatWaitsForALockIsBrokenOff(t *testing.T) {
 			t.Errorf("%v %v", r, err)
 		}
 	}()
-	behindIt := behind(t, address) // db's connection may be the transaction's
+	behindIt := behind(t, address) // db's connection may be in use by the transaction
 	waiting(t, behindIt, name, "Lock", 1)
 	leave()
 	<-done

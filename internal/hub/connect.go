@@ -10,13 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// anyHost connects to all of several hosts concurrently and uses the first that accepts. In
-// turn, a host that does not respond, such as a machine without power, would use up the time
-// of every push.
+// anyHost connects to several hosts concurrently and uses the first that accepts. If it tried
+// them one after another, a host that does not respond would use up the time of every push.
 type anyHost []driver.Connector
 
-// newConnector returns a connector for an address. Of several hosts only writable ones are
-// used, unless the address says otherwise.
+// newConnector returns a connector for an address. With several hosts it uses only writable
+// ones, unless the address specifies otherwise.
 func newConnector(config *pgx.ConnConfig, writes bool) driver.Connector {
 	fatal := config.OnPgError
 	config.OnPgError = func(c *pgconn.PgConn, e *pgconn.PgError) bool {
@@ -77,7 +76,7 @@ func (a anyHost) Connect(ctx context.Context) (driver.Conn, error) {
 			go func() {
 				for range left {
 					if o := <-made; o.conn != nil {
-						_ = o.conn.Close() // nobody used it
+						_ = o.conn.Close() // no caller has used it
 					}
 				}
 			}()

@@ -7,10 +7,10 @@ import (
 	"cairn/internal/replica"
 )
 
-// metaContext, followed by a memory and its tenant, names the row that has the memory's
-// current context: its id, its time and its number. The row saves a search in all items of
-// the memory. It may be out of date, because an older hub process does not write it: items
-// after its number are read, too.
+// metaContext, followed by a memory and its tenant, names the row with the id, time and number
+// of the memory's current context. The row saves a search in all items of the memory. It may
+// be out of date, because an older hub process does not write it. So items with higher numbers
+// are read too.
 const metaContext = "context:"
 
 const selectContexts = `SELECT hub_seq, canonical_ns, id FROM hub_items
@@ -19,12 +19,12 @@ WHERE memory_id = $1 AND tenant = $2 AND hub_seq > $3 AND kind = 'context' AND d
 // currentContext is the context of a memory that devices show: the one with the latest time
 // and, among equal times, the highest number.
 type currentContext struct {
-	id      string // "" for none
+	id      string // "" if there is no context
 	ns, seq int64
 	changed bool
 }
 
-// beats reports whether a context would become the current one.
+// beats reports whether c replaces other as the current context.
 func (c currentContext) beats(other currentContext) bool {
 	return c.ns > other.ns || c.ns == other.ns && c.seq > other.seq
 }
@@ -66,10 +66,10 @@ func (st *stream) saveContext(ctx context.Context) error {
 	return err
 }
 
-// applyContext appends a context. A context that was written over the current one becomes the
-// current one, whatever its device's clock says. A context that was written over another
-// version has lost: it is stored as a version, with a time before the current one's, so that
-// older devices decide the same. If the device does not name the version, the time decides.
+// applyContext appends a context. A context written over the current one becomes the current
+// one, regardless of its device's clock. A context written over another version has lost the
+// conflict. It is stored as a version with a time before the current one's, so that older
+// devices agree. If the device does not name the version, the time decides.
 func (st *stream) applyContext(in incoming) (replica.Result, error) {
 	ns, cur := min(in.at.UnixNano(), st.now), st.current
 	switch base := in.doc.BaseID; {

@@ -25,8 +25,8 @@ import (
 
 // Codes of the faults that concern the database.
 const (
-	CodeUnavailable = memory.CodeHubUnavailable // busy, away or failing; what was asked may be asked again
-	CodeTooNew      = "hub_too_new"             // the schema was made by a newer cairn
+	CodeUnavailable = memory.CodeHubUnavailable // busy, unreachable or failing; the request can be retried
+	CodeTooNew      = "hub_too_new"             // a newer cairn created the schema
 	codeUsage       = "usage"
 )
 
@@ -70,7 +70,7 @@ func openSQLite(path, replica string, pool int) (*database, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, store.Explain(err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // else SQLite would let others read it
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // otherwise SQLite would create a file that other users can read
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, CodeUnavailable, "the database cannot be opened: "+err.Error())
 	}
@@ -81,8 +81,8 @@ func openSQLite(path, replica string, pool int) (*database, error) {
 	return &database{writer: bare.Write, reader: bare.Read}, nil
 }
 
-// openPostgres opens a pool. It caches descriptions of statements but prepares no statement by
-// name, so that a proxy may use another connection for each transaction.
+// openPostgres opens a connection pool. It caches statement descriptions but prepares no named
+// statements, so that a proxy can use another connection for each transaction.
 func openPostgres(address string, pool int, writes bool) (*sql.DB, error) {
 	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
 		return nil, fault.New(fault.Invalid, codeUsage, "the address is neither sqlite:PATH nor postgres://…").
@@ -126,7 +126,7 @@ type statements struct {
 		PrepareContext(context.Context, string) (*sql.Stmt, error)
 	}
 	postgres bool
-	retried  func(sqlstate string) // nil in a transaction, which is tried again as a whole
+	retried  func(sqlstate string) // nil in a transaction, which is retried as a whole
 }
 
 func (s statements) text(query string) string {
@@ -136,7 +136,7 @@ func (s statements) text(query string) string {
 	return strings.ReplaceAll(query, "$", "?")
 }
 
-// exec returns how many rows the statement has changed.
+// exec returns the number of rows that the statement changed.
 func (s statements) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	r, err := s.on.ExecContext(ctx, s.text(query), args...)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s statements) exec(ctx context.Context, query string, args ...any) (int64,
 	return r.RowsAffected()
 }
 
-// many runs a statement n times, prepared once.
+// many prepares a statement and runs it n times.
 func (s statements) many(ctx context.Context, query string, n int, args func(i int) []any) (err error) {
 	if n == 0 {
 		return nil
@@ -163,7 +163,7 @@ func (s statements) many(ctx context.Context, query string, n int, args func(i i
 	return nil
 }
 
-// one reads a row into dest and reports whether there is one.
+// one reads one row into dest and reports whether it exists.
 func (s statements) one(ctx context.Context, query string, args []any, dest ...any) (found bool, err error) {
 	err = s.each(ctx, query, args, func(scan func(...any) error) (bool, error) {
 		found = true
@@ -203,21 +203,21 @@ func (s statements) rows(ctx context.Context, query string, args []any, row func
 	return rows.Err()
 }
 
-// eachOf is each for a query that ends in IN, over values.
+// eachOf is each for a query that ends in IN with the given values.
 func (s statements) eachOf(ctx context.Context, query string, args, values []any, row func(func(...any) error) (bool, error)) error {
 	query, args = inList(query, args, values)
 	return s.each(ctx, query, args, row)
 }
 
-// execOf is exec for a statement that ends in IN, over values.
+// execOf is exec for a statement that ends in IN with the given values.
 func (s statements) execOf(ctx context.Context, query string, args, values []any) error {
 	query, args = inList(query, args, values)
 	_, err := s.exec(ctx, query, args...)
 	return err
 }
 
-// inList appends values and repeats the last one up to a power of two, so that there are few
-// different query texts: PostgreSQL describes each text once.
+// inList appends values and repeats the last one up to a power of two. This limits the number
+// of different query texts, because PostgreSQL describes each text once.
 func inList(query string, args, values []any) (string, []any) {
 	n := 1
 	for n < len(values) {
@@ -235,13 +235,14 @@ func inList(query string, args, values []any) (string, []any) {
 func (d *database) reading() statements { return statements{d.reader, d.postgres, d.retried} }
 func (d *database) writing() statements { return statements{d.writer, d.postgres, d.retried} }
 
-// errNothing makes write roll back a transaction that has nothing to store.
+// errNothing makes write roll back a transaction without changes.
 var errNothing = errors.New("nothing to commit")
 
-// errMeanwhile reports that another transaction deleted a row between two statements.
+// errMeanwhile reports that another transaction deleted a row between two statements of this
+// one.
 var errMeanwhile = errors.New("changed meanwhile")
 
-// How often a transaction is tried, and how long it waits between (memories §13.1).
+// The number of attempts of a transaction, and the pause between them (memories §13.1).
 const maxTries = 8
 
 var txBackoff = store.Backoff{First: 10 * time.Millisecond, Max: time.Second, Jitter: .5}
@@ -265,7 +266,7 @@ func (d *database) attempt(ctx context.Context, change func(statements) error) e
 		return err
 	}
 	if err := change(statements{tx, d.postgres, nil}); err != nil {
-		_ = tx.Rollback() // what fails here is undone by the end of the connection
+		_ = tx.Rollback() // if this fails, closing the connection rolls back
 		if errors.Is(err, errNothing) {
 			return nil
 		}
@@ -279,12 +280,12 @@ func (d *database) attempt(ctx context.Context, change func(statements) error) e
 	return nil
 }
 
-// readOnly is the SQLSTATE of a standby server, or of one that has become a standby. A
-// connection that reports it is closed, so that the next try can reach the primary.
+// readOnly is the SQLSTATE of a standby server, also of a former primary. A connection that
+// reports it is closed, so that the next attempt can reach the primary.
 const readOnly = "25006"
 
-// retryable reports whether a transaction may succeed when it is tried again, and the reason
-// for its failure: SQLSTATE, or 08000 for a connection that broke or was refused.
+// retryable reports whether a transaction may succeed when it is retried. It also returns the
+// reason of the failure: the SQLSTATE, or 08000 for a broken or refused connection.
 func retryable(err error) (state string, again bool) {
 	if err == nil || errors.Is(err, errMeanwhile) {
 		return "40001", err != nil
@@ -317,8 +318,8 @@ func isFull(err error) bool {
 	return fault.HasCode(store.Explain(err), store.CodeFull)
 }
 
-// unavailable returns the error that callers see after a failure of the database. The cause is
-// logged only.
+// unavailable returns the error that callers get after a failure of the database. Only the log
+// contains the cause.
 func unavailable(err error) *fault.Error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f

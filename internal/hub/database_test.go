@@ -23,7 +23,7 @@ import (
 	"cairn/internal/store"
 )
 
-// behind opens a hub's database behind its back.
+// behind opens a hub's database directly, without the hub.
 func behind(tb testing.TB, address string) *sql.DB {
 	tb.Helper()
 	var db *sql.DB
@@ -153,8 +153,8 @@ func TestPartitionsAreChosenOnce(t *testing.T) {
 	}
 }
 
-// The same hubs at the strictest isolation, where writers of a memory fail each
-// other with 40001 as CockroachDB's do.
+// The same hubs at the strictest isolation, where concurrent writers of a memory fail with
+// 40001, as with CockroachDB.
 func TestWritersThatCollideAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	address := postgres.Database(t) + "&default_transaction_isolation=serializable"
@@ -218,7 +218,7 @@ func TestConnectionsThatTheServerEndsAreReplaced(t *testing.T) {
 	}
 }
 
-// A host that takes connections and says nothing is what a frozen leader looks like.
+// A frozen leader looks like a host that accepts connections and never responds.
 func TestAmongSeveralHostsASilentOneDelaysNothing(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -318,7 +318,7 @@ func TestTwoHubsOverOneDatabaseAreOne(t *testing.T) {
 			t.Errorf("the hubs tell %s and %s", a, b)
 		}
 		var all sync.WaitGroup
-		for i := range 20 { // the same key through both at once
+		for i := range 20 { // the same key through both concurrently
 			it := entryPut(memory, fmt.Sprint(i))
 			ids := make([]string, 2)
 			it.Seq = int64(1000 + i)
@@ -340,8 +340,8 @@ func TestTwoHubsOverOneDatabaseAreOne(t *testing.T) {
 	})
 }
 
-// PostgreSQL crashes again and again under a hub: what was acknowledged stays, and
-// the hub goes on when the server is back.
+// PostgreSQL crashes repeatedly under a hub. Acknowledged items must stay, and the hub must
+// continue when the server is back.
 func TestNothingAcknowledgedIsLostWhenPostgreSQLCrashes(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("CAIRN_SOAK") == "" {
@@ -368,7 +368,7 @@ func TestNothingAcknowledgedIsLostWhenPostgreSQLCrashes(t *testing.T) {
 		w.run(t.Context(), d.token, []*process{p})
 	}()
 	for range 5 {
-		time.Sleep(200 * time.Millisecond) // the moment of the crash is what is tried
+		time.Sleep(200 * time.Millisecond) // a random instant
 		if err := errors.Join(c.Down("QUIT"), c.Up()); err != nil {
 			t.Fatal(err)
 		}
@@ -377,7 +377,8 @@ func TestNothingAcknowledgedIsLostWhenPostgreSQLCrashes(t *testing.T) {
 	w.check(t, d)
 }
 
-// When the database is stuck every stream is answered in time, however many there are.
+// If the database hangs, every stream must get its response in time, for any number of
+// streams.
 func TestAHubWhoseDatabaseIsStuckAnswersInTime(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("CAIRN_SOAK") == "" {

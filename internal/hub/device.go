@@ -10,12 +10,13 @@ import (
 	"cairn/internal/replica"
 )
 
-// raiseDevice keeps the highest head of a device. The numbers have 20 digits, so they
-// sort as texts. Of two heads with one number, from two copies of a store, the first stays.
+// raiseDevice keeps the highest head of a device. The numbers have 20 digits, so they sort
+// correctly as text. If two copies of a store send heads with the same number, the first
+// stays.
 const raiseDevice = `INSERT INTO hub_meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 WHERE substr(excluded.value, 1, 20) > substr(hub_meta.value, 1, 20)`
 
-// deviceName is the name in hub_meta of a user's device.
+// deviceName returns the name of a user's device in hub_meta.
 func deviceName(tenant, device string) string { return metaDevice + tenant + ":" + device }
 
 // deviceHead returns the highest head that a user's device has sent; nil if there is none.

@@ -10,28 +10,28 @@
 //
 // # Why: hub
 //
-// A push is grouped by stream. Each stream is one transaction that locks its row in
-// hub_heads, loads the rows that the items name, applies the items in memory and writes the
-// results. So the number of round trips is small for any batch. The statements are the same
-// for both databases ($n becomes ?n for SQLite), except two insertions of many rows. SQLite
-// stores all streams of a push in one commit, each in a savepoint. Numbers rise under the
-// row's lock, so a pull only needs "above the cursor". An entry's items are chained
-// backwards, so a deletion finds the texts to blank without an index.
+// A push is grouped by stream. Each stream is one transaction that locks its row in hub_heads,
+// loads the rows that the items name, applies the items in memory and writes the results. So
+// the number of round trips is small for any batch. The statements are the same for both
+// databases ($n becomes ?n for SQLite), except two insertions of many rows. SQLite stores all
+// streams of a push in one commit, each in a savepoint. Numbers rise under the row's lock, so
+// a pull only needs "above the cursor". Each item of an entry refers to the previous one, so a
+// deletion finds the texts to blank without an index.
 //
 // Deleting a memory stores one sequence number; items up to it become invisible. A sweep
 // deletes their texts later, in batches. A memory created again starts above that number.
 //
-// With several PostgreSQL hosts the hub connects to all of them concurrently, so that one
-// that does not respond costs no time, and uses the first writable one. A connection that
-// becomes read-only is closed. With synchronous replication the hub never cancels a COMMIT.
-// A cancelled one becomes visible while only the primary has it. If the connection fails,
-// the device gets no confirmation and sends the item again. The hub also commits before it
-// answers for an item that it knows already: if another process has cancelled a COMMIT, the
-// later commit waits for both. Otherwise an item confirmed at the second try could be lost
-// with the primary.
+// With several PostgreSQL hosts the hub connects to all of them concurrently and uses the
+// first writable one. So a host that does not respond costs no time. A connection that becomes
+// read-only is closed. With synchronous replication the hub never cancels a COMMIT. A
+// cancelled one becomes visible while only the primary has it. If the connection fails, the
+// device gets no confirmation and sends the item again. For an item that it already has, the
+// hub also commits before it responds: if another process has cancelled a COMMIT, the later
+// commit waits for both. Otherwise an item confirmed at the second attempt could be lost with
+// the primary.
 //
-// Of two contexts written over the same one, the first to arrive becomes the current one. The
-// second gets an earlier time, so that devices that decide by time agree. A counter for each
-// user's catalogue ends waiting pulls when a memory is created or deleted; other processes
-// notice it within 500 ms.
+// If two contexts were written over the same one, the first to arrive becomes the current one.
+// The second gets an earlier time, so that devices that decide by time agree. A counter for
+// each user's catalogue ends waiting pulls when a memory is created or deleted. Other
+// processes notice the change within 500 ms.
 package hub

@@ -10,8 +10,8 @@ import (
 	"cairn/internal/replica"
 )
 
-// document has the members of the documents of all kinds, as they are stored and pulled.
-// Other members of an item are not stored.
+// document contains the members of the stored and pulled documents of all kinds. Other members
+// of an item are not stored.
 type document struct {
 	EntryID   string `json:"entryId,omitempty"`
 	ContextID string `json:"contextId,omitempty"`
@@ -39,21 +39,21 @@ type document struct {
 	Markdown  string `json:"markdown,omitempty"`
 	UpdatedAt string `json:"updatedAt,omitempty"`
 
-	BaseID       *string `json:"baseId,omitempty"`       // the context over which one was written, "" for none; nil where the device does not say
-	SeenSeq      int64   `json:"seenSeq,omitempty"`      // the highest hub_seq that its writer had seen
-	ConflictWith string  `json:"conflictWith,omitempty"` // the context that was the current one instead
+	BaseID       *string `json:"baseId,omitempty"`       // the context over which this one was written, "" for none; nil if the device does not say
+	SeenSeq      int64   `json:"seenSeq,omitempty"`      // the highest hub_seq that the writing device had seen
+	ConflictWith string  `json:"conflictWith,omitempty"` // the context that became the current one instead
 
 	Traceparent string `json:"traceparent,omitempty"`
 }
 
-// incoming is an item that has passed all checks that need no database.
+// incoming is an item that has passed all checks that do not need the database.
 type incoming struct {
 	seq           int64
 	kind, op, key string
 	doc           document
 	at            time.Time // capturedTime of an entry, updatedAt of a context, creationTime of the others
 	size          int       // of the received document, in bytes
-	hash          string    // of the parts that must be the same whenever the key is sent
+	hash          string    // of the parts that must be identical in every delivery of the key
 }
 
 // canonical returns a document in its stored form.

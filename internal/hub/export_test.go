@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// TokenMemory is how long a revoked token may still be accepted.
+// TokenMemory is how long a revoked token may still be accepted by a process.
 const TokenMemory = tokenMemory
 
-// Forget drops what is remembered of tokens, as time does.
+// Forget empties the token cache, as its expiry does.
 func (h *Hub) Forget() {
 	h.known.mu.Lock()
 	defer h.known.mu.Unlock()
 	h.known.rows = nil
 }
 
-// LimitMemory says how long a stream may take of a push, of a hub that has had none
-// yet. Tests give more than two seconds, for other tests run next to them.
+// LimitMemory sets the time limit of a stream in a push, before the first push. Tests need
+// more than two seconds, because other tests run concurrently.
 func (h *Hub) LimitMemory(d time.Duration) { h.memoryLimit = d }
 
-// MemoryLimit is what it has outside of tests.
+// MemoryLimit is the limit outside of tests.
 const MemoryLimit = memoryLimit
 
-// LimitPages makes an SQLite database full at a number of pages, as a full disk does; 0
-// takes the limit away.
+// LimitPages limits an SQLite database to a number of pages, to simulate a full disk; 0
+// removes the limit.
 func (h *Hub) LimitPages(ctx context.Context, pages int) error {
 	if pages == 0 {
 		pages = 1 << 30

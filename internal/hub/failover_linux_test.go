@@ -16,14 +16,14 @@ import (
 	"cairn/internal/replica"
 )
 
-// pusher is a device that pushes entries until it is told to stop, each batch again
-// under its keys until all of it is acknowledged.
+// pusher is a device that pushes entries until it is stopped. It resends each batch under the
+// same keys until all of it is acknowledged.
 type pusher struct {
 	memories []string
 	sent     []replica.Item
-	acked    map[string]replica.Result // by key
-	last     *atomic.Int64             // when anybody was last answered, Unix nanoseconds
-	most     *atomic.Int64             // the longest time without an answer since it was reset
+	acked    map[string]replica.Result // by idempotency key
+	last     *atomic.Int64             // when any pusher got its last response, Unix nanoseconds
+	most     *atomic.Int64             // the longest time without a response since the reset
 }
 
 func (p *pusher) run(token string, hubs []*process, stop <-chan struct{}) {
@@ -47,7 +47,7 @@ func (p *pusher) run(token string, hubs []*process, stop <-chan struct{}) {
 			}
 		}
 		if len(left) == len(pending) {
-			time.Sleep(50 * time.Millisecond) // as a device waits
+			time.Sleep(50 * time.Millisecond) // like a device between attempts
 		} else {
 			now := time.Now().UnixNano()
 			if gap := now - p.last.Swap(now); gap > p.most.Load() {
@@ -58,7 +58,7 @@ func (p *pusher) run(token string, hubs []*process, stop <-chan struct{}) {
 	}
 }
 
-// next is a batch of new entries for some of the memories.
+// next returns a batch of new entries for some of the memories.
 func (p *pusher) next() (batch []replica.Item) {
 	for range 1 + rand.N(12) {
 		n := len(p.sent)
@@ -69,7 +69,7 @@ func (p *pusher) next() (batch []replica.Item) {
 	return batch
 }
 
-// inOrder compares what the hub has of a memory with what its pushers were told.
+// inOrder compares the hub's items of a memory with the results that its pushers got.
 func inOrder(t *testing.T, d *device, memory string, pushers []*pusher) (found int) {
 	t.Helper()
 	type origin struct{ pusher, n int }
@@ -111,8 +111,8 @@ func inOrder(t *testing.T, d *device, memory string, pushers []*pusher) (found i
 	return found
 }
 
-// failOver takes the leader away and brings it back as a follower once another leads.
-// One that was frozen first goes on for a while as if nothing had happened.
+// failOver stops the leader and restarts it as a follower once another server leads. A frozen
+// leader continues for a while as if nothing had happened.
 func failOver(ctx context.Context, c *pgtest.Patroni, frozen bool) error {
 	old := c.Leader(ctx, -1)
 	if old < 0 {
@@ -128,12 +128,12 @@ func failOver(ctx context.Context, c *pgtest.Patroni, frozen bool) error {
 			return errors.New("nobody else leads")
 		}
 	}
-	time.Sleep(rand.N(5 * time.Second)) // the new leader goes on without it
+	time.Sleep(rand.N(5 * time.Second)) // the new leader continues without it
 	if frozen {
 		if err := c.Thaw(old); err != nil {
 			return err
 		}
-		time.Sleep(time.Second + rand.N(4*time.Second)) // two servers take connections
+		time.Sleep(time.Second + rand.N(4*time.Second)) // two servers accept connections
 		if err := c.Kill(old); err != nil {
 			return err
 		}
@@ -144,9 +144,9 @@ func failOver(ctx context.Context, c *pgtest.Patroni, frozen bool) error {
 	return c.Whole(ctx)
 }
 
-// PostgreSQL's leader is killed again and again, and frozen once, under two hubs to
-// which four devices push: another server takes over, and what was acknowledged is
-// there once, under its number, in the order of its device.
+// PostgreSQL's leader is killed repeatedly, and frozen once, under two hubs to which four
+// devices push. Another server must take over. Each acknowledged item must exist once, under
+// its number, in the order of its device.
 func TestNothingAcknowledgedIsLostWhenPostgreSQLFailsOver(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("CAIRN_SOAK") == "" {
@@ -189,7 +189,7 @@ func TestNothingAcknowledgedIsLostWhenPostgreSQLFailsOver(t *testing.T) {
 		all.Go(func() { p.run(d.token, hubs, stop) })
 	}
 	for i, frozen := range []bool{false, false, true, false, false} {
-		time.Sleep(time.Second + rand.N(2*time.Second)) // the moment of the loss is what is tried
+		time.Sleep(time.Second + rand.N(2*time.Second)) // a random instant
 		most.Store(0)
 		if err := failOver(t.Context(), c, frozen); err != nil {
 			t.Error(err)

@@ -8,8 +8,8 @@ import (
 	"cairn/internal/replica"
 )
 
-// Whatever is pushed, an item that is let through comes back as JSON with the same
-// text, and what is stored of it passes the checks again.
+// For any push, an accepted item is returned as JSON with the same text, and its stored form
+// passes the checks again.
 func FuzzPush(f *testing.F) {
 	const stream = "5f0c1d2e-0000-4000-8000-000000000001"
 	for _, doc := range []string{
@@ -57,7 +57,7 @@ func FuzzPush(f *testing.F) {
 	})
 }
 
-// Whatever is pulled, the request is refused or within all bounds.
+// Any pull request is refused or within all limits.
 func FuzzPull(f *testing.F) {
 	f.Add([]byte(`{"cursors":[{"stream":"5f0c1d2e-0000-4000-8000-000000000001","after":3}],"limit":7,"wait_ms":99999999}`))
 	f.Add([]byte(`{"cursors":[{"stream":"x","after":-1}],"limit":-1}`))

@@ -8,7 +8,8 @@ import (
 	"cairn/internal/replica"
 )
 
-// hooks is what a test does to a hub: nothing in this build (memories §15).
+// hooks contains a test's changes of a hub's behaviour. In this build there are none (memories
+// §15).
 type hooks struct{}
 
 // push passes a request's changes to Push.

@@ -23,18 +23,18 @@ const (
 	ModeFailMemory = "fail_memory"
 )
 
-// Backend is how a test wants pushes to be answered.
+// Backend configures how a test changes the responses to pushes.
 type Backend struct {
 	Mode     string
 	Delay    time.Duration // slow: before each push
-	Statuses []int         // script: for entry items in the order of their delivery; a 2xx is for what the hub says
-	Memory   string        // fail_memory: whose items
+	Statuses []int         // script: for entry items in the order of delivery; a 2xx means the hub's own result
+	Memory   string        // fail_memory: the memory whose items fail
 	Status   int           // fail_memory
 }
 
-// hooks is what a test does to a hub (memories §15).
+// hooks contains a test's changes of a hub's behaviour (memories §15).
 type hooks struct {
-	turn sync.RWMutex // pushes share it, but for those of a script, which take turns
+	turn sync.RWMutex // pushes hold it for reading, pushes of a script for writing
 
 	mu       sync.Mutex
 	backend  Backend
@@ -42,7 +42,7 @@ type hooks struct {
 	attempts int
 }
 
-// SetBackend changes how pushes are answered and resets the count of attempts. It returns when
+// SetBackend changes the responses to pushes and resets the count of attempts. It returns when
 // all earlier pushes have ended.
 func (h *Hub) SetBackend(b Backend) {
 	k := &h.hooks
@@ -56,11 +56,11 @@ func (h *Hub) SetBackend(b Backend) {
 	defer k.turn.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.attempts = 0 // of those that ended meanwhile
+	k.attempts = 0 // attempts of pushes that have ended meanwhile
 }
 
-// Mode returns the backend's mode, and how many entry items were handled since it was set:
-// including replays and refusals, without those that were answered 424.
+// Mode returns the backend's mode and the number of entry items handled since it was set.
+// Replays and refusals count; items answered with 424 do not.
 func (h *Hub) Mode() (mode string, attempts int) {
 	h.hooks.mu.Lock()
 	defer h.hooks.mu.Unlock()
@@ -79,9 +79,9 @@ func (k *hooks) push(ctx context.Context, h *Hub, who Identity, req replica.Push
 	defer leave()
 	results := make([]replica.Result, len(req.Items))
 	rest := replica.PushRequest{DeviceID: req.DeviceID, Head: req.Head}
-	var at []int                // where the items of rest stand
-	assigned := map[int]int{}   // by item, a script's 2xx
-	broken := map[string]bool{} // streams of which an item was refused
+	var at []int                // positions of the items of rest in the request
+	assigned := map[int]int{}   // 2xx statuses of a script, by item
+	broken := map[string]bool{} // streams in which an item was refused
 	for i, item := range req.Items {
 		status := k.verdict(item, broken[item.Stream])
 		switch {
@@ -109,7 +109,7 @@ func (k *hooks) push(ctx context.Context, h *Hub, who Identity, req replica.Push
 	return results, nil
 }
 
-// admit lets a push start: after the delay of a slow backend, and alone under a script.
+// admit lets a push start, after the delay of a slow backend. Under a script it runs alone.
 func (k *hooks) admit(ctx context.Context) (leave func(), err error) {
 	k.mu.Lock()
 	b, changed := k.backend, k.changed
@@ -134,7 +134,7 @@ func (k *hooks) admit(ctx context.Context) (leave func(), err error) {
 	}
 	lock()
 	select {
-	case <-changed: // by somebody who was quicker
+	case <-changed: // another push was faster
 		leave()
 		return k.admit(ctx)
 	default:
@@ -142,8 +142,8 @@ func (k *hooks) admit(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// verdict returns the status that a test wants for an item, 0 for the hub's own result. An item
-// after a refused one does not use up a status of a script.
+// verdict returns the status that a test has set for an item, 0 for the hub's own result. An
+// item after a refused one does not use up a status of a script.
 func (k *hooks) verdict(item replica.Item, behind bool) (status int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -158,8 +158,8 @@ func (k *hooks) verdict(item replica.Item, behind bool) (status int) {
 	return status
 }
 
-// handled counts entry items. The status that a script had for an item answered with 424 is
-// used for the next one.
+// handled counts entry items. If an item was answered with 424, its script status applies to
+// the next item.
 func (k *hooks) handled(items []replica.Item, results []replica.Result, assigned map[int]int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -222,8 +222,8 @@ WHERE e.memory_id = $1 AND e.deleted_ns = 0 AND e.put_seq > h.deleted_seq ORDER 
 }
 
 // Ops returns a memory's entries and contexts in the order in which the hub first accepted
-// them, as entry:RAW and context:TEXT, with all also patch:ID and delete:ID. Of deleted
-// entries it has only the deletion.
+// them, as entry:RAW and context:TEXT. With all it includes patch:ID and delete:ID. For a
+// deleted entry it returns only the deletion.
 func (h *Hub) Ops(ctx context.Context, memoryID string, all bool) ([]string, error) {
 	out := []string{}
 	const query = `SELECT kind, op, id, doc FROM hub_items WHERE memory_id = $1 ORDER BY hub_seq`

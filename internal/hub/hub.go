@@ -14,11 +14,11 @@ import (
 // Config configures a hub.
 type Config struct {
 	Database     string           // sqlite:PATH or postgres://…
-	ReadDatabase string           // a replica that serves what only reads, "" for none; PostgreSQL only
-	Pool         int              // connections; 0 counts as 4 × CPU, at most 32
-	MaxContext   int              // characters of a context, 0 counts as 5000 (memory.max_context_chars)
-	Clock        func() time.Time // nil for the system's
-	Log          *slog.Logger     // must be given
+	ReadDatabase string           // a replica for read-only requests, "" for none; PostgreSQL only
+	Pool         int              // number of connections; 0 means 4 × CPU, at most 32
+	MaxContext   int              // maximum number of characters of a context, 0 means 5000 (memory.max_context_chars)
+	Clock        func() time.Time // nil for the system's clock
+	Log          *slog.Logger     // required
 }
 
 // Hub serves one database. It is safe for concurrent use. Any number of hubs in any number of
@@ -35,20 +35,19 @@ type Hub struct {
 	signals  signals
 	known    known
 	metrics  metrics
-	workers  chan struct{} // streams that are written at the same time
+	workers  chan struct{} // limits the number of streams that are written at the same time
 	gate     gate
-	stopping chan struct{} // closed when waiting pulls are to end
+	stopping chan struct{} // closed when waiting pulls must end
 	stop     sync.Once
 	sweeping sync.WaitGroup
-	sweeps   chan struct{} // a place in it lets one sweep
+	sweeps   chan struct{} // limits concurrent sweeps
 	life     context.Context
 	end      context.CancelFunc
 }
 
-// Open opens a hub and brings its database's schema up to date, or waits up to a minute while
-// another process does. Errors: Unavailable with code hub_too_new if a newer cairn has
-// created the schema, else with hub_unavailable; Invalid with code usage for an invalid
-// address.
+// Open opens a hub and migrates its database's schema. If another process migrates it, Open
+// waits up to a minute. Errors: Unavailable with code hub_too_new if a newer cairn has created
+// the schema, else with hub_unavailable; Invalid with code usage for an invalid address.
 func Open(ctx context.Context, c Config) (*Hub, error) {
 	if c.Pool <= 0 {
 		c.Pool = standardPool()
@@ -76,7 +75,7 @@ func Open(ctx context.Context, c Config) (*Hub, error) {
 	return h, nil
 }
 
-// Stop ends waiting pulls, which return what they have. It is idempotent.
+// Stop ends waiting pulls, which return their current results. It is idempotent.
 func (h *Hub) Stop() { h.stop.Do(func() { close(h.stopping) }) }
 
 // Close ends all work and closes the database.
@@ -87,9 +86,9 @@ func (h *Hub) Close() error {
 	return h.db.close()
 }
 
-// Whoami returns the bearer of a token, and the id of this hub.
+// Whoami returns the bearer of a token and the id of this hub.
 func (h *Hub) Whoami(ctx context.Context, who Identity) (replica.Whoami, error) {
-	s := h.db.writing() // of an epoch that was raised just now a replica may not know
+	s := h.db.writing() // a replica may not have an epoch that was raised just now
 	w := replica.Whoami{UserID: who.UserID, Device: who.Device, Level: string(who.Level)}
 	if _, err := s.one(ctx, selectMeta, []any{metaHub}, &w.HubID); err != nil {
 		return w, err
@@ -100,7 +99,7 @@ func (h *Hub) Whoami(ctx context.Context, who Identity) (replica.Whoami, error) 
 }
 
 // Restored raises the epoch of a hub whose database was restored from an older backup, and
-// returns the new one. Devices that see it send the changes again that they hold beyond the
+// returns the new epoch. Devices that see it resend the changes that they have beyond the
 // heads (memories §13.2).
 func (h *Hub) Restored(ctx context.Context) (epoch int64, err error) {
 	err = h.db.write(ctx, func(s statements) error {
@@ -108,7 +107,7 @@ func (h *Hub) Restored(ctx context.Context) (epoch int64, err error) {
 		if err != nil {
 			return err
 		}
-		// Higher than each epoch that the database had after the backup, too.
+		// Also higher than every epoch that the database had after the backup.
 		epoch = max(was+1, h.clock().Unix())
 		n, err := s.exec(ctx, swapMeta, metaEpoch, strconv.FormatInt(was, 10), strconv.FormatInt(epoch, 10))
 		if err == nil && n == 0 {

@@ -87,7 +87,7 @@ func contextPut(memory, markdown string, at time.Time) replica.Item {
 	return item(memory, "context", "put", id, object{"contextId": id, "sessionId": uuid(), "markdown": markdown, "updatedAt": text(at)})
 }
 
-// memory makes a vault and a memory and returns the memory's id.
+// memory creates a vault and a memory and returns the memory's id.
 func (d *device) memory() string {
 	d.Helper()
 	id := uuid()
@@ -95,7 +95,7 @@ func (d *device) memory() string {
 	return id
 }
 
-// ask sends one request. Body is JSON unless it is bytes already.
+// ask sends one request. body is encoded as JSON unless it is a byte slice.
 func ask(tb testing.TB, method, url, token string, body, into any) (int, http.Header) {
 	tb.Helper()
 	var in io.Reader

@@ -17,7 +17,7 @@ import (
 	"cairn/internal/replica"
 )
 
-// postgres is PostgreSQL for the tests that want one.
+// postgres is the PostgreSQL server for tests that need one.
 var postgres pgtest.Shared
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// eachDatabase runs a test over both databases: one suite, one behaviour.
+// eachDatabase runs a test with both databases, which must behave the same.
 func eachDatabase(t *testing.T, test func(t *testing.T, address string)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
@@ -46,7 +46,7 @@ func eachDatabase(t *testing.T, test func(t *testing.T, address string)) {
 	})
 }
 
-// clock is a wall clock that tests set.
+// clock is a wall clock that tests can set.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -64,7 +64,7 @@ func (c *clock) set(t time.Time) {
 	c.at = t
 }
 
-// office is a hub that listens, and what tests do to it.
+// office is a listening hub with helpers for tests.
 type office struct {
 	testing.TB
 	hub   *hub.Hub
@@ -95,7 +95,7 @@ func open(tb testing.TB, address string) *office {
 	return o
 }
 
-// device is one device of a user, as the wire sees it.
+// device is one device of a user, as the hub sees it.
 type device struct {
 	*office
 	name, user, token string
@@ -111,7 +111,7 @@ func (o *office) device(user string, level hub.Level) *device {
 	return &device{office: o, name: "device-" + t.ID, user: t.UserID, token: secret}
 }
 
-// other is another device of the same user, perhaps at another hub process.
+// other returns another device of the same user, which may use another hub process.
 func (d *device) other(o *office) *device {
 	twin := o.device(d.user, hub.LevelAdmin)
 	return twin
@@ -140,7 +140,7 @@ func (d *device) push(items ...replica.Item) []replica.Result {
 	return answer.Results
 }
 
-// want pushes items and wants these statuses.
+// want pushes items and expects these statuses.
 func (d *device) want(statuses []int, items ...replica.Item) []replica.Result {
 	d.Helper()
 	results := d.push(items...)

@@ -37,7 +37,7 @@ func (m *metrics) retried(sqlstate string) {
 	m.retries[sqlstate]++
 }
 
-// WriteMetrics writes the numbers of this process in Prometheus' text format.
+// WriteMetrics writes the metrics of this process in Prometheus' text format.
 func (h *Hub) WriteMetrics(w io.Writer) {
 	m := &h.metrics
 	m.mu.Lock()

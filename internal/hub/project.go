@@ -15,8 +15,8 @@ const (
 	selectProjects   = `SELECT memory_id, project_uid FROM hub_projects WHERE tenant = $1 AND memory_id >= $2 AND memory_id <= $3 ORDER BY memory_id`
 )
 
-// memoryOfProject returns the default memory that the project with the first of some uids has
-// already, "" if that is this memory or there is none.
+// memoryOfProject returns the existing default memory of the project with the first of the
+// given uids. It returns "" if that is this memory or there is none.
 func (st *stream) memoryOfProject(ctx context.Context, uids []string) (id string, err error) {
 	if len(uids) == 0 {
 		return "", nil
@@ -28,10 +28,10 @@ func (st *stream) memoryOfProject(ctx context.Context, uids []string) (id string
 	return id, err
 }
 
-// setProject notes that the memory is the default memory of the project with the first of some
-// uids; the others are former uids of that project. It changes nothing if the memory belongs
-// to another project, or the project has another memory. It is idempotent; isNew reports
-// whether it changed something.
+// setProject records the memory as the default memory of the project with the first of the
+// given uids. The other uids are former uids of that project. It changes nothing if the memory
+// belongs to another project, or the project has another memory. It is idempotent; isNew
+// reports whether it changed something.
 func (st *stream) setProject(ctx context.Context, uids []string) (isNew bool, err error) {
 	other, err := st.memoryOfProject(ctx, uids)
 	if len(uids) == 0 || other != "" || err != nil {

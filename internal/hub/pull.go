@@ -20,9 +20,9 @@ WHERE memory_id = $1 AND tenant = $2 AND hub_seq > $3 AND doc <> '' ORDER BY hub
 const headCheck = 500 * time.Millisecond
 
 // Pull returns the items after the cursors, the cursors that are beyond the head, and a newer
-// version of the catalogue. Without any it waits, up to the time in the request or until the
-// hub stops. It changes nothing. Errors: Invalid with code validation_error for a wrong
-// request.
+// version of the catalogue. If there are no results, it waits until the request's timeout or
+// until the hub stops. It changes nothing. Errors: Invalid with code validation_error for an
+// invalid request.
 func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (replica.PullResponse, error) {
 	answer := replica.PullResponse{Streams: []replica.StreamItems{}}
 	limit, err := validatePull(&req)
@@ -86,8 +86,8 @@ func validatePull(req *replica.PullRequest) (limit int, err error) {
 	return min(req.Limit, replica.MaxPullItems), nil
 }
 
-// wait returns after a while, or immediately on a signal. It returns false when the time of
-// the pull is up.
+// wait returns after d, or immediately on a signal. It returns false at the timeout of the
+// pull.
 func (h *Hub) wait(ctx context.Context, news <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -123,8 +123,8 @@ func (h *Hub) ahead(ctx context.Context, tenant string, cursors []replica.Cursor
 	return out, beyond, err
 }
 
-// behindOf checks cursors beyond the head against the writable database, because a replica
-// may lag. It returns those that are beyond it there, too, with the head.
+// behindOf checks cursors beyond the head against the writable database, because a replica may
+// lag. It returns the cursors that are beyond the head there too, each with that head.
 func (h *Hub) behindOf(ctx context.Context, tenant string, beyond []replica.Cursor) (out []replica.Cursor, err error) {
 	heads, err := h.headsOf(ctx, h.db.writing(), tenant, beyond)
 	for _, c := range beyond {
@@ -135,8 +135,8 @@ func (h *Hub) behindOf(ctx context.Context, tenant string, beyond []replica.Curs
 	return out, err
 }
 
-// newerCatalogue returns the version of a user's catalogue if it is newer than the given one,
-// else 0.
+// newerCatalogue returns the version of a user's catalogue if it is higher than the given
+// version, else 0.
 func (h *Hub) newerCatalogue(ctx context.Context, tenant string, than int64) (int64, error) {
 	n, err := h.db.reading().catalogueVersion(ctx, tenant)
 	if n <= than {
@@ -145,7 +145,7 @@ func (h *Hub) newerCatalogue(ctx context.Context, tenant string, than int64) (in
 	return n, err
 }
 
-// headsOf reads the head_seq and deleted_seq of the streams of some cursors.
+// headsOf reads the head_seq and deleted_seq of the cursors' streams.
 func (h *Hub) headsOf(ctx context.Context, s statements, tenant string, cursors []replica.Cursor) (map[string][2]int64, error) {
 	heads := map[string][2]int64{}
 	if len(cursors) == 0 {
@@ -191,15 +191,15 @@ func (h *Hub) collect(ctx context.Context, tenant string, ahead []behind, limit 
 		if err != nil {
 			return nil, err
 		}
-		if len(page.Items) > 0 || page.More { // a replica may lag behind the one that told the heads
+		if len(page.Items) > 0 || page.More { // this replica may lag behind the one that returned the heads
 			out = append(out, page)
 		}
 	}
 	return out, nil
 }
 
-// wholeCatalogue is what a pull that waits for a newer catalogue waits for, besides its
-// streams.
+// wholeCatalogue is the signal name, next to the streams, for pulls that wait for a newer
+// catalogue.
 const wholeCatalogue = ""
 
 // signals wakes the pulls of this process that wait for a stream.
@@ -240,7 +240,7 @@ func (s *signals) wake(tenant, stream string) {
 	for news := range s.waiting[[2]string{tenant, stream}] {
 		select {
 		case news <- struct{}{}:
-		default: // it has been told
+		default: // it was already signalled
 		}
 	}
 }

@@ -91,7 +91,7 @@ func TestAnAnswerToAPullIsBoundedAndHoldsAtLeastOneItem(t *testing.T) {
 	})
 }
 
-// waiting begins a pull that waits and returns what it will answer.
+// waiting starts a pull that waits, and returns a channel for its response.
 func (d *device) waiting(c ...replica.Cursor) <-chan replica.PullResponse {
 	out := make(chan replica.PullResponse, 1)
 	go func() {
@@ -108,7 +108,7 @@ func TestAWaitingPullWakesWithTheFirstItem(t *testing.T) {
 		here := open(t, address)
 		d := here.device("new", hub.LevelAdmin)
 		memory := d.memory()
-		elsewhere := open(t, address) // another hub of the same database
+		elsewhere := open(t, address) // another hub with the same database
 		far := d.other(elsewhere)
 		at := replica.Cursor{Stream: memory, After: 1}
 		near, remote := d.waiting(at), far.waiting(at)
@@ -144,7 +144,7 @@ func TestHeadsListTheUsersStreamsPageByPage(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, address string) {
 		o := open(t, address)
 		d := o.device("new", hub.LevelAdmin)
-		o.device("new", hub.LevelAdmin).memory() // a stranger's
+		o.device("new", hub.LevelAdmin).memory() // another user's
 		vault := uuid()
 		want := map[string]int64{vault: 1}
 		d.want([]int{201}, vaultPut(vault, "work"))
@@ -152,7 +152,7 @@ func TestHeadsListTheUsersStreamsPageByPage(t *testing.T) {
 			id, unlogged := uuid(), uuid()
 			title := "work"
 			if i == 0 {
-				title = "carried" // a vault that only a memory has told of
+				title = "carried" // a vault that only a memory has named
 				want[unlogged] = 0
 			}
 			d.want([]int{201, 201}, memoryPut(id, fmt.Sprint("m", i), unlogged, title), entryPut(id, "x"))
@@ -214,7 +214,7 @@ func TestEntriesAreReadThroughInPages(t *testing.T) {
 			"":                                      "543210",
 			"&limit=2":                              "54",
 			"&limit=2&before=" + at(4):              "32",
-			"&limit=2&after=" + at(1):               "32", // the oldest that are newer
+			"&limit=2&after=" + at(1):               "32", // the oldest of the newer ones
 			"&tag=even:yes":                         "420",
 			"&tag=even:yes&limit=1&before=" + at(4): "2",
 			"&tag=even:yes&tag=n:0":                 "0",
@@ -242,7 +242,7 @@ func TestEntriesAreReadThroughInPages(t *testing.T) {
 	})
 }
 
-// No status, count or error tells a stranger of what is another user's (P9).
+// No status, count or error reveals another user's data (P9).
 func TestAStrangersStreamsAreLikeMissingOnes(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, address string) {

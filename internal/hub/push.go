@@ -11,25 +11,25 @@ import (
 	"cairn/internal/replica"
 )
 
-// memoryLimit is how long the transaction of one stream may take before it is answered with
-// 503, so that it does not delay others (memories §13.1).
+// memoryLimit is the time limit for the transaction of one stream. Beyond it the response is
+// 503, so that one stream does not delay others (memories §13.1).
 const memoryLimit = 2 * time.Second
 
-// pushLimit is how long a push may take, less than the time-out of devices (hub.timeout_s).
-// Streams that were not processed by then are answered with 503.
+// pushLimit is the time limit of a push, less than the timeout of devices (hub.timeout_s).
+// Streams that were not processed by then get the response 503.
 const pushLimit = 20 * time.Second
 
-// batch is the items of one stream in a push.
+// batch contains the items of one stream in a push.
 type batch struct {
 	stream string
-	at     []int // where they stand in the request
+	at     []int // their positions in the request
 	items  []incoming
-	bad    error // why the item behind items is refused; the rest is not tried
+	bad    error // why the item after items is refused; later items are not tried
 }
 
 // Push stores changes of one device of a user and returns a result for each item. It is safe
-// to repeat at any time and on any process. Errors: Invalid with code validation_error for a
-// request that is wrong as a whole.
+// to retry at any time, in any process. Errors: Invalid with code validation_error if the
+// request as a whole is invalid.
 func (h *Hub) Push(ctx context.Context, who Identity, req replica.PushRequest) ([]replica.Result, error) {
 	batches, err := h.divide(req)
 	if err != nil {
@@ -57,7 +57,7 @@ func (h *Hub) Push(ctx context.Context, who Identity, req replica.PushRequest) (
 	return results, nil
 }
 
-// divide groups the items by stream and does the checks that need no database.
+// divide groups the items by stream and runs the checks that do not need the database.
 func (h *Hub) divide(req replica.PushRequest) ([]*batch, error) {
 	switch {
 	case !isToken(req.DeviceID, replica.MaxDeviceID):
@@ -97,7 +97,7 @@ func (h *Hub) divide(req replica.PushRequest) ([]*batch, error) {
 // eachStream commits every stream in a separate transaction, several concurrently.
 func (h *Hub) eachStream(ctx context.Context, who Identity, req replica.PushRequest, batches []*batch, results []replica.Result) {
 	var all sync.WaitGroup
-	var log sync.Once // what is wrong with the database is wrong for all of them
+	var log sync.Once // a failure of the database affects all streams, so log it once
 	ctx, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
 	for _, b := range batches {
@@ -119,12 +119,12 @@ func (h *Hub) eachStream(ctx context.Context, who Identity, req replica.PushRequ
 	all.Wait()
 }
 
-// partBytes is how much of a stream one transaction stores, beyond the first item. So a slow
-// database accepts a long stream in several pushes.
+// partBytes is the maximum size of a stream's items in one transaction; the first item may
+// exceed it. So a slow database accepts a long stream in several pushes.
 const partBytes = 256 << 10
 
-// pushInChunks commits a stream's items in several transactions, and returns the results of
-// those that were processed within the limit.
+// pushInChunks commits a stream's items in several transactions. It returns the results of the
+// items that were processed within the limit.
 func (h *Hub) pushInChunks(ctx context.Context, who Identity, device string, b *batch) (answers []replica.Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.memoryLimit)
 	defer cancel()
@@ -171,7 +171,7 @@ func (h *Hub) pushInOneTx(ctx context.Context, who Identity, req replica.PushReq
 				answers[i], failures[i] = nil, err
 				fallthrough
 			default:
-				if _, err := s.exec(ctx, "ROLLBACK TO stream"); err != nil { // as after a full disk, which ends the transaction
+				if _, err := s.exec(ctx, "ROLLBACK TO stream"); err != nil { // for instance after a full disk, which ends the transaction
 					return errors.Join(failures[i], err)
 				}
 			}
@@ -192,11 +192,11 @@ func (h *Hub) pushInOneTx(ctx context.Context, who Identity, req replica.PushReq
 	}
 }
 
-// stream applies one stream's items in order, up to the first that is refused, and returns
-// their results. It returns errNothing if the transaction has nothing to store. On PostgreSQL
-// it also commits a transaction in which all items were known already, for the lock on the
-// head: with synchronous replication, a transaction whose client did not wait for it is
-// visible before another server has it, and a later commit waits for both.
+// stream applies one stream's items in order, up to the first refused one, and returns their
+// results. It returns errNothing if the transaction has nothing to store. On PostgreSQL it
+// also commits a transaction without new items, because of the lock on the head. With
+// synchronous replication, a transaction whose client has stopped waiting is visible before
+// another server has it. A later commit waits for both.
 func (h *Hub) stream(ctx context.Context, s statements, who Identity, device, id string, items []incoming) ([]replica.Result, error) {
 	if len(items) == 0 {
 		return nil, errNothing

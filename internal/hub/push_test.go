@@ -274,7 +274,8 @@ func TestADeletedMemoryTakesItsContentsAndStaysDeleted(t *testing.T) {
 			t.Errorf("%d deleted texts are in the database, %d streams are to be swept, %v", kept, unswept, err)
 		}
 
-		// Made again afterwards, as the default memory of a project is, with nothing of the old.
+		// The memory is created again, as the default memory of a project is. It must contain
+		// no old data.
 		d.clock.set(noon.Add(time.Hour))
 		d.want([]int{201, 404}, memoryPutAt(memory, "main", vault, "work", noon.Add(time.Minute)), entryPut(memory, "old", object{"entryId": own}))
 		d.want([]int{201}, entryPut(memory, "new"))

@@ -26,16 +26,15 @@ WHERE e.memory_id = $1 AND e.tenant = $2 AND e.deleted_ns = 0 AND e.put_seq > h.
 	selectEntriesUp   = entryColumns + `e.canonical_ns > $3 ORDER BY e.canonical_ns LIMIT $4`
 )
 
-// Pages of heads list the vaults first, then the memories. A cursor is one of these letters
-// and the id of the last one listed.
+// A page of heads lists the vaults first, then the memories. A cursor is one of these letters
+// followed by the id of the last listed one.
 const (
 	pageVaults   = "v"
 	pageMemories = "m"
 )
 
-// Heads lists a user's vaults and memories after a cursor, which is "" or Next of an earlier
-// response; limit 0 means the maximum. Errors: Invalid with code validation_error for an
-// invalid cursor.
+// Heads lists a user's vaults and memories after a cursor: "" or Next of an earlier response.
+// Limit 0 means the maximum. Errors: Invalid with code validation_error for an invalid cursor.
 func (h *Hub) Heads(ctx context.Context, who Identity, after string, limit int) (replica.HeadsResponse, error) {
 	answer := replica.HeadsResponse{Heads: []replica.Head{}}
 	part, id := pageVaults, ""
@@ -53,7 +52,7 @@ func (h *Hub) Heads(ctx context.Context, who Identity, after string, limit int) 
 	if answer.HubEpoch, err = s.number(ctx, metaEpoch); err != nil {
 		return answer, err
 	}
-	if answer.Catalogue, err = s.catalogueVersion(ctx, who.UserID); err != nil { // before the list, which may then be newer
+	if answer.Catalogue, err = s.catalogueVersion(ctx, who.UserID); err != nil { // read before the list, which may then be newer
 		return answer, err
 	}
 	if part == pageVaults {
@@ -103,18 +102,18 @@ func memoryHeads(ctx context.Context, s statements, tenant, after string, limit 
 	return projectHeads(ctx, s, tenant, (*out)[from:])
 }
 
-// EntriesArgs select entries of a memory: a single one, or those before or after a time, or
-// the newest; of these those of a session and with all the tags.
+// EntriesArgs select entries of a memory: a single one, those before or after a time, or the
+// newest. A session and tags narrow the selection.
 type EntriesArgs struct {
 	Memory, Entry string
-	Before, After time.Time // zero for none
+	Before, After time.Time // zero for no limit
 	Tags          map[string]string
 	Session       string
-	Limit         int // 0 counts as 50
+	Limit         int // 0 means 50
 }
 
 // Entries returns current entries of a memory (memories §10.7). Errors: NotFound for a memory
-// or entry that is unknown, deleted or another user's.
+// or entry that is unknown, deleted or owned by another user.
 func (h *Hub) Entries(ctx context.Context, who Identity, a EntriesArgs) (replica.EntriesResponse, error) {
 	answer := replica.EntriesResponse{Entries: []json.RawMessage{}}
 	s := h.db.reading()
@@ -191,7 +190,7 @@ func (h *Hub) page(ctx context.Context, s statements, tenant string, a EntriesAr
 	return nil
 }
 
-// tagsOf reads tag=KEY:VALUE parameters.
+// tagsOf parses tag=KEY:VALUE parameters.
 func tagsOf(all []string) (map[string]string, bool) {
 	tags := map[string]string{}
 	for _, one := range all {

@@ -16,8 +16,8 @@ WHERE memory_id = $1 AND tenant = $2 AND entry_id = $3`
 WHERE memory_id = $1 AND tenant = $2 AND hub_seq = $3 RETURNING prev_seq`
 )
 
-// The same two insertions as one statement for many rows, for PostgreSQL only, where each
-// statement is a round trip: see BenchmarkPush.
+// The same two insertions as one statement for many rows. Only PostgreSQL uses them, because
+// each statement is a round trip there: see BenchmarkPush.
 const (
 	insertItems = `INSERT INTO hub_items (memory_id, tenant, hub_seq, key, kind, op, id, canonical_ns, prev_seq, device_id, body_hash, doc)
 SELECT $1, $2, v.hub_seq, v.key, v.kind, v.op, v.id, v.canonical_ns, v.prev_seq, $3, v.body_hash, v.doc
@@ -29,7 +29,7 @@ FROM unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], 
   AS v (entry_id, canonical_ns, put_seq, last_seq, deleted_ns, doc)`
 )
 
-// save writes the results of the items.
+// save writes the results of the items to the database.
 func (st *stream) save(ctx context.Context) error {
 	if err := st.blankItems(ctx); err != nil {
 		return err

@@ -16,14 +16,15 @@ import (
 	"cairn/internal/store"
 )
 
-// schemaVersion is the schema that this program creates and understands. Each version has a
-// migration in migrations; the previous release still works after it.
+// schemaVersion is the schema that this program creates and supports. Each version has a
+// migration in migrations. The previous release still works after the migration.
 const schemaVersion = 2
 
 const createMeta = `CREATE TABLE IF NOT EXISTS hub_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)`
 
-// migrations[n] leads from version n to n+1. Statements may run again. Those with %s create
-// tables that are partitioned by memory_id. Times are nanoseconds since 1970, 0 for never.
+// migrations[n] migrates from version n to n+1. Statements may run again. Statements with %s
+// create tables that are partitioned by memory_id. Times are nanoseconds since 1970, 0 for
+// never.
 var migrations = [...][]string{{
 	`CREATE TABLE IF NOT EXISTS hub_heads (
   memory_id   TEXT NOT NULL, -- the stream: a memory, or a vault
@@ -96,7 +97,8 @@ var migrations = [...][]string{{
   revoked_ns BIGINT NOT NULL
 )`,
 }, {
-	// The project of a default memory: a memory belongs to at most one, and each has one.
+	// The project of a default memory. A memory belongs to at most one project, and a project
+	// has at most one default memory.
 	`CREATE TABLE IF NOT EXISTS hub_projects (
   tenant      TEXT NOT NULL,
   project_uid TEXT NOT NULL,
@@ -109,11 +111,11 @@ var migrations = [...][]string{{
 // Names in hub_meta.
 const (
 	metaSchema     = "schema"
-	metaMigrating  = "migrating" // who migrates, and until when others wait for it
+	metaMigrating  = "migrating" // the process that migrates, and until when others wait for it
 	metaPartitions = "partitions"
 	metaHub        = "hub_id"
 	metaEpoch      = "hub_epoch"
-	metaSweep      = "sweep:"     // followed by a deleted stream whose documents are still there
+	metaSweep      = "sweep:"     // followed by a deleted stream whose documents still exist
 	metaDevice     = "device:"    // followed by a user, a colon and a device: its highest number, 20 digits, and hash
 	metaCatalogue  = "catalogue:" // followed by a user: counts the changes of the user's catalogue
 )
@@ -126,16 +128,16 @@ const (
 	deleteMeta = `DELETE FROM hub_meta WHERE name = $1 AND value = $2`
 )
 
-// How long one process may migrate before another takes over, and how long others wait
+// The time after which another process takes over a migration, and for which others wait
 // (memories §13.2).
 const migrationLimit = 60 * time.Second
 
 // maxPartitions is the largest number of partitions of a table.
 const maxPartitions = 1024
 
-// migrate brings the schema up to date, or waits while another process does. A new schema gets
-// the given number of partitions. It returns the number of partitions. Errors: hub_too_new
-// for a newer schema, hub_unavailable if the other process does not finish.
+// migrate migrates the schema, or waits while another process does. A new schema gets the
+// given number of partitions. It returns the number of partitions. Errors: hub_too_new for a
+// newer schema, hub_unavailable if the other process does not finish.
 func (d *database) migrate(ctx context.Context, partitions int) (int, error) {
 	if err := d.createMeta(ctx); err != nil {
 		return 0, err
@@ -171,14 +173,14 @@ func (d *database) migrate(ctx context.Context, partitions int) (int, error) {
 	}
 }
 
-// isDuplicateObject reports whether PostgreSQL refused to create an object that another
-// process had just created: as a row of its catalogue, as a table, or as the row type of the
-// table.
+// isDuplicateObject reports whether PostgreSQL refused to create an object because another
+// process had just created it. The SQLSTATE depends on whether the catalogue row, the table or
+// its row type was the duplicate.
 func isDuplicateObject(sqlstate string) bool {
 	return sqlstate == "23505" || sqlstate == "42P07" || sqlstate == "42710"
 }
 
-// createMeta creates the table that records which process migrates. If two processes do that
+// createMeta creates the table that records which process migrates. If two processes create it
 // concurrently, PostgreSQL fails one of them.
 func (d *database) createMeta(ctx context.Context) error {
 	for try := 1; ; try++ {
@@ -193,8 +195,8 @@ func (d *database) createMeta(ctx context.Context) error {
 	}
 }
 
-// claim makes this process the one that migrates: by a row that only one process can insert,
-// or replace when its holder's time is up.
+// claim makes this process the one that migrates. It inserts a row that only one process can
+// insert, or replaces the row of a process whose time has expired.
 func (s statements) claim(ctx context.Context, me string) (claim string, won bool, err error) {
 	claim = fmt.Sprintf("%d %s", time.Now().Add(migrationLimit).UnixNano(), me)
 	n, err := s.exec(ctx, insertMeta, metaMigrating, claim)
@@ -235,7 +237,7 @@ func (d *database) runMigrations(ctx context.Context, version, partitions int, c
 	return err
 }
 
-// define runs a statement that creates an object, a partitioned table together with its
+// define runs a statement that creates an object. A partitioned table is created with its
 // partitions.
 func (d *database) define(ctx context.Context, statement string, partitions int) error {
 	s := d.writing()
@@ -261,7 +263,7 @@ func (d *database) define(ctx context.Context, statement string, partitions int)
 	return nil
 }
 
-// number reads a number in hub_meta, 0 if it is missing.
+// number returns a number from hub_meta, 0 if it is missing.
 func (s statements) number(ctx context.Context, name string) (int64, error) {
 	var text string
 	if ok, err := s.one(ctx, selectMeta, []any{name}, &text); err != nil || !ok {
@@ -270,10 +272,10 @@ func (s statements) number(ctx context.Context, name string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// Init creates the schema in a database without one, and divides the tables that grow with the
-// entries into the given number of partitions (memories §13.2). It is idempotent. A different
-// number than the database has is a Conflict with code hub_partitions. SQLite has one
-// partition.
+// Init creates the schema in an empty database. It divides the tables that grow with the
+// entries into the given number of partitions (memories §13.2). It is idempotent. If the
+// database has a different number, the error is a Conflict with code hub_partitions. SQLite
+// has one partition.
 func Init(ctx context.Context, address string, partitions int) (err error) {
 	if partitions < 1 || partitions > maxPartitions {
 		return fault.Newf(fault.Invalid, codeUsage, "there can be 1 to %d partitions", maxPartitions)
@@ -297,7 +299,7 @@ func Init(ctx context.Context, address string, partitions int) (err error) {
 	return nil
 }
 
-// openFault returns the error of a database that cannot be opened, without its address.
+// openFault returns the error for a database that cannot be opened, without its address.
 func openFault(err error) error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f

@@ -24,25 +24,26 @@ import (
 // The time limits of a connection (memories §14).
 const (
 	headerTime = 10 * time.Second
-	readTime   = 30 * time.Second // a push of 4 MiB over a slow line
+	readTime   = 30 * time.Second // enough for a push of 4 MiB over a slow connection
 	writeTime  = 30 * time.Second
 	idleTime   = 60 * time.Second
 	stopTime   = 10 * time.Second
 )
 
-// How many requests a process handles concurrently. Further ones are answered with 429.
+// The maximum number of concurrent requests of a process. Further requests get the response
+// 429.
 const (
 	maxPushes = 64   // bodies of up to 4 MiB each
-	maxPulls  = 4096 // most of which wait
+	maxPulls  = 4096 // most of them wait
 )
 
 type gate struct{ pushes, pulls chan struct{} }
 
 func newGate() gate { return gate{make(chan struct{}, maxPushes), make(chan struct{}, maxPulls)} }
 
-// Serve answers on l until ctx ends. Then it accepts no more requests, ends waiting pulls,
-// gives other requests ten seconds to finish, and returns nil. It closes l. Without a TLS
-// configuration it serves plain HTTP.
+// Serve serves requests on l until ctx ends. Then it accepts no more requests, ends waiting
+// pulls, gives other requests ten seconds to finish, and returns nil. It closes l. Without a
+// TLS configuration it serves plain HTTP.
 func (h *Hub) Serve(ctx context.Context, l net.Listener, version string, secure *tls.Config) error {
 	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -55,7 +56,7 @@ func (h *Hub) Serve(ctx context.Context, l net.Listener, version string, secure 
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    64 << 10,
 		TLSConfig:         secure,
-		ErrorLog:          slog.NewLogLogger(h.log.Handler(), slog.LevelDebug), // what clients do wrong is no news
+		ErrorLog:          slog.NewLogLogger(h.log.Handler(), slog.LevelDebug), // errors of clients are not worth a warning
 	}
 	h.sweepSoon()
 	stopped := make(chan error, 1)
@@ -102,7 +103,7 @@ func (h *Hub) Handler(version string) http.Handler {
 	return mux
 }
 
-// answer checks whether a request is admitted, and answers it.
+// answer checks whether a request is admitted, and responds to it.
 func (h *Hub) answer(w http.ResponseWriter, r *http.Request, method string, level Level, do func(http.ResponseWriter, *http.Request, Identity) error) {
 	id := correlate(w, r)
 	defer func() {
@@ -138,8 +139,8 @@ func (h *Hub) answer(w http.ResponseWriter, r *http.Request, method string, leve
 	}
 }
 
-// correlate echoes the ids that connect a request with others, and returns the request's id. It
-// creates one if the request has no valid id (memories §9).
+// correlate echoes the correlation ids of a request in the response, and returns the request's
+// id. It creates an id if the request has no valid one (memories §9).
 func correlate(w http.ResponseWriter, r *http.Request) (id string) {
 	if id = r.Header.Get("Request-Id"); !isToken(id, maxTrace) {
 		id = rules.NewID()
@@ -159,8 +160,8 @@ func (h *Hub) bearer(r *http.Request) (Identity, error) {
 	return h.authenticate(r.Context(), secret)
 }
 
-// fail answers with an error. An error other than a fault is one of the database: the response
-// says to try again, and the log has the reason.
+// fail responds with an error. Any error that is not a fault is a failure of the database: the
+// response says to retry, and the log contains the cause.
 func (h *Hub) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f := unavailable(err)
 	if f.Code == CodeUnavailable && r.Context().Err() == nil {
@@ -213,7 +214,7 @@ func decodeBody(body []byte, v any) error {
 	return nil
 }
 
-// enter takes a place, or returns the error that says to try again.
+// enter acquires a slot. If all are in use, it returns an error that says to retry.
 func enter(places chan struct{}) (leave func(), err error) {
 	select {
 	case places <- struct{}{}:
@@ -270,7 +271,7 @@ func (h *Hub) servePull(w http.ResponseWriter, r *http.Request, who Identity) er
 		}
 	}
 	patience := writeTime + time.Duration(min(max(req.WaitMillis, 0), replica.MaxWaitMillis))*time.Millisecond
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) // not there in a test without a connection
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) // unsupported in tests without a connection
 	answer, err := h.Pull(r.Context(), who, req)
 	if err != nil {
 		return err
@@ -356,7 +357,7 @@ func (h *Hub) serveMetrics(w http.ResponseWriter, _ *http.Request, _ Identity) e
 	return nil
 }
 
-// serveHealth needs no token and always answers with 200 (memories §3).
+// serveHealth needs no token and always responds with 200 (memories §3).
 func (h *Hub) serveHealth(w http.ResponseWriter, r *http.Request, version string) {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()

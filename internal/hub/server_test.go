@@ -79,7 +79,7 @@ func TestARevokedTokenIsRefusedWithinAMinute(t *testing.T) {
 		if _, err := o.hub.Revoke(t.Context(), tokens[0].ID[:8]); err != nil {
 			t.Errorf("revoking twice: %v", err)
 		}
-		o.hub.Forget() // as half a minute does
+		o.hub.Forget() // as after half a minute
 		if status, _ := d.request("GET", replica.PathWhoami, nil, nil); status != 401 {
 			t.Errorf("a revoked token gets %d", status)
 		}
@@ -169,7 +169,7 @@ func TestWrongRequestsAreRefusedAsAWholeInTheEnvelope(t *testing.T) {
 	}
 }
 
-// Each row of memories §5 that an item can break, once.
+// Each rule of memories §5 that an item can violate is violated once.
 func TestItemsAreCheckedAsDevicesCheckThem(t *testing.T) {
 	t.Parallel()
 	d := open(t, "sqlite:"+t.TempDir()+"/hub.db").device("new", hub.LevelAdmin)

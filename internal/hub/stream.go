@@ -23,10 +23,10 @@ type stream struct {
 	now    int64
 
 	head    head
-	known   map[string]logged // by key, of the items at hand
-	entries map[string]*entry // those that the items name, and new ones
+	known   map[string]logged // by key, of the current items
+	entries map[string]*entry // entries that the items name, and new ones
 	fresh   []logged          // to be appended to the log
-	blanked []int64           // from which items of the log, back along prev_seq, documents are to go
+	blanked []int64           // items of the log from which documents are blanked, back along prev_seq
 	sweep   bool              // the stream was deleted
 	current currentContext    // of the memory, if one of the items is a context
 }
@@ -125,7 +125,7 @@ func (st *stream) load(ctx context.Context, items []incoming) error {
 	return st.s.eachOf(ctx, selectEntries, []any{st.id, st.tenant}, ids, func(scan func(...any) error) (bool, error) {
 		var e entry
 		err := scan(&e.id, &e.ns, &e.put, &e.last, &e.deletedNs, &e.doc)
-		if e.put <= st.head.deletedSeq && e.deletedNs == 0 { // went with the memory
+		if e.put <= st.head.deletedSeq && e.deletedNs == 0 { // deleted with the memory
 			e.deletedNs, e.doc = st.head.deletedNs, ""
 		}
 		st.entries[e.id] = &e
@@ -225,8 +225,8 @@ func (st *stream) log(in incoming, id string, ns, prev int64, doc document) (log
 	return l, nil
 }
 
-// canonicalTime is the captured time where possible. It is never in the future, and later than
-// every entry of the memory that others have read (memories §10.2).
+// canonicalTime returns the captured time where possible. The result is never in the future,
+// and is later than every entry of the memory that other devices have read (memories §10.2).
 func (st *stream) canonicalTime(captured int64) int64 {
 	st.head.lastNs = max(min(captured, st.now), st.head.lastNs+1)
 	return st.head.lastNs
@@ -281,8 +281,8 @@ func (st *stream) patchEntry(in incoming) (replica.Result, error) {
 	return done(in, l), nil
 }
 
-// deleteEntry leaves a tombstone, also for an entry that the hub has never seen: a later put of
-// it is refused.
+// deleteEntry stores a tombstone, also for an entry that the hub has never received, so that a
+// later put of it is refused.
 func (st *stream) deleteEntry(in incoming) (replica.Result, error) {
 	e := st.entries[in.doc.EntryID]
 	if e != nil && e.deletedNs != 0 {

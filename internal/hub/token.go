@@ -17,7 +17,7 @@ import (
 	"cairn/internal/memory/rules"
 )
 
-// Level is what a token permits. Each level includes the lower ones.
+// Level is the permission of a token. Each level includes the lower ones.
 type Level string
 
 // The levels, from the lowest (memories §3).
@@ -27,7 +27,7 @@ const (
 	LevelAdmin Level = "admin" // delete
 )
 
-// includes reports whether a level permits what requires another.
+// includes reports whether a level grants a required level.
 func (l Level) includes(wanted Level) bool {
 	order := []Level{LevelRead, LevelWrite, LevelAdmin}
 	return slices.Index(order, l) >= slices.Index(order, wanted)
@@ -35,7 +35,7 @@ func (l Level) includes(wanted Level) bool {
 
 // Identity is the sender of a request.
 type Identity struct {
-	UserID string // a UUID: the tenant of all that is read and written
+	UserID string // a UUID: the tenant of all data that is read and written
 	Device string // the token's device name, may be empty
 	Level  Level
 }
@@ -54,9 +54,9 @@ type Token struct {
 
 // TokenArgs describe a new token.
 type TokenArgs struct {
-	UserID  string        // a UUID, or "new" for one that is made
+	UserID  string        // a UUID, or "new" to generate one
 	Device  string        // up to 64 characters, may be empty
-	Level   Level         // "" counts as admin: the user's own device
+	Level   Level         // "" means admin: the user's own device
 	Expires time.Duration // 0 for never
 }
 
@@ -80,7 +80,7 @@ func hashOf(secret string) string {
 }
 
 // CreateToken creates a token of 256 random bits and stores only its SHA-256. Errors: Invalid
-// with code usage for wrong arguments.
+// with code usage for invalid arguments.
 func (h *Hub) CreateToken(ctx context.Context, a TokenArgs) (t Token, secret string, err error) {
 	usage := func(message string) (Token, string, error) {
 		return t, "", fault.New(fault.Invalid, codeUsage, message)
@@ -153,8 +153,8 @@ func (h *Hub) Tokens(ctx context.Context) ([]Token, error) {
 }
 
 // Revoke revokes a token, selected by its id, or by 6 or more characters of its hash. Running
-// hubs refuse it within a minute. It is idempotent. Errors: NotFound for no such token,
-// Conflict for several.
+// hubs reject it within a minute. It is idempotent. Errors: NotFound if no token matches,
+// Conflict if several match.
 func (h *Hub) Revoke(ctx context.Context, id string) (Token, error) {
 	id = strings.ToLower(id)
 	if len(id) < 6 || strings.Trim(id, "0123456789abcdef") != "" {
@@ -201,8 +201,8 @@ type knownToken struct {
 // maxKnown bounds the cache; when it is full, it is emptied.
 const maxKnown = 10_000
 
-// authenticate returns the bearer of a token. Errors: Denied with code unauthorized for one that
-// is unknown, expired or revoked.
+// authenticate returns the bearer of a token. Errors: Denied with code unauthorized if the
+// token is unknown, expired or revoked.
 func (h *Hub) authenticate(ctx context.Context, secret string) (Identity, error) {
 	hash := hashOf(secret)
 	h.known.mu.Lock()

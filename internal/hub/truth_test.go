@@ -10,7 +10,7 @@ import (
 	"cairn/internal/replica"
 )
 
-// waitingFor begins a pull that waits for a newer catalogue, too.
+// waitingFor starts a pull that also waits for a newer catalogue.
 func (d *device) waitingFor(catalogue int64, c ...replica.Cursor) <-chan replica.PullResponse {
 	out := make(chan replica.PullResponse, 1)
 	go func() {
@@ -31,9 +31,9 @@ func (d *device) heads() (answer replica.HeadsResponse) {
 	return answer
 }
 
-// A pull that waits ends when a memory is created or deleted, at this hub or at another
-// one of the same database, with and without cursors. Entries do not end one that waits
-// for the catalogue alone.
+// A waiting pull ends when a memory is created or deleted, by this hub or by another hub with
+// the same database, with and without cursors. Entries do not end a pull that waits only for
+// the catalogue.
 func TestAWaitingPullEndsWithANewerCatalogue(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, address string) {
@@ -54,7 +54,7 @@ func TestAWaitingPullEndsWithANewerCatalogue(t *testing.T) {
 			near, remote := d.waitingFor(version), far.waitingFor(version, at)
 			change()
 			for _, waiting := range []<-chan replica.PullResponse{near, remote} {
-				if a := <-waiting; a.Catalogue != version+1 && len(a.Streams) == 0 { // the deletion is news of the stream, too
+				if a := <-waiting; a.Catalogue != version+1 && len(a.Streams) == 0 { // the deletion is also a change of the stream
 					t.Errorf("ended with %+v, want version %d", a, version+1)
 				}
 			}
@@ -74,8 +74,8 @@ func TestAWaitingPullEndsWithANewerCatalogue(t *testing.T) {
 	})
 }
 
-// Cursors beyond the head are named, those of streams that are unknown or another user's
-// with head 0; a pull that waits ends with that.
+// A pull names cursors beyond the head. For streams that are unknown or another user's the
+// head is 0. A waiting pull ends with that response.
 func TestAPullNamesCursorsBeyondTheHead(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, address string) {
@@ -97,14 +97,14 @@ func TestAPullNamesCursorsBeyondTheHead(t *testing.T) {
 	})
 }
 
-// A hub whose disk is full answers each change with 507, and takes it when there is
-// space again. Reading goes on.
+// A hub whose disk is full responds to each change with 507, and accepts it when there is
+// space again. Reads continue.
 func TestAFullDiskIsAnsweredAsSuch(t *testing.T) {
 	t.Parallel()
 	o := open(t, "sqlite:"+t.TempDir()+"/hub.db")
 	d := o.device("new", hub.LevelAdmin)
 	memory := d.memory()
-	if err := o.hub.LimitPages(t.Context(), 1); err != nil { // no less than it has
+	if err := o.hub.LimitPages(t.Context(), 1); err != nil { // not below the present size
 		t.Fatal(err)
 	}
 	put := entryPut(memory, strings.Repeat("long ", 1700))
@@ -134,7 +134,7 @@ func TestAFullDiskIsAnsweredAsSuch(t *testing.T) {
 	d.want([]int{201}, full)
 }
 
-// over is a context that was written over another one, "" for none.
+// over returns a context that was written over another one, "" for none, and its id.
 func over(memory, base, markdown string, at time.Time) (put replica.Item, id string) {
 	id = uuid()
 	return item(memory, "context", "put", id, object{
@@ -142,8 +142,8 @@ func over(memory, base, markdown string, at time.Time) (put replica.Item, id str
 	}), id
 }
 
-// Of contexts over the same one the first to arrive is the current one, whatever the
-// clocks say; the others are kept with a time before it and name it.
+// Of several contexts over the same one, the first to arrive becomes the current one,
+// regardless of the clocks. The others are stored with an earlier time and name it.
 func TestTheFirstContextOverTheCurrentOneWins(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, address string) {
@@ -152,14 +152,14 @@ func TestTheFirstContextOverTheCurrentOneWins(t *testing.T) {
 		memory := d.memory()
 		ago := func(minutes int) time.Time { return noon.Add(-time.Duration(minutes) * time.Minute) }
 		base, b := over(memory, "", "base", ago(5))
-		first, f := over(memory, b, "first", ago(9)) // its clock is behind
+		first, f := over(memory, b, "first", ago(9)) // its clock is slow
 		second, s := over(memory, b, "second", ago(1))
-		third, _ := over(memory, s, "third", ago(0)) // its writer's next
+		third, _ := over(memory, s, "third", ago(0)) // its writer's next context
 		none, _ := over(memory, "", "none", ago(0))
 		d.want([]int{201, 201}, base, first)
 		d.want([]int{201}, entryPut(memory, "between"))
 		d.want([]int{201, 201, 201}, second, third, none)
-		old := contextPut(memory, "of an older device", ago(2)) // by the clock, as ever
+		old := contextPut(memory, "of an older device", ago(2)) // its time decides, as before
 		merged, m := over(memory, old.ID, "merged", ago(8))
 		stale := contextPut(memory, "late and old", ago(9))
 		d.want([]int{201, 201, 201}, old, merged, stale)

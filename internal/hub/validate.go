@@ -18,12 +18,12 @@ import (
 
 const (
 	maxTrace        = 64        // bytes
-	maxDocument     = 512 << 10 // bytes: one of all the longest, escaped throughout
+	maxDocument     = 512 << 10 // bytes: a document with all members at maximum length and every character escaped
 	standardContext = 5000      // characters
 	maxProjectUIDs  = 8
 )
 
-// invalid returns an error that names the wrong member of a request or an item.
+// invalid returns an error that names the invalid member of a request or an item.
 func invalid(field, format string, args ...any) error {
 	e := fault.Newf(fault.Invalid, memory.CodeInvalid, format, args...)
 	e.Details = map[string]any{"field": field}
@@ -78,8 +78,8 @@ func (h *Hub) parse(item replica.Item) (incoming, error) {
 	return in, err
 }
 
-// identity is a hash of the parts that cannot change between two deliveries of an item, even if
-// the second delivery is the pulled document of the first.
+// identity returns a hash of the parts that must not change between two deliveries of an item.
+// It is the same if the second delivery is the pulled document of the first.
 func (in incoming) identity() string {
 	sum := sha256.New()
 	corrects := ""

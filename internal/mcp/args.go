@@ -95,7 +95,7 @@ func (c *Call) decode(raw json.RawMessage, params []Param, own, common reflect.T
 	return structs[0].Interface(), nil
 }
 
-// presence tells whether an argument was given, omitted or null.
+// presence is the state of an argument: given, omitted or null.
 type presence uint8
 
 const (

@@ -23,7 +23,7 @@ type everyKind struct {
 	None    bool            `arg:"above,null"`
 }
 
-// decoded reads arguments in the way of a part.
+// decoded decodes arguments in the style of a part.
 func decoded[In any](style argStyle, raw string, scope Scope) (in In, ignored []string, err error) {
 	params := paramsOf(reflect.TypeFor[In]())
 	for i := range params {

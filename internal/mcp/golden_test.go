@@ -22,31 +22,30 @@ import (
 	"cairn/internal/recall"
 )
 
-// update is set by go test -update; flags have to be registered before TestMain.
+// update is set by go test -update. Flags must be registered before TestMain.
 var update = flag.Bool("update", false, "write the golden files of testdata")
 
-// TestWireStaysAsItIs compares what goes over standard input and output, byte
-// by byte, with testdata/*.jsonl: lines "> " are sent one after the other, lines
-// "< " are the answers.
+// TestWireStaysAsItIs compares the traffic on standard input and output, byte by byte, with
+// testdata/*.jsonl. Lines "> " are sent one after the other; lines "< " are the responses.
 func TestWireStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	wireStays(t, filepath.Join("testdata", "*.jsonl"), observing)
 }
 
-// TestWireOfRecordsStaysAsItIs is the same for testdata/records/*.jsonl, over a store.
+// TestWireOfRecordsStaysAsItIs does the same for testdata/records/*.jsonl, with a store.
 func TestWireOfRecordsStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	wireStays(t, filepath.Join("testdata", "records", "*.jsonl"), recording)
 }
 
-// TestWireOfMailStaysAsItIs is the same for testdata/mail/*.jsonl, over a store.
+// TestWireOfMailStaysAsItIs does the same for testdata/mail/*.jsonl, with a store.
 func TestWireOfMailStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	wireStays(t, filepath.Join("testdata", "mail", "*.jsonl"), posting)
 }
 
-// TestWireOfMemoriesStaysAsItIs is the same for testdata/memories/*.jsonl, over no store.
-// What succeeds in one has ids made at random; see cmd/cairn.
+// TestWireOfMemoriesStaysAsItIs does the same for testdata/memories/*.jsonl, without a store.
+// Successful calls would return random ids; see cmd/cairn.
 func TestWireOfMemoriesStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	wireStays(t, filepath.Join("testdata", "memories", "*.jsonl"), func(t *testing.T) *mcp.Server {
@@ -54,8 +53,8 @@ func TestWireOfMemoriesStaysAsItIs(t *testing.T) {
 	})
 }
 
-// withoutUIDs replaces the uids of projects and the ids of connections in answers: they
-// differ from store to store.
+// withoutUIDs replaces the uids of projects and the ids of connections in responses, because
+// they differ between stores.
 func withoutUIDs(wire []byte) []byte {
 	uid := regexp.MustCompile(`\b[0-9a-f]{20}\b|\bS-[0-9A-Z]{26}\b`)
 	lines := bytes.SplitAfter(wire, []byte("\n"))
@@ -94,7 +93,7 @@ func wireStays(t *testing.T, pattern string, server func(*testing.T) *mcp.Server
 	}
 }
 
-// observing is a server with made-up answers.
+// observing returns a server with invented results.
 func observing(t *testing.T) *mcp.Server {
 	t.Helper()
 	o := echoing()
@@ -123,7 +122,7 @@ func observing(t *testing.T) *mcp.Server {
 	})
 }
 
-// remembering answers recall with one session, and a question about nothing with none.
+// remembering returns one session for recall, and none if the question is "nothing".
 func remembering(_ context.Context, a mcp.RecallArgs) (recall.Answer, error) {
 	if a.Query == "nothing" {
 		return recall.Answer{Query: a.Query, Results: []recall.Group{}, Tried: "Nothing matches. Try other words."}, nil
@@ -142,8 +141,8 @@ func remembering(_ context.Context, a mcp.RecallArgs) (recall.Answer, error) {
 	}, nil
 }
 
-// recording is a server of records over an empty store, whose clock moves on by a
-// second each time it is asked.
+// recording returns a server of records over an empty store. Its clock advances by a second at
+// each call.
 func recording(t *testing.T) *mcp.Server {
 	t.Helper()
 	var ticks atomic.Int64
@@ -153,7 +152,7 @@ func recording(t *testing.T) *mcp.Server {
 	return newServer(t, mcp.Config{Tools: mcp.RecordTools(c.Records(), "design")})
 }
 
-// play sends the lines of a script and returns it with the answers given now.
+// play sends the lines of a script and returns the script with the actual responses.
 func play(t *testing.T, server *mcp.Server, script []byte) []byte {
 	t.Helper()
 	r := connectRaw(t.Context(), t, server)
@@ -168,7 +167,7 @@ func play(t *testing.T, server *mcp.Server, script []byte) []byte {
 			continue
 		}
 		r.send(message)
-		if !strings.HasPrefix(message, `{"jsonrpc":"2.0","method":`) { // a notification has no answer
+		if !strings.HasPrefix(message, `{"jsonrpc":"2.0","method":`) { // a notification has no response
 			out.WriteString("< " + r.read() + "\n")
 		}
 	}

@@ -33,7 +33,7 @@ func TestHeartbeatFillsOnlySilentEventStreams(t *testing.T) {
 					}
 				}
 				h.Header().Set("Content-Type", c.contentType)
-				pass(time.Hour) // the status is still open: silence
+				pass(time.Hour) // the status is not sent yet, so there is no heartbeat
 				write("data: 1\n\n")
 				pass(65 * time.Second)
 				write("data: 2\n\n")
@@ -48,7 +48,7 @@ func TestHeartbeatFillsOnlySilentEventStreams(t *testing.T) {
 	}
 }
 
-// pass lets time pass in a bubble.
+// pass advances the time in a bubble.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

@@ -28,7 +28,7 @@ type Host struct {
 	Frame        int          // bytes around everything, including the tools that the program adds for resources
 }
 
-// Instructions tells which of a server's instructions are sent to a model.
+// Instructions selects the parts of a server's instructions that are sent to a model.
 type Instructions uint8
 
 // The possible parts of the instructions.

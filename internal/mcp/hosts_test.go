@@ -8,8 +8,8 @@ import (
 	"cairn/internal/mcp"
 )
 
-// TestAHostPaysWhatItsRequestsHold compares the count with what the programs' requests
-// held of one tool, recorded at the model's API.
+// TestAHostPaysWhatItsRequestsHold compares the estimate with the size of one tool in the
+// programs' requests, recorded at the model's API.
 func TestAHostPaysWhatItsRequestsHold(t *testing.T) {
 	t.Parallel()
 	around := func(name, about string) mcp.Param {
@@ -30,7 +30,7 @@ func TestAHostPaysWhatItsRequestsHold(t *testing.T) {
 		`Set to false (or omit) to run in parallel. Use true when this tool depends on the output of previous tools."}`
 	for host, c := range map[string]struct {
 		tool     mcp.Tool
-		recorded string // with what stands between two tools
+		recorded string // with the separator between two tools
 	}{
 		"Claude Code":      {timeline, `mcp__cairn__timeline\n`},
 		"Codex, code mode": {timeline, ""},
@@ -50,7 +50,7 @@ func TestAHostPaysWhatItsRequestsHold(t *testing.T) {
 			`"parameters":{"properties":{"id":{"type":"string"},"override":{"type":"boolean"}},"required":["id"],"type":"object"}}}`},
 	} {
 		h := hostOf(t, host)
-		const copies = 400 // so that rounding does not count
+		const copies = 400 // so that rounding is insignificant
 		got := cost(t, h, slices.Repeat([]mcp.Tool{c.tool}, copies), "") - cost(t, h, nil, "")
 		if want := copies * len(c.recorded) / 4; got < want-1 || got > want+1 {
 			t.Errorf("%s: a tool has %d bytes, recorded are %d", host, got*4/copies, len(c.recorded))
@@ -69,7 +69,7 @@ func TestAHostPaysForTheInstructionsThatItSends(t *testing.T) {
 	}
 }
 
-// TestALongDescriptionIsCutWhereTheHostCutsIt and costs no more.
+// TestALongDescriptionIsCutWhereTheHostCutsIt also checks that the cut part costs nothing.
 func TestALongDescriptionIsCutWhereTheHostCutsIt(t *testing.T) {
 	t.Parallel()
 	h := hostOf(t, "Qwen Code")

@@ -171,9 +171,9 @@ type message struct {
 	revision string // "" if neither the request nor the message has one
 }
 
-// readMessage reads the revision of a request from its version header. For a message
-// outside any session it reads the revision from the message itself, so that a client that
-// sends only one of them gets the error of its revision. The body stays readable.
+// readMessage reads the revision of a request from its version header. For a message outside
+// any session it reads the revision from the message itself. So a client that sends only one
+// of them gets the error of its revision. The body stays readable.
 func readMessage(w http.ResponseWriter, r *http.Request) (m message, err error) {
 	if m.revision = r.Header.Get(versionHeader); m.revision >= statelessRevision || r.Method != http.MethodPost {
 		return m, nil
@@ -190,7 +190,7 @@ func readMessage(w http.ResponseWriter, r *http.Request) (m message, err error) 
 		} `json:"params"`
 	}
 	if json.Unmarshal(body, &read) != nil {
-		return m, nil // the handler reports what is wrong with it
+		return m, nil // the handler reports the error
 	}
 	m.method = read.Method
 	var revision string

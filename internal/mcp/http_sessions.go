@@ -21,7 +21,7 @@ type sessions struct {
 	ended map[string]bool // sessions that their clients ended; they must not be used again
 }
 
-// end notes that a client ended its session. When there are too many notes, all are
+// end records that a client ended its session. When there are too many records, all are
 // discarded. Calls in an ended session are then served, as after a restart.
 func (s *sessions) end(id string) {
 	s.mu.Lock()
@@ -52,8 +52,8 @@ func (s *sessions) knows(id string) bool {
 	return false
 }
 
-// noteRequest notes a request of a session. A request without a session may start one, so
-// it first makes room.
+// noteRequest records a request of a session. A request without a session may start one, so
+// noteRequest first calls makeRoom.
 func (s *sessions) noteRequest(r *http.Request) {
 	if id := r.Header.Get(sessionHeader); id != "" {
 		s.use(id)
@@ -98,5 +98,5 @@ func (s *sessions) makeRoom() {
 		return
 	}
 	delete(s.used, oldest.ID())
-	go func() { _ = oldest.Close() }() // waits for its running calls; nobody needs the error
+	go func() { _ = oldest.Close() }() // waits for its running calls; the error is irrelevant
 }

@@ -18,7 +18,7 @@ import (
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
-// serveHTTP listens until the end of the test.
+// serveHTTP starts a server that listens until the end of the test.
 func serveHTTP(t *testing.T, s *mcp.Server, o mcp.HTTPOptions) *httptest.Server {
 	t.Helper()
 	web := httptest.NewServer(s.Handler(o))
@@ -31,7 +31,7 @@ func serveHTTP(t *testing.T, s *mcp.Server, o mcp.HTTPOptions) *httptest.Server 
 	return web
 }
 
-// connectHTTP returns an official client of url.
+// connectHTTP returns an official client connected to web.
 func connectHTTP(t *testing.T, web *httptest.Server, query, revision string, o *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o)
@@ -49,8 +49,8 @@ func connectHTTP(t *testing.T, web *httptest.Server, query, revision string, o *
 	return session
 }
 
-// send posts body with the headers, given as name and value in turn. The
-// response ends with ctx.
+// send posts body with the headers, given as alternating names and values. The response ends
+// with ctx.
 func send(ctx context.Context, t *testing.T, web *httptest.Server, method, query, body string, headers ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, web.URL+query, strings.NewReader(body))
@@ -77,7 +77,7 @@ func send(ctx context.Context, t *testing.T, web *httptest.Server, method, query
 	return response
 }
 
-// post sends one message and returns the status and all of the answer.
+// post sends one message and returns the status and the whole response.
 func post(t *testing.T, web *httptest.Server, query, body string, headers ...string) (status int, answer string) {
 	t.Helper()
 	response := send(t.Context(), t, web, http.MethodPost, query, body, headers...)
@@ -92,7 +92,7 @@ type scopeArgs struct {
 	Project mcp.Scope `arg:"project"`
 }
 
-// scoping answers with the project that a call is about.
+// scoping returns a server with a tool that returns the project of a call.
 func scoping(t *testing.T) *mcp.Server {
 	t.Helper()
 	return newServer(t, mcp.Config{
@@ -293,7 +293,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 	if _, err := io.ReadAll(begun.Body); err != nil {
 		t.Fatal(err)
 	}
-	// The stream of the session ends with it.
+	// The session's stream ends with it.
 	stream := send(t.Context(), t, web, http.MethodGet, "", "", "Mcp-Session-Id", begun.Header.Get("Mcp-Session-Id"))
 	if _, err := io.ReadAll(stream.Body); err != nil {
 		t.Fatal(err)
@@ -364,16 +364,16 @@ func TestTheSessionUsedTheLongestAgoEndsForOneTooMany(t *testing.T) {
 		return code
 	}
 	first, second := begin(), begin()
-	for i := range 10 { // of which no trace may stay
+	for i := range 10 { // no trace of these may remain
 		if got := status(fmt.Sprint("unknown", i)); got != http.StatusOK {
 			t.Fatalf("an unknown session: %d", got)
 		}
 	}
-	if status(first) != http.StatusOK { // so that the second is the oldest
+	if status(first) != http.StatusOK { // so that the second session is the oldest
 		t.Fatal("the first session has ended")
 	}
 	third := begin()
-	// A stream of the one that is to end does so with it.
+	// The stream of the session that will be ended also ends.
 	stream := send(t.Context(), t, web, http.MethodGet, "", "", "Mcp-Session-Id", second)
 	if _, err := io.ReadAll(stream.Body); err != nil {
 		t.Fatal(err)

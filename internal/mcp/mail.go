@@ -103,7 +103,7 @@ type ignoredByMail struct {
 	ConvertImages any `arg:"convert_images,unlisted"`
 }
 
-// credentials are the arguments that identify the acting agent.
+// credentials are arguments that can identify the acting agent.
 type credentials interface {
 	credentials() (token, session string)
 }

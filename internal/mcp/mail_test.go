@@ -18,13 +18,13 @@ import (
 	"cairn/internal/store"
 )
 
-// ticking makes a clock that moves on by a second each time it is asked.
+// ticking sets a clock that advances by a second at each call.
 func ticking(config *cairn.Config) {
 	var ticks atomic.Int64
 	config.Clock = func() time.Time { return time.Unix(1_750_000_000+ticks.Add(1), 0) }
 }
 
-// with gives a cairn settings as the environment would.
+// with applies settings as the environment would.
 func with(settings map[string]string) func(*cairn.Config) {
 	return func(config *cairn.Config) {
 		config.Setting = func(key string) string { return settings[key] }
@@ -37,15 +37,15 @@ func mailServer(t *testing.T, c *cairn.Cairn) *mcp.Server {
 	return newServer(t, mcp.Config{Tools: mcp.MailTools(c.Mail(), o), Resources: mcp.MailResources(c.Mail(), o)})
 }
 
-// posting is a server of mail over no store yet, which refuses names that are none.
+// posting returns a server of mail without a store, which rejects invalid names.
 func posting(t *testing.T) *mcp.Server {
 	t.Helper()
 	return mailServer(t, opened(t, ticking, with(map[string]string{"mail.name_mode": "strict", "mail.max_body_bytes": "2000"})))
 }
 
-// TestGoldensOfMailHoldEveryToolAndCode keeps the scripts complete: each tool
-// succeeds in them at least once, and each code that a client can bring about is
-// there. The others are those of TestMailSaysWhatIsWrongWithTheStore.
+// TestGoldensOfMailHoldEveryToolAndCode ensures that the scripts are complete. Each tool
+// succeeds in them at least once, and each error code that a client can cause occurs.
+// TestMailSaysWhatIsWrongWithTheStore covers the other codes.
 func TestGoldensOfMailHoldEveryToolAndCode(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join("testdata", "mail", "*.jsonl"))
@@ -107,7 +107,7 @@ func TestGoldensOfMailHoldEveryToolAndCode(t *testing.T) {
 	}
 }
 
-// TestProfilesNarrowMail knows them from mail §5.
+// TestProfilesNarrowMail compares the profiles with mail §5.
 func TestProfilesNarrowMail(t *testing.T) {
 	t.Parallel()
 	tools := mcp.MailTools(cairn.Mail{}, mcp.MailOptions{})
@@ -134,7 +134,7 @@ func TestProfilesNarrowMail(t *testing.T) {
 	}
 }
 
-// errorOfTool calls a tool that must be refused.
+// errorOfTool calls a tool that must fail, and returns its error.
 func errorOfTool(t *testing.T, s *mcp.Server, tool, args string) fault.Envelope {
 	t.Helper()
 	result, err := call(t, connect(t, s, "", nil), tool, json.RawMessage(args))
@@ -177,7 +177,7 @@ func TestMailSaysWhatIsWrongWithTheStore(t *testing.T) {
 	}
 }
 
-// TestARefusedCallMakesNoStore goes through writing tools that fail.
+// TestARefusedCallMakesNoStore calls writing tools that fail.
 func TestARefusedCallMakesNoStore(t *testing.T) {
 	t.Parallel()
 	c := opened(t)
@@ -207,7 +207,7 @@ func TestARefusedCallMakesNoStore(t *testing.T) {
 	}
 }
 
-// TestAProtectedAgentNeedsItsTokenElsewhere has one process that issued it and one
+// TestAProtectedAgentNeedsItsTokenElsewhere runs a process that issued the token and a process
 // that has not seen it.
 func TestAProtectedAgentNeedsItsTokenElsewhere(t *testing.T) {
 	t.Parallel()
@@ -239,7 +239,7 @@ func TestAProtectedAgentNeedsItsTokenElsewhere(t *testing.T) {
 		t.Errorf("where it was shown: %v, %q", err, texts(t, got))
 	}
 	web := serveHTTP(t, here, mcp.HTTPOptions{})
-	for _, revision := range revisions() { // a keyring is for the client of standard input alone
+	for _, revision := range revisions() { // a keyring is only for the client on standard input
 		got, err := call(t, connectHTTP(t, web, "", revision, nil), "fetch_inbox", json.RawMessage(inbox+`}`))
 		if err != nil || !got.IsError {
 			t.Errorf("over HTTP: %v, %q", err, texts(t, got))
@@ -247,7 +247,7 @@ func TestAProtectedAgentNeedsItsTokenElsewhere(t *testing.T) {
 	}
 }
 
-// TestADefectIsAnErrorWithAWordOfItsOwn calls over a façade without a cairn.
+// TestADefectIsAnErrorWithAWordOfItsOwn calls tools over a façade without a cairn.
 func TestADefectIsAnErrorWithAWordOfItsOwn(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
@@ -277,9 +277,9 @@ func TestEveryStoreErrorOfOpeningHasACodeOfMail(t *testing.T) {
 	}
 }
 
-// parameters are those of mail §5: the tool, what it needs, what else it takes. A
-// letter says of what kind: integer, boolean, list of strings, numbers, else a
-// string; = parts a name from its alias.
+// parameters lists the parameters of mail §5: the tool, its required parameters, its optional
+// ones. A letter is the kind: integer, boolean, list of strings, numbers, else a string. The
+// sign = separates a name from its alias.
 const parameters = `
 health_check: ;
 ensure_project: human_key; identity_mode
@@ -314,8 +314,9 @@ macro_file_reservation_cycle: project_key agent_name paths/l; ttl_seconds/i excl
 macro_contact_handshake: project_key requester=agent_name target=to_agent; reason ttl_seconds/i auto_accept/b welcome_subject welcome_body thread_id to_project register_if_missing/b program model task_description registration_token
 `
 
-// TestEveryParameterOfMailIsTakenUnderItsName gives each in turn a value that no kind
-// is: that is a TYPE_ERROR about it, and without it a MISSING_FIELD where it is needed.
+// TestEveryParameterOfMailIsTakenUnderItsName gives each parameter a value that is invalid for
+// every kind, which must be a TYPE_ERROR. If a required parameter is omitted, the error must
+// be MISSING_FIELD.
 func TestEveryParameterOfMailIsTakenUnderItsName(t *testing.T) {
 	t.Parallel()
 	session := connect(t, mailServer(t, opened(t)), "", nil)

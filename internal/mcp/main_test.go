@@ -17,13 +17,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// revisions are the two that differ in everything: with and without sessions.
+// revisions returns the two most different revisions: with and without sessions.
 func revisions() []string { return []string{"2025-11-25", "2026-07-28"} }
 
-// none are no arguments.
+// none is the type of empty arguments.
 type none struct{}
 
-// tool is a Tool that takes In and calls call.
+// tool returns a Tool with the arguments In that calls call.
 func tool[In any](name string, call func(context.Context, mcp.Call, In) (any, error)) mcp.Tool {
 	return mcp.NewTool(mcp.Tool{Name: name, Description: "For a test."}, call)
 }
@@ -38,8 +38,8 @@ func newServer(t *testing.T, c mcp.Config) *mcp.Server {
 	return s
 }
 
-// connect starts s on a pipe and returns an official client of it. At the end
-// of the test the client leaves and ServeStdio must return nil.
+// connect starts s on a pipe and returns an official client of it. At the end of the test the
+// client disconnects and ServeStdio must return nil.
 func connect(t *testing.T, s *mcp.Server, revision string, o *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
 	fromClient, toServer := io.Pipe()
@@ -70,7 +70,7 @@ func call(t *testing.T, session *sdk.ClientSession, name string, args any) (*sdk
 	return session.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: args})
 }
 
-// texts are the text blocks of a result.
+// texts returns the text blocks of a result.
 func texts(t *testing.T, r *sdk.CallToolResult) []string {
 	t.Helper()
 	var all []string
@@ -92,7 +92,7 @@ type raw struct {
 	served chan error
 }
 
-// connectRaw starts s on a pipe. wait or a test's end must follow.
+// connectRaw starts s on a pipe. The server ends when the caller calls end, or with ctx.
 func connectRaw(ctx context.Context, t *testing.T, s *mcp.Server) *raw {
 	t.Helper()
 	fromClient, toServer := io.Pipe()
@@ -122,8 +122,7 @@ func (r *raw) read() string {
 	return line[:len(line)-1]
 }
 
-// end closes the input and returns what was still answered and how ServeStdio
-// ended.
+// end closes the input and returns the remaining responses and the error of ServeStdio.
 func (r *raw) end() ([]byte, error) {
 	r.t.Helper()
 	if err := r.in.Close(); err != nil {
@@ -136,7 +135,7 @@ func (r *raw) end() ([]byte, error) {
 	return rest, <-r.served
 }
 
-// serveBytes answers a whole input that ends at once.
+// serveBytes serves a complete input that ends immediately.
 func serveBytes(ctx context.Context, s *mcp.Server, input []byte) ([]byte, error) {
 	var out bytes.Buffer
 	err := s.ServeStdio(ctx, io.NopCloser(bytes.NewReader(input)), nopCloser{&out})
@@ -158,7 +157,7 @@ func callLine(id, name, args string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + name + `","arguments":` + args + `}}`
 }
 
-// errorOf is the JSON-RPC error in a line.
+// errorOf returns the JSON-RPC error in a line.
 func errorOf(t *testing.T, line string) (id any, code int, message string) {
 	t.Helper()
 	var m struct {
@@ -174,7 +173,7 @@ func errorOf(t *testing.T, line string) (id any, code int, message string) {
 	return m.ID, m.Error.Code, m.Error.Message
 }
 
-// journal is a log to look into.
+// journal is a log that tests can read.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -10,7 +10,7 @@ import (
 	"cairn/internal/mcp"
 )
 
-// echoing answers each tool with the arguments that reached it.
+// echoing returns functions that return the arguments they received.
 func echoing() mcp.Observations {
 	return mcp.Observations{
 		Search:        func(_ context.Context, a mcp.SearchArgs) (any, error) { return a, nil },

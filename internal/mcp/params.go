@@ -17,7 +17,7 @@ type target struct {
 	form form
 }
 
-// form tells which property of an argument a field contains.
+// form is the property of an argument that a field contains.
 type form uint8
 
 const (

@@ -13,7 +13,7 @@ import (
 	"cairn/internal/record"
 )
 
-// everyTool are all tools of the product, over nothing.
+// everyTool returns all tools of the product, without a store.
 func everyTool() []Tool {
 	return slices.Concat(
 		[]Tool{RecallTool(nil), WhyTool(nil, "")}, ObservationTools(Observations{}), RecordTools(cairn.Records{}, ""),
@@ -21,7 +21,7 @@ func everyTool() []Tool {
 	)
 }
 
-// valid is a value that p takes, and that is not the one of an omitted argument.
+// valid returns a valid value of p that differs from the value of an omitted argument.
 func (p Param) valid() any {
 	switch p.Kind {
 	case Integer:
@@ -41,7 +41,7 @@ func (p Param) valid() any {
 	return "some"
 }
 
-// sending are the required arguments of t and one more.
+// sending returns the required arguments of t and one more.
 func (t Tool) sending(test *testing.T, name string, value any) json.RawMessage {
 	test.Helper()
 	arguments := map[string]any{}
@@ -58,9 +58,8 @@ func (t Tool) sending(test *testing.T, name string, value any) json.RawMessage {
 	return raw
 }
 
-// TestEachArgumentOfASchemaReachesItsField: the schema of a tool has the arguments that
-// its struct declares, and what a caller sends as one of them, by any of its names, is in
-// the field then.
+// TestEachArgumentOfASchemaReachesItsField checks that a tool's schema has the arguments that
+// its struct declares. An argument sent under any of its names must be stored in its field.
 func TestEachArgumentOfASchemaReachesItsField(t *testing.T) {
 	t.Parallel()
 	fields := 0
@@ -112,8 +111,8 @@ func TestEachArgumentOfASchemaReachesItsField(t *testing.T) {
 	}
 }
 
-// TestMistakesOfACallerAreNamed: an argument that a tool does not have, and one of another
-// type than its schema says.
+// TestMistakesOfACallerAreNamed sends an unknown argument, and one of another type than in the
+// schema.
 func TestMistakesOfACallerAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, tool := range everyTool() {
@@ -133,7 +132,7 @@ func TestMistakesOfACallerAreNamed(t *testing.T) {
 	}
 }
 
-// fieldOf is the argument that an error names.
+// fieldOf returns the argument that an error names.
 func fieldOf(err error) string {
 	if err == nil {
 		return ""
@@ -142,7 +141,8 @@ func fieldOf(err error) string {
 	return field
 }
 
-// TestEnumsAreThoseOfTheParts: tags can only repeat them.
+// TestEnumsAreThoseOfTheParts compares the enums in tags, which are copies, with those of the
+// parts.
 func TestEnumsAreThoseOfTheParts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -165,7 +165,7 @@ func TestEnumsAreThoseOfTheParts(t *testing.T) {
 	}
 }
 
-// TestAMistakeInATagIsADefect of the program, found when the tool is made.
+// TestAMistakeInATagIsADefect checks that creating a tool with an invalid tag panics.
 func TestAMistakeInATagIsADefect(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]reflect.Type{

@@ -87,7 +87,7 @@ func TestLongListsOfIgnoredArgumentsAreCut(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreToldApart asks over every transport which one a call came by.
+// TestConnectionsAreToldApart compares the connection ids of calls over every transport.
 func TestConnectionsAreToldApart(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, mcp.Config{Tools: []mcp.Tool{
@@ -117,7 +117,7 @@ func TestConnectionsAreToldApart(t *testing.T) {
 	}
 }
 
-// opened is a cairn in an empty folder, and no store yet.
+// opened returns a cairn in an empty folder, without a store.
 func opened(t *testing.T, adjust ...func(*cairn.Config)) *cairn.Cairn {
 	t.Helper()
 	dir := t.TempDir()
@@ -137,7 +137,7 @@ func opened(t *testing.T, adjust ...func(*cairn.Config)) *cairn.Cairn {
 	return c
 }
 
-// TestAStoreThatCannotBeOpenedIsNamedAndExplained puts something else in its place.
+// TestAStoreThatCannotBeOpenedIsNamedAndExplained replaces the store by something else.
 func TestAStoreThatCannotBeOpenedIsNamedAndExplained(t *testing.T) {
 	t.Parallel()
 	c := opened(t)
@@ -161,7 +161,7 @@ func TestAStoreThatCannotBeOpenedIsNamedAndExplained(t *testing.T) {
 	}
 }
 
-// TestOverHTTPRecordsAreOfTheURLsProjectOrTheDefaultOne has no working directory.
+// TestOverHTTPRecordsAreOfTheURLsProjectOrTheDefaultOne runs without a working directory.
 func TestOverHTTPRecordsAreOfTheURLsProjectOrTheDefaultOne(t *testing.T) {
 	t.Parallel()
 	c := opened(t)

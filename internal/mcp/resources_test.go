@@ -48,7 +48,7 @@ func TestAddressesAreArguments(t *testing.T) {
 	}
 }
 
-// FuzzAddress reads any address: it is arguments of the declared kinds, or an error.
+// FuzzAddress parses any address. The result is arguments of the declared kinds, or an error.
 func FuzzAddress(f *testing.F) {
 	for _, seed := range []string{
 		"inbox/BlueLake?project=x&limit=5", "inbox/%2F?unread_only=y", "inbox/?since=1&since_ts=2", "inbox/é\xff?limit=1e9", "?", "inbox/B?limit=-9223372036854775809",

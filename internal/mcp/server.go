@@ -170,8 +170,8 @@ func reachesByName(tools []Tool, name string) bool {
 	return ok
 }
 
-// handler is the SDK's handler for t: our own reading of arguments, our own
-// errors.
+// sdkHandler returns the SDK's handler for t. cairn decodes the arguments and formats the
+// errors itself.
 func (s *Server) sdkHandler(t Tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		if t.reach == nil {

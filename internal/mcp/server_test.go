@@ -325,8 +325,8 @@ func TestContextCanBeReadAndIsAnnounced(t *testing.T) {
 		if err := session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: mcp.ContextURI}); err != nil {
 			t.Fatal(err)
 		}
-		// The newer revision subscribes without an answer: announce until the
-		// first notice arrives.
+		// The newer revision subscribes without a response, so announce until the first notice
+		// arrives.
 		for announced := false; !announced; {
 			if err := s.ContextChanged(t.Context()); err != nil {
 				t.Fatal(err)

@@ -18,9 +18,10 @@ import (
 // drainLimit is how long calls may run after the end of the input.
 const drainLimit = 5 * time.Second
 
-// ServeStdio serves one client, with one message per line, until in or ctx ends. It closes
-// in and out. It returns nil at the end of the input or when the client has closed its end
-// of out, ctx's cause if ctx ended first, and otherwise the error of reading or writing.
+// ServeStdio serves one client, with one message per line, until in or ctx ends. It closes in
+// and out. It returns nil at the end of the input, or when the client has closed its end of
+// out. If ctx ends first, it returns ctx's cause. Otherwise it returns the error of reading or
+// writing.
 //
 // A line that is not a message gets a JSON-RPC error, and the session continues. At the
 // end of the input, calls already received may run for up to five seconds. When ctx ends
@@ -74,7 +75,7 @@ type lineConn struct {
 	answered chan struct{}       // signals that awaited decreased
 }
 
-// line is one line of input, or the reason why there is none.
+// line is one line of input, or the error that ended the input.
 type line struct {
 	data    []byte
 	tooLong bool

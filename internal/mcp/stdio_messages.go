@@ -115,7 +115,7 @@ func (c *lineConn) collect(b *batch, data []byte) []byte {
 	return join(b.replies)
 }
 
-// done notes that the response to a call is written or cannot be written.
+// done records that the response to a call is written or cannot be written.
 func (c *lineConn) done(entry call) {
 	if !entry.awaited {
 		return

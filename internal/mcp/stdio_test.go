@@ -17,7 +17,7 @@ import (
 	"cairn/internal/mcp"
 )
 
-// talkative has a quick tool and one that waits for release or the end.
+// talkative returns a server with a fast tool and a tool that waits for release or the end.
 func talkative(t *testing.T, release <-chan struct{}) *mcp.Server {
 	t.Helper()
 	return newServer(t, mcp.Config{Tools: []mcp.Tool{
@@ -37,7 +37,7 @@ func TestInputThatEndsAtOnceIsStillAnswered(t *testing.T) {
 	t.Parallel()
 	s := talkative(t, nil)
 	input := strings.Join([]string{initialize, initialized, callLine("1", "quick", "{}"), callLine("2", "quick", "{}"), ping}, "\n")
-	for range 20 { // the answers race with the end
+	for range 20 { // the responses race with the end
 		out, err := serveBytes(t.Context(), s, []byte(input)) // the last line lacks its line feed
 		if err != nil {
 			t.Fatal(err)
@@ -212,7 +212,7 @@ func TestBatchIsAnsweredTogether(t *testing.T) {
 	r.read()
 	r.send("["+initialized+","+callLine("1", "slow", "{}")+","+ping+",5,"+callLine("1", "quick", "{}")+"]",
 		`{"jsonrpc":"2.0","id":"q","method":"ping"}`)
-	if got := r.read(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":"q",`) { // not held up by the batch
+	if got := r.read(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":"q",`) { // not delayed by the batch
 		t.Errorf("got %s", got)
 	}
 	close(release)
@@ -235,7 +235,7 @@ func TestBatchIsAnsweredTogether(t *testing.T) {
 	if got := r.read(); !strings.HasPrefix(got, "[{") || !strings.Contains(got, "-32600") {
 		t.Errorf("got %s", got)
 	}
-	r.send("["+initialized+"]", ping) // nothing to answer in the first
+	r.send("["+initialized+"]", ping) // the first needs no response
 	if got := r.read(); got != pong {
 		t.Errorf("got %s", got)
 	}
@@ -264,7 +264,7 @@ func TestClientThatDoesNotReadHoldsNobodyUp(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		synctest.Wait() // both answers are written, from here on every write is stuck
+		synctest.Wait() // both responses are written; from now on every write blocks
 		begun := time.Now()
 		for range 2 {
 			if err := s.ContextChanged(ctx); err != nil {
@@ -285,8 +285,8 @@ func TestClientThatDoesNotReadHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-// stuck takes some writes and then blocks even when it is closed, like a
-// terminal that was stopped.
+// stuck accepts some writes and then blocks, even after it is closed, like a terminal that was
+// stopped.
 type stuck struct {
 	after   int
 	forever chan struct{}
@@ -303,7 +303,7 @@ func (s *stuck) Close() error { return nil }
 func TestClientThatIsGoneIsACleanEnd(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []error{io.ErrClosedPipe, fmt.Errorf("write: %w", syscall.EPIPE)} {
-		in, toServer := io.Pipe() // stays open: only the output tells
+		in, toServer := io.Pipe() // stays open, so only the output ends the session
 		served := make(chan error, 1)
 		go func() { served <- talkative(t, nil).ServeStdio(t.Context(), in, failing{gone}) }()
 		if _, err := io.WriteString(toServer, ping+"\n"); err != nil {

@@ -25,7 +25,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// groups are all tools of the product over c.
+// groups returns all tools of the product for c.
 func groups(c *cairn.Cairn) []mcp.Group {
 	o := mcp.MailOptions{Keyring: &mail.Keyring{}}
 	return []mcp.Group{
@@ -44,7 +44,7 @@ func toolsOf(all []mcp.Group) (tools []mcp.Tool) {
 	return tools
 }
 
-// leanOf are the tools of the lean profile.
+// leanOf returns the tools of the lean profile.
 func leanOf(all []mcp.Group) []mcp.Tool {
 	return mcp.Lean(append(toolsOf(all), mcp.ReachTools(all)...))
 }
@@ -78,12 +78,12 @@ func TestTheLeanSurfaceIsSmallAndHasAllParts(t *testing.T) {
 	}
 }
 
-// exchange is one call of a golden script with its answer.
+// exchange is one call of a golden script with its response.
 type exchange struct {
 	script, tool, arguments, answer string
 }
 
-// exchanges are the calls of all golden scripts below a folder.
+// exchanges returns the calls of all golden scripts that match a pattern.
 func exchanges(t *testing.T, pattern string) (all []exchange) {
 	t.Helper()
 	scripts, err := filepath.Glob(filepath.Join("testdata", pattern))
@@ -104,7 +104,7 @@ func exchanges(t *testing.T, pattern string) (all []exchange) {
 						Arguments json.RawMessage
 					}
 				}
-				_ = json.Unmarshal([]byte(text), &m) // some are broken on purpose
+				_ = json.Unmarshal([]byte(text), &m) // some are invalid on purpose
 				asked = exchange{script: script, tool: m.Params.Name, arguments: string(m.Params.Arguments)}
 			} else if text, ok := strings.CutPrefix(line, "< "); ok && asked.tool != "" {
 				asked.answer = text
@@ -115,7 +115,7 @@ func exchanges(t *testing.T, pattern string) (all []exchange) {
 	return all
 }
 
-// resultOf is the structured content of an answer, nil for an error.
+// resultOf returns the structured content of a response, nil for an error.
 func (e exchange) resultOf() any {
 	var m struct {
 		Result struct {
@@ -129,8 +129,8 @@ func (e exchange) resultOf() any {
 	return m.Result.StructuredContent
 }
 
-// schemasOf are the schemas of results of a server, in which no object has fields that
-// the schema does not name.
+// schemasOf returns the result schemas of a server. They are changed so that no object may
+// have undeclared fields.
 func schemasOf(t *testing.T, session *sdk.ClientSession) map[string]*jsonschema.Resolved {
 	t.Helper()
 	all := map[string]*jsonschema.Resolved{}
@@ -159,7 +159,7 @@ func schemasOf(t *testing.T, session *sdk.ClientSession) map[string]*jsonschema.
 	return all
 }
 
-// closed forbids objects of a schema all fields that it does not name.
+// closed forbids undeclared fields in all objects of a schema.
 func closed(schema any) {
 	switch s := schema.(type) {
 	case []any:
@@ -176,7 +176,7 @@ func closed(schema any) {
 	}
 }
 
-// TestEveryGoldenResultIsAsItsSchemaSays goes over all answers that are no errors.
+// TestEveryGoldenResultIsAsItsSchemaSays validates all responses that are not errors.
 func TestEveryGoldenResultIsAsItsSchemaSays(t *testing.T) {
 	t.Parallel()
 	schemas := schemasOf(t, connect(t, newServer(t, mcp.Config{Tools: toolsOf(groups(opened(t)))}), "", nil))
@@ -199,7 +199,7 @@ func TestEveryGoldenResultIsAsItsSchemaSays(t *testing.T) {
 	}
 }
 
-// TestAnEmptyListIsAsItsSchemaSays with the hint that it carries.
+// TestAnEmptyListIsAsItsSchemaSays validates an empty list with a hint.
 func TestAnEmptyListIsAsItsSchemaSays(t *testing.T) {
 	t.Parallel()
 	o := echoing()
@@ -218,8 +218,8 @@ func TestAnEmptyListIsAsItsSchemaSays(t *testing.T) {
 	}
 }
 
-// TestCallToolIsTheToolItself plays all golden scripts against servers of the lean
-// surface, each call through call_tool: the answers are the golden ones byte by byte.
+// TestCallToolIsTheToolItself plays all golden scripts against servers with the lean tools,
+// each call through call_tool. The responses must equal the golden ones byte by byte.
 func TestCallToolIsTheToolItself(t *testing.T) {
 	t.Parallel()
 	for pattern, settings := range map[string]map[string]string{
@@ -231,7 +231,7 @@ func TestCallToolIsTheToolItself(t *testing.T) {
 		}
 		for _, script := range scripts {
 			if filepath.Base(script) == "listed.jsonl" {
-				continue // what the lists say is something else
+				continue // the lists of tools differ
 			}
 			t.Run(script, func(t *testing.T) {
 				t.Parallel()
@@ -260,7 +260,7 @@ func TestCallToolIsTheToolItself(t *testing.T) {
 	}
 }
 
-// throughCallTool is a script whose calls go through call_tool.
+// throughCallTool returns a script whose calls go through call_tool.
 func throughCallTool(script []byte) []byte {
 	var out bytes.Buffer
 	for line := range strings.Lines(string(script)) {
@@ -282,8 +282,8 @@ func throughCallTool(script []byte) []byte {
 	return out.Bytes()
 }
 
-// TestEveryToolIsReached by call_tool and by its own name although it is not listed, and
-// is counted under its own name.
+// TestEveryToolIsReached calls every tool by call_tool and by its own name, although it is not
+// listed. The metrics must count it under its own name.
 func TestEveryToolIsReached(t *testing.T) {
 	t.Parallel()
 	all := groups(opened(t, ticking))
@@ -300,7 +300,7 @@ func TestEveryToolIsReached(t *testing.T) {
 		want := said(t, full, tool.Name, map[string]any{"bogus": 1})
 		through := said(t, lean, "call_tool", map[string]any{"name": tool.Name, "arguments": map[string]any{"bogus": 1}})
 		direct := said(t, lean, tool.Name, map[string]any{"bogus": 1})
-		if tool.Name != "health_check" && (through != want || direct != want) { // what that measures has changed
+		if tool.Name != "health_check" && (through != want || direct != want) { // its measurements have changed
 			t.Errorf("%s\nas itself   %s\ncall_tool   %s\nby its name %s", tool.Name, want, through, direct)
 		}
 	}
@@ -316,7 +316,7 @@ func TestEveryToolIsReached(t *testing.T) {
 	}
 }
 
-// styleError is all that a call answers, in JSON, without times and ids of sessions.
+// said returns the whole response of a call as JSON, without times and session ids.
 func said(t *testing.T, session *sdk.ClientSession, name string, arguments any) string {
 	t.Helper()
 	result, err := call(t, session, name, arguments)
@@ -418,7 +418,7 @@ func TestFindToolFindsByWordsAndNames(t *testing.T) {
 	}
 }
 
-// TestCallToolGivesNobodyMoreThanTheToolItself asks as a bearer of memories alone.
+// TestCallToolGivesNobodyMoreThanTheToolItself calls as a bearer who may use only memories.
 func TestCallToolGivesNobodyMoreThanTheToolItself(t *testing.T) {
 	t.Parallel()
 	all := groups(opened(t))
@@ -437,7 +437,7 @@ func TestCallToolGivesNobodyMoreThanTheToolItself(t *testing.T) {
 	}
 }
 
-// TestEveryArgumentIsTold with a type and a sentence.
+// TestEveryArgumentIsTold checks that every argument has a type and a description.
 func TestEveryArgumentIsTold(t *testing.T) {
 	t.Parallel()
 	for _, tool := range append(toolsOf(groups(opened(t))), mcp.ReachTools(nil)...) {
@@ -465,7 +465,8 @@ func TestEveryArgumentIsTold(t *testing.T) {
 	}
 }
 
-// TestMailTakesTheParametersOfItsContract: "name!" is required.
+// TestMailTakesTheParametersOfItsContract compares the parameters with the contract; "name!"
+// is required.
 func TestMailTakesTheParametersOfItsContract(t *testing.T) {
 	t.Parallel()
 	profile := " task_description attachments_policy want_token session_id registration_token"
@@ -540,8 +541,8 @@ func TestMailTakesTheParametersOfItsContract(t *testing.T) {
 	}
 }
 
-// TestNoFieldOfAResultHidesAnother: a field that an outer one of the same Go name hides
-// is in the JSON anyway where its JSON name is another, but not in the schema.
+// TestNoFieldOfAResultHidesAnother checks for fields hidden by an outer field of the same Go
+// name. With another JSON name such a field is in the JSON, but not in the schema.
 func TestNoFieldOfAResultHidesAnother(t *testing.T) {
 	t.Parallel()
 	seen := map[reflect.Type]bool{}
@@ -576,7 +577,7 @@ func TestNoFieldOfAResultHidesAnother(t *testing.T) {
 	}
 }
 
-// embedded are the fields of a field that is an embedded struct.
+// embedded yields the fields of an embedded struct.
 func embedded(field reflect.StructField) iter.Seq[reflect.StructField] {
 	return func(yield func(reflect.StructField) bool) {
 		if !field.Anonymous || field.Type.Kind() != reflect.Struct {

@@ -15,7 +15,7 @@ import (
 // Tool is one operation that a client can call. [NewTool] creates it.
 type Tool struct {
 	Name        string
-	Title       string  // for people
+	Title       string  // human-readable
 	Description string  // for the model: when to use it, and what it returns
 	Params      []Param // derived from the struct of its arguments
 	ReadOnly    bool    // changes nothing; sent to clients as an annotation
@@ -83,8 +83,8 @@ type TextAndValue struct {
 	Alone bool
 }
 
-// Empty is an empty list. Its text is the JSON list. Hint is a second text: what was tried,
-// and what to try next.
+// Empty is an empty list. Its text is the JSON list. Hint is a second text that describes what
+// was tried and what to try next.
 type Empty struct{ Hint string }
 
 // ErrorFormat is the format of a tool's errors.

@@ -18,7 +18,7 @@ func TestAnAwaitWaitsForWhatWasAcknowledgedBeforeIt(t *testing.T) {
 	d.add("before")
 	done := make(chan error, 1)
 	go func() { done <- d.AwaitConsistency(context.Background(), Caller{}, d.memory, time.Minute) }()
-	for waits := false; !waits; { // until it has noted what it waits for
+	for waits := false; !waits; { // until it waits
 		runtime.Gosched()
 		d.progress.mu.Lock()
 		waits = d.progress.next != nil

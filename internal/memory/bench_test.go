@@ -17,8 +17,8 @@ func percentiles(b *testing.B, times []time.Duration) {
 	}
 }
 
-// BenchmarkAcknowledgedAdd writes one entry after the other; 2,000 of them with
-// -benchtime 2000x (memories §14).
+// BenchmarkAcknowledgedAdd adds entries one after the other; 2,000 with -benchtime 2000x
+// (memories §14).
 func BenchmarkAcknowledgedAdd(b *testing.B) {
 	for _, hub := range []bool{false, true} {
 		b.Run(fmt.Sprint("hub=", hub), func(b *testing.B) {
@@ -37,7 +37,7 @@ func BenchmarkAcknowledgedAdd(b *testing.B) {
 	}
 }
 
-// BenchmarkInflightList lists 25 of many inflight entries in process.
+// BenchmarkInflightList lists 25 of many inflight entries in this process.
 func BenchmarkInflightList(b *testing.B) {
 	d := newDesk(b).joined()
 	for i := range 500 {
@@ -56,7 +56,7 @@ func BenchmarkInflightList(b *testing.B) {
 	percentiles(b, times)
 }
 
-// BenchmarkOneBlockedMemory measures 100 memories beside one whose shard is held.
+// BenchmarkOneBlockedMemory measures 100 memories next to one whose shard is blocked.
 func BenchmarkOneBlockedMemory(b *testing.B) {
 	for _, blocked := range []bool{false, true} {
 		b.Run(fmt.Sprint("blocked=", blocked), func(b *testing.B) {

@@ -11,7 +11,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// TestEachBrokenPromiseIsFound damages a store in one way after the other.
+// TestEachBrokenPromiseIsFound damages a store in several ways, one after the other.
 func TestEachBrokenPromiseIsFound(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t).joined()
@@ -62,7 +62,7 @@ func TestEachBrokenPromiseIsFound(t *testing.T) {
 	want(t, "findings after", strings.Join(must(d.Check(t.Context()))(t), "; "), "")
 }
 
-// damaged checks the store as it would be after a statement, which is undone.
+// damaged checks the store after a statement, which is then rolled back.
 func damaged(d *desk, query string) (found []string, err error) {
 	d.Helper()
 	undo := context.Canceled
@@ -85,8 +85,8 @@ func TestMemoriesHoldOverEncryptedStores(t *testing.T) {
 		"TestRetentionTakesWhatTheHubHasAndLeavesTheRest")
 }
 
-// TestEntriesAndContextsOfTheLogComeBackAsTheyWere deletes rows of every kind and compares
-// what is exported and inflight before and after.
+// TestEntriesAndContextsOfTheLogComeBackAsTheyWere deletes rows of every kind. It compares the
+// exports and the inflight entries before and after.
 func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []string{
@@ -157,8 +157,8 @@ func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestWhatASalvageHasLostIsRepaired deletes what a damaged page may hold, repairs, and
-// looks.
+// TestWhatASalvageHasLostIsRepaired deletes rows that may be on a damaged page, repairs the
+// store and checks it.
 func TestWhatASalvageHasLostIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []string{

@@ -17,7 +17,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// picky is an embedder that refuses what is odd before a folder has a file "repaired".
+// picky is an embedder that refuses odd texts until a folder contains a file "repaired".
 func picky(t testing.TB, dir string) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct{ Input []string }
@@ -40,14 +40,15 @@ func picky(t testing.TB, dir string) *httptest.Server {
 	return s
 }
 
-// serviceOver returns a service over a store, with an embedder at an address; "" for none.
+// serviceOver returns a service for a store, with an embedder at an address, or without one
+// for "".
 func serviceOver(t testing.TB, s *store.Store, embedder string) *Service {
 	c := Config{Settings: Defaults(), Filter: must(redact.New(redact.Options{}))(t)}
 	c.Settings.EmbedURL = embedder
 	return New(s, c)
 }
 
-// TestTheEmbedderIsAFollower keeps all that followers promise.
+// TestTheEmbedderIsAFollower checks all guarantees of followers.
 func TestTheEmbedderIsAFollower(t *testing.T) {
 
 	put := func(t testing.TB, s *store.Store, text string) {

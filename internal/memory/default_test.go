@@ -11,7 +11,7 @@ import (
 	"cairn/internal/store"
 )
 
-// repositoryIn is a repository of the test's own, with a remote unless that is "".
+// repositoryIn creates a repository for the test, with a remote unless that is "".
 func repositoryIn(t testing.TB, name, remote string) project.Location {
 	t.Helper()
 	home := t.TempDir()
@@ -31,7 +31,7 @@ func repositoryIn(t testing.TB, name, remote string) project.Location {
 	return must(project.Locate(dir, home))(t)
 }
 
-// writeAt adds an entry to the default memory of a place, readAt lists the entries there.
+// writeAt adds an entry to the default memory of a location; readAt lists the entries there.
 func (d *desk) writeAt(p project.Location, text string) {
 	d.Helper()
 	if _, _, err := d.AddEntry(d.Context(), Caller{Place: p}, NewEntry{MemoryID: DefaultMemory, RawEntry: text}); err != nil {
@@ -110,7 +110,7 @@ func TestAProjectOfAnEarlierReleaseKeepsTheMemoryThatItFoundByItsTitle(t *testin
 	d.writeAt(repositoryIn(t, "unrelated", ""), "unrelated")
 	old := repositoryIn(t, "my.tool", "https://example.com/a/my.tool")
 	d.writeAt(old, "from another device")
-	// The row that the release before has for a memory that it pulled.
+	// The row that the previous release has for a pulled memory.
 	d.sql(`UPDATE memories SET project_key = NULL, project_uid = NULL WHERE project_key = (SELECT key FROM projects WHERE id = 'my.tool')`)
 	d.sql(`UPDATE memory_vaults SET title = ? WHERE title LIKE 'my-tool-%'`, titleOf("my.tool"))
 	d.sql(`INSERT INTO store_meta (name, value) SELECT 'memory.titled', max(key) FROM projects`)

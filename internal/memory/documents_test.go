@@ -14,8 +14,8 @@ import (
 )
 
 // TestTheLogInAnyOrderAndTwiceGivesAnEqualStore does random things to a memory, with and
-// without a hub and another device, deletes all rows that the log knows, and applies the
-// documents of the log, each twice, in a random order.
+// without a hub and another device. It deletes all rows that the log contains. Then it applies
+// the documents of the log, each twice, in a random order.
 func TestTheLogInAnyOrderAndTwiceGivesAnEqualStore(t *testing.T) {
 	t.Parallel()
 	runs, failed, seen := 0, false, map[string]int{}
@@ -184,8 +184,8 @@ func (d *desk) transact(fn func(ctx context.Context, s *callTx) error) {
 }
 
 // TestAHubsPagesOfAnySizeAndAgainGiveAnEqualStore lets two devices do random things to a
-// memory at a hub. Another device pulls it in one page, and one in pages of random sizes, and
-// begins again from an earlier place now and then, as after a kill.
+// memory at a hub. One more device pulls it in a single page. Another pulls pages of random
+// sizes, and sometimes starts again from an earlier position, as after a kill.
 func TestAHubsPagesOfAnySizeAndAgainGiveAnEqualStore(t *testing.T) {
 	t.Parallel()
 	runs, failed := 0, false

@@ -66,7 +66,7 @@ func (e *testEmbedder) answer(w http.ResponseWriter, r *http.Request) {
 		out = map[string]any{"embedding": e.vector(body.Prompt)}
 	} else {
 		var data []any
-		for i := range body.Input { // in another order, which the index shows
+		for i := range body.Input { // in another order, which the index field shows
 			at := len(body.Input) - 1 - i
 			data = append(data, map[string]any{"index": at, "embedding": e.vector(body.Input[at])})
 		}
@@ -75,7 +75,7 @@ func (e *testEmbedder) answer(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// embedded is a desk with an embedder whose vectors are all there.
+// embedded returns a desk with an embedder, with all vectors computed.
 func embedded(t *testing.T, path string, change ...func(*Settings)) (*desk, *testEmbedder) {
 	e := newTestEmbedder(t)
 	d := newDesk(t, func(c *Config) {
@@ -174,11 +174,11 @@ func TestAChangedEntryLosesItsVectorAndADeletedOneStaysAway(t *testing.T) {
 	d, _ := embedded(t, "/v1/embeddings")
 	cat := must(d.ListEntries(t.Context(), Caller{}, ListArgs{MemoryID: d.memory}))(t).Entries[3]
 	summary := "about a car"
-	todo := must(d.unembedded(t.Context(), selectUnembedded, int64(0), 9))(t) // as of another dimension: all
+	todo := must(d.unembedded(t.Context(), selectUnembedded, int64(0), 9))(t) // as with another dimension: all of them
 	if _, _, err := d.PatchEntry(t.Context(), Caller{}, d.memory, cat.EntryID, Patch{Summary: &summary}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.embedRows(t.Context(), todo); err != nil { // began before the patch
+	if _, err := d.embedRows(t.Context(), todo); err != nil { // it started before the patch
 		t.Fatal(err)
 	}
 	var n int
@@ -191,7 +191,7 @@ func TestAChangedEntryLosesItsVectorAndADeletedOneStaysAway(t *testing.T) {
 	if _, err := d.DeleteEntry(t.Context(), Caller{}, d.memory, cat.EntryID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.embedRows(t.Context(), todo); err != nil { // began before the delete
+	if _, err := d.embedRows(t.Context(), todo); err != nil { // it started before the delete
 		t.Fatal(err)
 	}
 	d.query(&n, `SELECT count(*) FROM memory_vectors`)

@@ -10,7 +10,7 @@ import (
 	"cairn/internal/store"
 )
 
-// exported are the lines of all memories of a desk.
+// exported returns the lines of all memories of a desk.
 func (d *desk) exported() (out []Item) {
 	d.Helper()
 	err := d.read(d.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -28,7 +28,7 @@ func (d *desk) exported() (out []Item) {
 	return out
 }
 
-// takeLines imports lines, each of which must be valid.
+// takeLines imports lines, which must all be valid.
 func (d *desk) takeLines(lines []Item) ImportedMemories {
 	d.Helper()
 	r, refs := d.NewDocuments(), References{}
@@ -47,7 +47,7 @@ func (d *desk) takeLines(lines []Item) ImportedMemories {
 	return r.Counts()
 }
 
-// newSourceDesk is a desk with a memory that no other desk has.
+// newSourceDesk returns a desk with a memory that no other desk has.
 func newSourceDesk(t testing.TB) *desk {
 	d := newDesk(t)
 	d.vault = d.newVault(Caller{}, "w")
@@ -77,7 +77,7 @@ func TestImportedMemoriesReachTheHubOfWhoHasJoinedOne(t *testing.T) {
 		t.Errorf("again: %+v", got)
 	}
 
-	// The device that wrote it joins the same hub: nothing is there twice.
+	// The device that wrote it joins the same hub. There must be no duplicates.
 	one.joined()
 	one.drain(h)
 	one.pull(h, one.memory)
@@ -129,7 +129,7 @@ func TestADeviceWithTwoUsersKeepsThemApartInAnotherStore(t *testing.T) {
 	}
 }
 
-// FuzzLines stores lines that are valid, and checks the store.
+// FuzzLines imports valid lines and checks the store.
 func FuzzLines(f *testing.F) {
 	d := newSourceDesk(f)
 	d.add("a <b>")

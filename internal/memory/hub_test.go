@@ -11,8 +11,8 @@ import (
 	"cairn/internal/store"
 )
 
-// fakeHub is the least that a hub does, in memory: it keeps keys, gives numbers and
-// times, and refuses what it is configured to refuse.
+// fakeHub is a minimal hub in memory: it stores keys, assigns numbers and times, and refuses
+// items as configured.
 type fakeHub struct {
 	items   map[string][]Item // by stream
 	keys    map[string]Outcome
@@ -25,7 +25,8 @@ func newHub(d *desk) *fakeHub {
 	return &fakeHub{items: map[string][]Item{}, keys: map[string]Outcome{}, last: d.clock.Now(), refuse: map[string]int{}}
 }
 
-// push is the hub's side of a batch: an outcome each, 424 behind a refusal.
+// push handles a batch as the hub does. It returns an outcome for each item: 424 after a
+// refusal.
 func (h *fakeHub) push(t testing.TB, batch []Outgoing) (out []Outcome) {
 	t.Helper()
 	failed := map[string]bool{}
@@ -91,7 +92,7 @@ func (h *fakeHub) take(t testing.TB, o Outgoing) Outcome {
 	return r
 }
 
-// lanes are leases of all lanes.
+// lanes returns leases of all lanes.
 func (d *desk) lanes() []store.Lease {
 	d.Helper()
 	if d.leases == nil {
@@ -100,7 +101,7 @@ func (d *desk) lanes() []store.Lease {
 	return d.takeAll(d.leases)
 }
 
-// newLeases are leases of another process, as it were.
+// newLeases returns leases that act like those of another process.
 func (d *desk) newLeases(life time.Duration) *store.Leases {
 	d.Helper()
 	out := must(d.store.NewLeases(PushFollower, life, func(err error) { d.Error(err) }))(d)
@@ -108,7 +109,7 @@ func (d *desk) newLeases(life time.Duration) *store.Leases {
 	return out
 }
 
-// takeAll takes all lanes that can be taken and returns those that are held.
+// takeAll takes all available lanes and returns the held leases.
 func (d *desk) takeAll(leases *store.Leases) []store.Lease {
 	d.Helper()
 	var all []int
@@ -126,7 +127,7 @@ func (d *desk) me() string {
 	return must(d.Whoami(d.Context(), Caller{}))(d).UserID
 }
 
-// take takes one batch of everything that is ready.
+// take takes one batch of all ready items.
 func (d *desk) take(leases []store.Lease, limit int) []Outgoing {
 	d.Helper()
 	var ids []string
@@ -136,7 +137,7 @@ func (d *desk) take(leases []store.Lease, limit int) []Outgoing {
 	return must(d.NextBatch(d.Context(), d.member(), leases, ids, limit, 1<<20))(d)
 }
 
-// drain replicates until nothing is left to be sent, and pulls everything.
+// drain replicates until there is nothing left to send, and pulls everything.
 func (d *desk) drain(h *fakeHub) {
 	d.Helper()
 	leases := d.lanes()
@@ -153,7 +154,7 @@ func (d *desk) drain(h *fakeHub) {
 	d.Fatal("the backlog does not end")
 }
 
-// settle stores outcomes as the replicator does.
+// settle stores outcomes, as the replicator does.
 func (d *desk) settle(leases []store.Lease, outcomes []Outcome) {
 	d.Helper()
 	var good []Outcome
@@ -174,7 +175,7 @@ func (d *desk) settle(leases []store.Lease, outcomes []Outcome) {
 	}
 }
 
-// pull applies everything that the hub has of some streams.
+// pull applies all items of the hub for the given streams.
 func (d *desk) pull(h *fakeHub, streams ...string) {
 	d.Helper()
 	for _, stream := range streams {
@@ -185,7 +186,7 @@ func (d *desk) pull(h *fakeHub, streams ...string) {
 	}
 }
 
-// member is the membership of the desk's user as it is now.
+// member returns the current membership of the desk's user.
 func (d *desk) member() Membership {
 	d.Helper()
 	u, err := d.Whoami(d.Context(), Caller{})

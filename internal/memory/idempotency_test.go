@@ -38,7 +38,7 @@ func TestACallUnderOneKeyIsDoneOnce(t *testing.T) {
 		t.Errorf("on another path: %v %v", r, err)
 	}
 	d.clock.Move(24*time.Hour + 1)
-	d.add("later") // which takes old answers away
+	d.add("later") // this deletes old results
 	again, r, err := add(k, "a")
 	want(t, "by the row, after a day", fmt.Sprint(again, r.Replayed, err), fmt.Sprint(first, true, nil))
 	_, _, err = add(k, "b")
@@ -70,7 +70,7 @@ func TestRefusalsAreReplayedAsWell(t *testing.T) {
 	wantError(t, "still taken under this key", err, 409, CodeExists, `"existing_id":"`+d.vault)
 	want(t, "a replay", r.Replayed, true)
 	d.vault = d.newVault(Caller{}, "v")
-	// Neither levels nor full queues are kept.
+	// Errors of levels and of full queues are not stored.
 	_, _, err = d.CreateVault(t.Context(), Caller{Key: "l", Level: Read}, NewVault{Title: "w"})
 	wantError(t, "level", err, 403, CodeForbidden)
 	if _, r, err = d.CreateVault(t.Context(), Caller{Key: "l"}, NewVault{Title: "w"}); err != nil || r.Replayed {
@@ -86,7 +86,7 @@ func TestTwinsAreOne(t *testing.T) {
 	for i := range 16 {
 		wg.Go(func() {
 			book := d.Service
-			if i%2 == 1 { // as another process would
+			if i%2 == 1 { // as in another process
 				book = New(d.store, Config{Settings: Defaults()})
 				defer func() {
 					if err := book.Stop(context.Background()); err != nil {

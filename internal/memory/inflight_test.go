@@ -12,7 +12,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// TestInflightToolsSeeTheRowsOfTheirCase is the table of memories §6.
+// TestInflightToolsSeeTheRowsOfTheirCase tests the table of memories §6.
 func TestInflightToolsSeeTheRowsOfTheirCase(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t).joined()
@@ -20,7 +20,7 @@ func TestInflightToolsSeeTheRowsOfTheirCase(t *testing.T) {
 	stranger := Caller{User: must(d.AddUser(ctx))(t).UserID}
 	theirVault := d.newVault(stranger, "v")
 	theirMemory := d.newMemory(stranger, theirVault, "m")
-	theirs, _, err := d.AddEntry(ctx, stranger, NewEntry{MemoryID: theirMemory, RawEntry: "theirs"}) // committed: they have no hub
+	theirs, _, err := d.AddEntry(ctx, stranger, NewEntry{MemoryID: theirMemory, RawEntry: "theirs"}) // committed: their user has no hub
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestTheOldestInflightEntriesAreListedByTimeThenRow(t *testing.T) {
 	want(t, "default limit", must(d.ListInflight(t.Context(), Caller{}, d.memory, -3))(t).Count, 25)
 }
 
-// TestContextsKeepTheRulesOfTheirDocument is memories §7.
+// TestContextsKeepTheRulesOfTheirDocument tests memories §7.
 func TestContextsKeepTheRulesOfTheirDocument(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -150,7 +150,7 @@ func TestContextsKeepTheRulesOfTheirDocument(t *testing.T) {
 	}
 	session := rules.NewID()
 	var last Document
-	for i := range 3 { // the clock stands, equal texts are rows of their own
+	for i := range 3 { // the clock does not move; equal texts are separate rows
 		out, _, err := d.UpdateContext(ctx, Caller{}, NewDocument{d.memory, session, "same"})
 		if err != nil {
 			t.Fatal(err)

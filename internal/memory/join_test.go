@@ -66,7 +66,7 @@ func TestJoiningWithoutUploadSendsWhatIsNewAlone(t *testing.T) {
 	d.drain(h)
 	want(t, "a patch of what the hub never got stays here", len(h.items[d.memory]), 3)
 	want(t, "such an entry is not taken by retention", must(d.Purge(t.Context(), true))(t).Entries, 2)
-	if _, err := d.DeleteEntry(t.Context(), Caller{}, d.memory, list[2].EntryID); err != nil { // nobody confirms
+	if _, err := d.DeleteEntry(t.Context(), Caller{}, d.memory, list[2].EntryID); err != nil { // no hub confirms it
 		t.Fatal(err)
 	}
 	want(t, "list", d.texts(), "")
@@ -115,7 +115,7 @@ func TestAMemoryAndAVaultGoOnceTheHubHasConfirmed(t *testing.T) {
 	}
 	d.pull(h, memory) // the delete
 	h.items[memory] = old
-	d.pull(h, memory) // what was before it
+	d.pull(h, memory) // the earlier items
 	far := d.with(again)
 	want(t, "made again, it holds nothing of before", far.texts()+far.pending(), "new")
 	_, err = d.GetEntry(t.Context(), Caller{}, memory, own.LocalID)
@@ -126,7 +126,7 @@ func TestAStoreThatWasGivenAnotherNameStillSendsWhatItHolds(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t).joined()
 	d.add("a")
-	if err := d.store.Close(); err != nil { // a process remembers its store's name
+	if err := d.store.Close(); err != nil { // a process caches its store's name
 		t.Fatal(err)
 	}
 	s := storetest.Open(t, store.Config{Path: d.store.Path(), Clock: d.clock.Now})

@@ -12,8 +12,8 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// childMain adds entries to `default` from eight goroutines until it is killed, and
-// tells of each when it is acknowledged.
+// childMain adds entries to `default` from eight goroutines until it is killed. It prints each
+// entry when it is acknowledged.
 func childMain() int {
 	ctx := context.Background()
 	s, err := store.Open(ctx, storetest.Config(store.Config{Path: os.Getenv(pathVar), Role: store.Server}))
@@ -41,7 +41,7 @@ func childMain() int {
 	return 1
 }
 
-// TestWhatIsAcknowledgedSurvivesAKill is P1, P4 and P7 over kill -9.
+// TestWhatIsAcknowledgedSurvivesAKill tests P1, P4 and P7 with kill -9.
 func TestWhatIsAcknowledgedSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	path := storetest.Path(t)
@@ -59,7 +59,7 @@ func TestWhatIsAcknowledgedSurvivesAKill(t *testing.T) {
 		if err := p.Signal(); err != nil {
 			t.Fatal(err)
 		}
-		rest, _ := p.Wait(t) // ended by the signal
+		rest, _ := p.Wait(t) // ended by the kill
 		for _, line := range rest {
 			noted(t, told, line)
 		}

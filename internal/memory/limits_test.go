@@ -12,7 +12,7 @@ import (
 	"cairn/internal/redact"
 )
 
-// long is n characters of more than one byte.
+// long returns n characters of more than one byte.
 func long(n int) string { return strings.Repeat("é", n) }
 
 func TestEveryLimitHoldsAtItsBorder(t *testing.T) {
@@ -57,7 +57,7 @@ func TestEveryLimitHoldsAtItsBorder(t *testing.T) {
 	for _, c := range []struct {
 		what    string
 		err     error
-		status  int // 0: taken
+		status  int // 0: accepted
 		code    string
 		message string
 	}{

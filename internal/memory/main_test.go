@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// desk is a service over a store of the test, with a vault and a memory in it.
+// desk is a service with a store of the test, which contains a vault and a memory.
 type desk struct {
 	testing.TB
 	*Service
@@ -72,7 +72,7 @@ func newDesk(t testing.TB, change ...func(*Config)) *desk {
 	return d
 }
 
-// Fail is the test's, not the service's.
+// Fail is the method of the test, not of the service.
 func (d *desk) Fail() { d.TB.Fail() }
 
 func (d *desk) newVault(c Caller, title string) string {
@@ -93,7 +93,7 @@ func (d *desk) newMemory(c Caller, vault, title string) string {
 	return m.MemoryID
 }
 
-// joined connects the device's own user to a hub that nobody asks.
+// joined connects the device's own user to a hub that is never contacted.
 func (d *desk) joined() *desk {
 	d.Helper()
 	me := must(d.Whoami(d.Context(), Caller{}))(d)
@@ -112,7 +112,7 @@ func (d *desk) add(text string) Added {
 	return out
 }
 
-// texts are the committed entries of the memory, newest first.
+// texts returns the committed entries of the memory, newest first.
 func (d *desk) texts() string {
 	d.Helper()
 	var out []string
@@ -122,7 +122,7 @@ func (d *desk) texts() string {
 	return strings.Join(out, " ")
 }
 
-// pending are the inflight entries of the memory, oldest first.
+// pending returns the inflight entries of the memory, oldest first.
 func (d *desk) pending() string {
 	d.Helper()
 	var out []string
@@ -132,7 +132,7 @@ func (d *desk) pending() string {
 	return strings.Join(out, " ")
 }
 
-// sql damages the store, or prepares it.
+// sql runs a statement that damages or prepares the store.
 func (d *desk) sql(query string, args ...any) {
 	d.Helper()
 	err := d.store.Write(d.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
@@ -144,7 +144,7 @@ func (d *desk) sql(query string, args ...any) {
 	}
 }
 
-// query reads one value.
+// query reads one value into dest.
 func (d *desk) query(dest any, query string, args ...any) {
 	d.Helper()
 	err := d.store.Read(d.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -165,8 +165,8 @@ func must[T any](v T, err error) func(t testing.TB) T {
 	}
 }
 
-// wantError checks code, status and completeness of an error, and what its message
-// and details hold.
+// wantError checks code, status and completeness of an error, and the content of its message
+// and details.
 func wantError(t testing.TB, what string, err error, status int, code string, parts ...string) {
 	t.Helper()
 	f, ok := errors.AsType[*fault.Error](err)
@@ -197,7 +197,7 @@ func asJSON(t testing.TB, v any) string {
 	return string(must(json.Marshal(v))(t))
 }
 
-// placeIn is a folder of the test's own.
+// placeIn returns the location of a folder of the test.
 func placeIn(t testing.TB, name string) project.Location {
 	t.Helper()
 	home := t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"cairn/internal/memory/rules"
 )
 
-// model is what a memory must hold after some operations: the texts in the order of
+// model is the expected content of a memory after some operations: the texts in the order of
 // their writing, each committed, inflight or gone.
 type model struct {
 	*desk
@@ -55,7 +55,7 @@ func (m *model) pick(t *rapid.T, state string) *modelRow {
 
 func (m *model) joinedNow() bool { return must(m.Whoami(m.Context(), Caller{}))(m).HubURL != "" }
 
-// actions are the operations, each with what it does to the model.
+// actions returns the operations, each with its effect on the model.
 func (m *model) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"add": func(t *rapid.T) {
@@ -78,7 +78,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"annul": func(t *rapid.T) {
-			r := m.pick(t, "inflight") // nothing is ever in the air between two actions
+			r := m.pick(t, "inflight") // no item is being sent between two actions
 			if _, err := m.DeleteEntry(m.Context(), Caller{}, m.memory, r.local); err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			switch {
 			case !m.joinedNow() && err == nil:
 				r.state = "gone"
-			case m.joinedNow() && (err == nil || Status(err) == 503): // known to no hub, or nobody confirms
+			case m.joinedNow() && (err == nil || Status(err) == 503): // unknown to every hub, or not confirmed
 				if err == nil {
 					r.state = "gone"
 				}
@@ -129,7 +129,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// compare holds the store against the model.
+// compare compares the store with the model.
 func (m *model) compare(t *rapid.T) {
 	list := must(m.ListEntries(m.Context(), Caller{}, ListArgs{MemoryID: m.memory, Limit: 50}))(m).Entries
 	var committed []string

@@ -12,8 +12,8 @@ import (
 	"cairn/internal/store"
 )
 
-// TestAForeignObjectAnswersAsAMissingOne is P9: for each operation the error of a
-// foreign object is that of one that does not exist, byte for byte.
+// TestAForeignObjectAnswersAsAMissingOne tests P9: for each operation the error for another
+// user's object equals that for a missing one, byte for byte.
 func TestAForeignObjectAnswersAsAMissingOne(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

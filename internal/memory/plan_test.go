@@ -10,11 +10,11 @@ import (
 	"cairn/internal/store"
 )
 
-// TestHotStatementsSearchByAnIndexAndDoNotSort asks SQLite how it will run them.
+// TestHotStatementsSearchByAnIndexAndDoNotSort checks SQLite's query plans.
 func TestHotStatementsSearchByAnIndexAndDoNotSort(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	// Sorting by the last terms alone sorts what ties in those before, and no more.
+	// Sorting by the last terms only sorts rows with equal earlier terms.
 	whole := regexp.MustCompile(`^(SCAN (e|s|m|c|f|p|memory_\w+|memories|changes)\b|USE TEMP B-TREE FOR (ORDER|GROUP|DISTINCT))`)
 	for name, query := range map[string]string{
 		"ready streams": selectReady, "failing streams": selectFailing, "next due": selectNextDue, "delayed": selectDelayed, "to be sent": selectToSend, "inflight": selectInflight, "newest": selectNewest,
@@ -43,7 +43,7 @@ func TestHotStatementsSearchByAnIndexAndDoNotSort(t *testing.T) {
 	}
 }
 
-// parameters counts those of a statement.
+// parameters returns the number of a statement's parameters.
 func parameters(query string) int {
 	for n := 9; n > 0; n-- {
 		if strings.Contains(query, "?"+string(rune('0'+n))) {

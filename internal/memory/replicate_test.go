@@ -55,7 +55,7 @@ func TestWhatWasConfirmedAndNotFlippedIsAnsweredAgainUnderTheSameKey(t *testing.
 	want(t, "as many", len(again), len(lost))
 	want(t, "one entryId", again[len(again)-1].EntryID, lost[len(lost)-1].EntryID)
 	d.settle(leases, again)
-	d.settle(leases, lost) // twice is harmless
+	d.settle(leases, lost) // a repetition is harmless
 	want(t, "list", d.texts(), "a")
 	want(t, "at the hub", len(h.items[d.memory]), 2)
 }
@@ -148,7 +148,7 @@ func TestTwoDevicesSeeEachOther(t *testing.T) {
 	a := one.add("a")
 	one.drain(h)
 	two.pull(h, one.memory)
-	two.pull(h, one.memory) // twice is harmless
+	two.pull(h, one.memory) // a repetition is harmless
 	far := two.with(one.memory)
 	want(t, "list at the other", far.texts(), "a")
 	far.add("b")
@@ -214,7 +214,7 @@ func TestContextsOfOneNanosecondAreInTheHubsOrderOnEveryDevice(t *testing.T) {
 	}
 }
 
-// with is the desk over another memory.
+// with returns the desk with another memory.
 func (d *desk) with(memory string) *desk {
 	other := *d
 	other.memory = memory
@@ -249,7 +249,7 @@ func TestADeletedEntryStaysDeleted(t *testing.T) {
 	want(t, "list here", one.texts(), "")
 	two.pull(h, one.memory)
 	want(t, "list there", two.with(one.memory).texts(), "")
-	for _, d := range []*desk{one, two} { // a late pull, and one of the beginning
+	for _, d := range []*desk{one, two} { // a late pull, and a pull from the beginning
 		h.items[one.memory] = before
 		d.pull(h, one.memory)
 		want(t, "revived", d.with(one.memory).texts(), "")
@@ -307,7 +307,7 @@ func TestADeleteThatTheHubDoesNotConfirmIsWithdrawn(t *testing.T) {
 	var undone int
 	d.query(&undone, `SELECT count(*) FROM change_log WHERE op = 'undelete' AND doc IS NULL`)
 	want(t, "undeletes", undone, 3)
-	// Had the hub done it after all, the next pull removes the row: delete wins.
+	// If the hub has executed it after all, the next pull removes the row: delete wins.
 	h.items[d.memory] = append(h.items[d.memory], Item{HubSeq: 3, Kind: KindEntry, ID: id, Op: store.OpDelete})
 	d.pull(h, d.memory)
 	want(t, "delete wins", d.texts(), "")

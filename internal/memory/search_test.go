@@ -13,7 +13,7 @@ import (
 	"cairn/internal/store"
 )
 
-// found are the texts that a search finds, best first.
+// found returns the texts that a search finds, best first.
 func (d *desk) found(a SearchArgs) string {
 	d.Helper()
 	if a.MemoryID == "" {
@@ -36,7 +36,7 @@ func (d *desk) found(a SearchArgs) string {
 	return strings.Join(out, "|")
 }
 
-// put adds an entry with everything that searches look at.
+// put adds an entry with all fields that searches use.
 func (d *desk) put(a NewEntry) Added {
 	d.Helper()
 	if a.MemoryID == "" {
@@ -178,13 +178,13 @@ func TestAQuestionOfTimeFindsATextThatNamesOne(t *testing.T) {
 	want(t, "by the date of capture", d.found(SearchArgs{Query: "14 November 2023", TopK: 1}) != "", true)
 }
 
-// A word that half of the entries have, or all, is not worth nothing or less.
+// A word in half or all of the entries must still have a positive weight.
 func TestInASmallMemoryTheEntryThatHasTheWordsIsFirst(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for n := 2; n <= 4; n++ {
 		for at := range n {
-			for _, more := range []string{"", "haystack"} { // which the others have, too
+			for _, more := range []string{"", "haystack"} { // the other entries have this word too
 				for _, other := range []string{"nothing of that kind", "it rained yesterday"} {
 					d.memory = d.newMemory(Caller{}, d.vault, rules.NewID())
 					for i := range n {
@@ -441,8 +441,8 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// stampedText is the text of the one entry as the index has it: what was stored, which
-// may differ from what was given by a secret.
+// stampedText returns the text of the entry in the index. This is the stored text, which
+// differs from the given one if that contained a secret.
 func stampedText(found Found, text string) string {
 	if found.Count == 1 {
 		text = found.Entries[0].RawEntry

@@ -16,12 +16,12 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// sizesEnv names, for the soak alone, how many entries the largest store holds.
+// sizesEnv sets the number of entries of the largest store, for the soak only.
 const sizesEnv = "CAIRN_SEARCH_BENCH"
 
-// BenchmarkSearch is the search of one memory of a thousand entries in stores that
-// hold ever more memories like it. The largest by default is 10^3 entries, the soak
-// sets CAIRN_SEARCH_BENCH to 1000000.
+// BenchmarkSearch searches one memory of a thousand entries in stores with a growing number of
+// similar memories. The largest store has 10^3 entries by default; the soak sets
+// CAIRN_SEARCH_BENCH to 1000000.
 func BenchmarkSearch(b *testing.B) {
 	most := 1_000
 	if n, err := strconv.Atoi(os.Getenv(sizesEnv)); err == nil {
@@ -45,7 +45,8 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// searchDesk holds a thousand entries in its own memory and others in more memories.
+// searchDesk returns a desk with a thousand entries in its memory, and the others in further
+// memories.
 func searchDesk(b *testing.B, size int) *desk {
 	clock := &storetest.Clock{}
 	d := &desk{TB: b, clock: clock, Service: New(storetest.Open(b, store.Config{Clock: clock.Now}), Config{})}
@@ -75,7 +76,7 @@ func searchDesk(b *testing.B, size int) *desk {
 	return d
 }
 
-// babble is words as rare as those of a language.
+// babble returns random words with the frequencies of a language.
 func babble(r *rand.Rand, n int) string {
 	zipf := rand.NewZipf(r, 1.1, 5, 20_000)
 	var b strings.Builder

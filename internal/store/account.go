@@ -15,7 +15,7 @@ import (
 	"cairn/internal/fault"
 )
 
-// The account of all followers.
+// The statements of the followers' account.
 const (
 	selectCursor = `SELECT position, ifnull(mark, ''), error IS NOT NULL FROM followers WHERE name = ? AND lane = ?`
 
@@ -30,7 +30,7 @@ ON CONFLICT (name, lane) DO UPDATE SET error = excluded.error, attempts = attemp
 
 	selectAttempts = `SELECT attempts FROM followers WHERE name = ? AND lane = ?`
 
-	// A lane whose cursor is not stored has a row only while it fails.
+	// A row of a lane without a stored cursor exists only while the lane fails.
 	dropFailing  = `DELETE FROM followers WHERE name = ?1 AND lane = ?2 AND position = 0 AND mark IS NULL`
 	dropLanes    = `DELETE FROM followers WHERE name = ?1 AND lane IN (SELECT value FROM json_each(?2))`
 	dropAsidesIn = `DELETE FROM set_aside WHERE follower = ?1 AND lane IN (SELECT value FROM json_each(?2))`
@@ -66,11 +66,11 @@ type Cursor struct {
 	Position int64  // seq of the last change that was handled
 	Mark     string // further state of the follower, such as a commit; "" for none
 
-	failing bool // the last try failed
+	failing bool // the last attempt failed
 }
 
-// Cursor reads the cursor of a lane; lane "" is a follower without lanes. ok is false, and
-// the cursor zero, if none was ever stored.
+// Cursor returns the cursor of a lane; lane "" is a follower without lanes. If none was ever
+// stored, ok is false and the cursor is zero.
 func (tx *Tx) Cursor(ctx context.Context, follower, lane string) (c Cursor, ok bool, err error) {
 	err = tx.Get(ctx, []any{&c.Position, &c.Mark, &c.failing}, selectCursor, follower, lane)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -79,15 +79,15 @@ func (tx *Tx) Cursor(ctx context.Context, follower, lane string) (c Cursor, ok b
 	return c, err == nil, err
 }
 
-// Advance stores the cursor of a lane, and that the lane no longer fails. The position never
+// Advance stores the cursor of a lane and ends its failing state. The position never
 // decreases; the mark is always replaced. It is idempotent.
 func (tx *Tx) Advance(ctx context.Context, follower, lane string, c Cursor) error {
 	_, err := tx.Exec(ctx, upsertCursor, follower, lane, c.Position, c.Mark, tx.Now().UnixNano())
 	return err
 }
 
-// MoveLane moves the account of one lane to another, whose own account is replaced. Without
-// an account to move it does nothing. It is idempotent.
+// MoveLane moves the account of one lane to another lane, and replaces the account there. If
+// there is no account to move, it does nothing. It is idempotent.
 func (tx *Tx) MoveLane(ctx context.Context, follower, from, into string) error {
 	for _, move := range [...]string{dropLane, moveLane, moveAside} {
 		if _, err := tx.Exec(ctx, move, follower, from, into); err != nil {
@@ -97,26 +97,26 @@ func (tx *Tx) MoveLane(ctx context.Context, follower, from, into string) error {
 	return nil
 }
 
-// KeepLanes forgets all lanes of a follower except the given ones, with the changes that were
-// set aside in them. It is idempotent.
+// KeepLanes deletes all lanes of a follower except the given ones, with their set-aside
+// changes. It is idempotent.
 func (tx *Tx) KeepLanes(ctx context.Context, follower string, lanes []string) error {
 	return tx.eachOf(ctx, follower, lanes, dropOtherLanes, dropOtherAsides)
 }
 
-// failed notes a failure of a lane, which is tried again after delay.
+// failed stores a failure of a lane, which is retried after delay.
 func (tx *Tx) failed(ctx context.Context, follower, lane string, why error, delay time.Duration) error {
 	return tx.Fail(ctx, follower, lane, why, tx.Now().Add(delay))
 }
 
-// Fail notes another failure of a lane, and when the lane is tried again; the zero time
-// means that it waits for a person. Advance and Recover end the failing.
+// Fail stores another failure of a lane and the time of its next attempt. The zero time means
+// that it waits for the user. Advance and Recover end the failing state.
 func (tx *Tx) Fail(ctx context.Context, follower, lane string, why error, next time.Time) error {
 	_, err := tx.Exec(ctx, upsertFailure, follower, lane, reasonOf(why), tx.Now().UnixNano(), timeOrNull(next))
 	return err
 }
 
-// Postpone notes another failure of a lane, which is tried again after wait, or by the
-// back-off of followers if wait is 0. The time is that of the real clock.
+// Postpone stores another failure of a lane, which is retried after wait. If wait is 0, it is
+// retried after the back-off of followers. Postpone uses the real clock.
 func (tx *Tx) Postpone(ctx context.Context, follower, lane string, why error, wait time.Duration) error {
 	attempts := 0
 	err := tx.Get(ctx, []any{&attempts}, selectAttempts, follower, lane)
@@ -129,7 +129,7 @@ func (tx *Tx) Postpone(ctx context.Context, follower, lane string, why error, wa
 	return tx.Fail(ctx, follower, lane, why, time.Now().Add(wait))
 }
 
-// Recover notes that a lane no longer fails. Its cursor stays. It is idempotent.
+// Recover ends the failing state of a lane. Its cursor stays. It is idempotent.
 func (tx *Tx) Recover(ctx context.Context, follower, lane string) error {
 	_, err := tx.Exec(ctx, dropFailing, follower, lane)
 	if err == nil {
@@ -138,13 +138,13 @@ func (tx *Tx) Recover(ctx context.Context, follower, lane string) error {
 	return err
 }
 
-// DropLanes forgets lanes of a follower, with their failures and what was set aside in
-// them. It is idempotent.
+// DropLanes deletes lanes of a follower, with their failures and set-aside changes. It is
+// idempotent.
 func (tx *Tx) DropLanes(ctx context.Context, follower string, lanes ...string) error {
 	return tx.eachOf(ctx, follower, lanes, dropLanes, dropAsidesIn)
 }
 
-// eachOf runs statements about some lanes of a follower.
+// eachOf runs statements for the given lanes of a follower.
 func (tx *Tx) eachOf(ctx context.Context, follower string, lanes []string, queries ...string) error {
 	list, err := json.Marshal(lanes)
 	for _, query := range queries {
@@ -155,7 +155,7 @@ func (tx *Tx) eachOf(ctx context.Context, follower string, lanes []string, queri
 	return err
 }
 
-// timeOrNull is a time as Unix nanoseconds, NULL for the zero time.
+// timeOrNull returns a time as Unix nanoseconds, or NULL for the zero time.
 func timeOrNull(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -174,7 +174,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// FailedChange is a change that a follower has set aside for another try.
+// FailedChange is a change that a follower has set aside to retry it later.
 type FailedChange struct {
 	Follower string
 	Lane     string // "" for a follower without lanes
@@ -182,12 +182,12 @@ type FailedChange struct {
 	Error    string
 	Attempts int
 	Since    time.Time // when it was set aside
-	NextTry  time.Time // zero if it waits for a person
+	NextTry  time.Time // zero if it waits for the user
 }
 
-// SetAside sets a change aside that a follower could not handle, or notes another failed
-// try. It is tried again after a minute, then after twice the time, an hour at most,
-// unless the refusal is final.
+// SetAside sets aside a change that a follower could not handle, or stores another failed
+// attempt. It is retried after a minute. The delay doubles after each attempt, up to an hour.
+// A final refusal is not retried.
 func (tx *Tx) SetAside(ctx context.Context, follower, lane string, r Refusal) error {
 	attempts, now := 0, tx.Now()
 	err := tx.Get(ctx, []any{&attempts}, selectAttempt, follower, r.Seq)
@@ -207,13 +207,13 @@ func (tx *Tx) SetAside(ctx context.Context, follower, lane string, r Refusal) er
 	return err
 }
 
-// Settle forgets that a change was set aside. It is idempotent.
+// Settle deletes the record that a change was set aside. It is idempotent.
 func (tx *Tx) Settle(ctx context.Context, follower string, seq int64) error {
 	_, err := tx.Exec(ctx, deleteAside, follower, seq)
 	return err
 }
 
-// AsideIn lists the changes that were set aside in a lane, by seq; nil for none.
+// AsideIn lists the set-aside changes of a lane, by seq; nil if there are none.
 func (tx *Tx) AsideIn(ctx context.Context, follower, lane string) ([]FailedChange, error) {
 	return tx.asides(ctx, selectAsideIn, follower, lane)
 }
@@ -232,7 +232,7 @@ func (tx *Tx) asides(ctx context.Context, query string, args ...any) (out []Fail
 	return out, err
 }
 
-// FailedChanges lists all changes that are set aside, by follower and seq; empty for none.
+// FailedChanges lists all set-aside changes, by follower and seq; empty if there are none.
 func (s *Store) FailedChanges(ctx context.Context) (out []FailedChange, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out, err = tx.asides(ctx, selectAside)
@@ -241,7 +241,7 @@ func (s *Store) FailedChanges(ctx context.Context) (out []FailedChange, err erro
 	return out, err
 }
 
-// due lists up to 500 changes that a follower has set aside and that are due.
+// due lists up to 500 set-aside changes of a follower that are due.
 func (s *Store) due(ctx context.Context, follower string) (out []FailedChange, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out, err = tx.asides(ctx, selectAsideDue, follower, tx.Now().UnixNano())
@@ -250,7 +250,7 @@ func (s *Store) due(ctx context.Context, follower string) (out []FailedChange, e
 	return out, err
 }
 
-// changeAt reads the change with a seq; ok is false if it is not in the log.
+// changeAt returns the change with a seq; ok is false if it is not in the log.
 func (s *Store) changeAt(ctx context.Context, seq int64) (c Change, ok bool, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		ok = false
@@ -260,9 +260,9 @@ func (s *Store) changeAt(ctx context.Context, seq int64) (c Change, ok bool, err
 }
 
 // Retry makes the changes and failing lanes of a follower due immediately, or those of all
-// followers for "", except what waits for a person. It returns their numbers. A running
-// server tries them within a minute. It is idempotent. Errors: NotFound for a follower that
-// has never run.
+// followers for "". It excludes those that wait for the user. It returns their numbers. A
+// running server retries them within a minute. It is idempotent. Errors: NotFound for a
+// follower that has never run.
 func (s *Store) Retry(ctx context.Context, follower string) (changes, lanes int64, err error) {
 	err = s.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
 		known := true
@@ -289,8 +289,8 @@ func (s *Store) Retry(ctx context.Context, follower string) (changes, lanes int6
 	return changes, lanes, err
 }
 
-// Lag returns how many changes a follower without lanes has not read; all of them if it has
-// never run. It counts positions, so gaps count, too.
+// Lag returns the number of changes that a follower without lanes has not read. If it has
+// never run, these are all changes. It counts positions, including gaps.
 func (s *Store) Lag(ctx context.Context, follower string) (lag int64, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		head, err := tx.Head(ctx)
@@ -308,20 +308,21 @@ func (s *Store) Lag(ctx context.Context, follower string) (lag int64, err error)
 type Progress struct {
 	Follower string
 	Lane     string
-	Live     bool  // of this process alone
-	Position int64 // seq of the last change that was handled; 0 of a live one
-	Behind   int64 // positions up to the log's end; 0 of a lane, whose follower knows it
-	Oldest   int64 // Unix nanoseconds of the first change behind Position, 0 for none; likewise
-	Updated  int64 // Unix nanoseconds of the last step, 0 if that is not known
+	Live     bool  // a live follower of this process
+	Position int64 // seq of the last handled change; 0 for a live follower
+	Behind   int64 // positions up to the log's end; 0 for a lane, whose follower has the number
+	Oldest   int64 // Unix nanoseconds of the first change after Position, 0 if there is none; 0 for a lane
+	Updated  int64 // Unix nanoseconds of the last step, 0 if unknown
 
-	Error    string // why the last try failed, "" if it did not
-	Attempts int    // failed tries since the last success
-	Since    int64  // Unix nanoseconds of the first of them, 0 for none
+	Error    string // error of the last attempt, "" after a success
+	Attempts int    // failed attempts since the last success
+	Since    int64  // Unix nanoseconds of the first failed attempt, 0 if there is none
 	NextTry  int64  // Unix nanoseconds, 0 if it does not fail
 }
 
-// Followers returns the state of all followers that have ever run on the store, and of the
-// live ones of this process, by name and lane; empty if no follower has run.
+// Followers returns the state of all followers that have ever run on the store, and of this
+// process's live followers. They are sorted by name and lane. The result is empty if no
+// follower has run.
 func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out = nil
@@ -352,8 +353,9 @@ func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
 	return out, err
 }
 
-// IsFollowed reports whether a process runs a follower now: it holds the follower's lease,
-// or its lanes are leased and a process that may hold such leases lives. It makes no file.
+// IsFollowed reports whether a process runs a follower now. Then it holds the follower's
+// lease, or the lanes are leased and a process that may hold such leases is alive. It does not
+// create a file.
 func (s *Store) IsFollowed(ctx context.Context, name string) bool {
 	if exists(s.lease(name).Path()) {
 		if held, err := s.WithLease(name, func() error { return nil }); err == nil && !held {
@@ -384,13 +386,13 @@ func (l *liveRuns) run(f *following) (end func()) {
 	}
 }
 
-// failed notes a failure of a live follower, or with a nil error its end.
+// failed stores a failure of a live follower. A nil error ends the failing state.
 func (l *liveRuns) failed(f *following, why error, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p, runs := l.runs[f]
 	switch {
-	case !runs: // a part of another follower
+	case !runs: // part of another follower, without a separate entry
 		return
 	case why == nil:
 		l.runs[f] = Progress{Follower: f.Name, Live: true}
@@ -403,7 +405,7 @@ func (l *liveRuns) failed(f *following, why error, now time.Time) {
 	l.runs[f] = p
 }
 
-// report returns one row for each name, that of the run that has failed most often.
+// report returns one row for each name: the run with the most failures.
 func (l *liveRuns) report() []Progress {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Backoff says how long to wait between the tries of something that fails: followers,
-// replication, transactions of the hub, and Git commits all wait by it.
+// Backoff is the delay between attempts after failures. Followers, replication, transactions
+// of the hub and Git commits use it.
 type Backoff struct {
 	First  time.Duration // the wait after the first failure; doubled after each further one
-	Max    time.Duration // the longest wait, before Jitter
+	Max    time.Duration // the maximum wait, before Jitter
 	Jitter float64       // random share of a wait that is added or subtracted: 0.5 is ±50 %
 }
 
@@ -23,8 +23,8 @@ func (b Backoff) Delay(n int) time.Duration {
 	return time.Duration(float64(d) * (1 - b.Jitter + 2*b.Jitter*rand.Float64()))
 }
 
-// Pause waits for d, until wake receives, or until ctx ends; wake may be nil. It reports
-// whether ctx still runs.
+// Pause waits for d, until wake receives, or until ctx ends; wake may be nil. It returns false
+// if ctx has ended.
 func Pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -24,7 +24,7 @@ func TestBackoffDoublesUpToItsMaximumWithinItsJitter(t *testing.T) {
 		if least < want/2 || most > want*3/2 {
 			t.Errorf("after %d failures it waits %v to %v, want %v ± 50 %%", n, least, most, want)
 		}
-		if most-least < want/2 { // 500 draws that are all this near have no chance
+		if most-least < want/2 { // 500 random values that are all this close are practically impossible
 			t.Errorf("after %d failures all waits are within %v to %v", n, least, most)
 		}
 	}

@@ -45,8 +45,8 @@ func BenchmarkPlainInsert(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite is the same row through Write, by one caller and by several concurrent
-// ones that share commits.
+// BenchmarkWrite writes the same row through Write, by one caller and by several concurrent
+// callers that share commits.
 func BenchmarkWrite(b *testing.B) {
 	for name, durability := range durabilities() {
 		for _, callers := range []int{1, 8, 64} {
@@ -106,8 +106,8 @@ func BenchmarkWriteOneChange(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenClose measures what every hook pays, as the only process and next to
-// another one with the store open, also with one small write.
+// BenchmarkOpenClose measures the cost of every hook: as the only process, next to another
+// process that has the store open, and with one small write.
 func BenchmarkOpenClose(b *testing.B) {
 	for _, beside := range []bool{false, true} {
 		for _, writing := range []bool{false, true} {
@@ -148,7 +148,7 @@ func BenchmarkReadOneRow(b *testing.B) {
 	}
 }
 
-// BenchmarkFullText ranks a word that is in every fourth of 20,000 rows.
+// BenchmarkFullText ranks a word that occurs in every fourth of 20,000 rows.
 func BenchmarkFullText(b *testing.B) {
 	s := storetest.Open(b, store.Config{})
 	ddl(b, s,

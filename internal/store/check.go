@@ -42,7 +42,7 @@ func LogDamage(path string, key []byte) (found []string, err error) {
 	if key != nil {
 		return nil, nil
 	}
-	for range 2 { // by the second time another process has finished its write
+	for range 2 { // another process's write is complete at the second check
 		f, err := os.Open(resolved(path) + "-wal")
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, nil

@@ -38,7 +38,7 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return time.Duration((8 + uint64(last%8)) << max(last/8-4, 0))
 }
 
-// compete writes row after row for a while and reports how long each took.
+// compete writes row after row for a while and reports the duration of each write.
 func compete(o order, in *bufio.Reader) error {
 	ctx := context.Background()
 	s, err := open(ctx, store.Config{Path: o.Path, Role: store.Command})

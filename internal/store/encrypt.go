@@ -34,19 +34,19 @@ type EncryptReport struct {
 	Left      []string `json:"left"`      // plain databases next to the store that cairn did not create and did not destroy
 }
 
-// Encrypt encrypts a plain store (observations §11.4). It waits until no other process
-// has the store open and keeps others out. It creates an encrypted copy, checks it and
-// compares the numbers of rows. Then it writes the copy over the plain file. Finally it
-// overwrites and removes the write-ahead log and every plain copy that cairn made next to
-// the store. After a kill at any instant there is one complete store, which the next
-// opener finds. The calling process must not have the store open, because its own locks
-// would not keep it out.
+// Encrypt encrypts a plain store (observations §11.4). It waits until no other process has the
+// store open, and blocks other processes. It creates an encrypted copy, checks it and compares
+// the numbers of rows. Then it writes the copy over the plain file. Finally it overwrites and
+// removes the write-ahead log and every plain copy that cairn created next to the store. If
+// the process is killed at any instant, there is one complete store, which the next process
+// opens. The calling process must not have the store open, because its own locks would not
+// block it.
 //
-// Errors: CodeMissing without a store, CodeEncrypted (Conflict) for an encrypted one,
-// CodeInUse (Conflict) if another process keeps it open, CodeUnsound (Internal) if the
-// store is damaged or the copy differs, else those of Open. After an error the store is
-// unchanged and plain. After CodeFull and CodeIO in the last step, the next process that
-// opens it completes the encryption. It is safe to retry.
+// Errors: CodeMissing without a store; CodeEncrypted (Conflict) for an encrypted one;
+// CodeInUse (Conflict) if another process keeps it open; CodeUnsound (Internal) if the store
+// is damaged or the copy differs; else those of Open. After an error the store is unchanged
+// and plain. After CodeFull and CodeIO in the last step, the next process that opens it
+// completes the encryption. It is safe to retry.
 func Encrypt(ctx context.Context, c EncryptConfig) (done EncryptReport, err error) {
 	if err := checkKey(c.Key); c.Key == nil || err != nil {
 		return done, cmp.Or(err, error(fault.New(fault.Invalid, CodeKey, "no key was given")))
@@ -99,8 +99,8 @@ func (c EncryptConfig) exclusively(ctx context.Context, line *fairLock) (*exclus
 	}
 }
 
-// bringUpToDate migrates the store. It returns an error for damage that could not be distinguished
-// from errors of the copying.
+// bringUpToDate migrates the store. It returns an error if the store is damaged, because
+// during the copying the damage would look like a copying error.
 func bringUpToDate(ctx context.Context, c EncryptConfig) error {
 	s, err := Open(ctx, Config{Path: c.Path, Wait: c.Wait})
 	if err != nil {
@@ -264,7 +264,7 @@ func (c EncryptConfig) compare(ctx context.Context, path string, want map[string
 	return nil
 }
 
-// countRows counts the rows of every table.
+// countRows returns the number of rows of each table.
 func countRows(ctx context.Context, conn *sql.Conn) (counts map[string]int64, err error) {
 	const query = `SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0`
 	rows, err := conn.QueryContext(ctx, query)

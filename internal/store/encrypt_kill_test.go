@@ -31,7 +31,7 @@ func recordUntilKilled(o order) error {
 		if err != nil && !fault.HasCode(err, store.CodeEncrypted) && !fault.HasCode(err, store.CodeBusy) {
 			return err
 		}
-		for range 50_000 { // as a process takes some time to start
+		for range 50_000 { // because a process takes some time to start
 			runtime.Gosched()
 		}
 	}

@@ -144,7 +144,7 @@ func TestEncryptedStoreHoldsTheSameRowsAndNoFileTheirText(t *testing.T) {
 	s := storetest.Open(t, store.Config{Path: path, Key: keyOf(1)})
 	expectIDs(t, s, want...)
 	mustWrite(t, s, secretWord+"-after")
-	expectNowhere(t, dir, secretWord) // the write-ahead log is there now
+	expectNowhere(t, dir, secretWord) // the write-ahead log exists now
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
 		t.Errorf("no write-ahead log to look at: %v", err)
 	}
@@ -368,7 +368,7 @@ func TestReadersOfAnEncryptedLogNeverMeetAHalfWrittenBlock(t *testing.T) {
 				err = reader.Read(context.Background(), func(ctx context.Context, tx *store.Tx) error {
 					head, err := tx.Head(ctx)
 					if err == nil {
-						_, err = tx.Changes(ctx, head-5, 5) // the newest lie where the writer is
+						_, err = tx.Changes(ctx, head-5, 5) // the writer is writing the newest changes
 					}
 					return err
 				})
@@ -428,8 +428,8 @@ func TestEncryptedStoreKnowsWhatThePartsUse(t *testing.T) {
 	}
 }
 
-// TestSuiteHoldsOverEncryptedStores runs the tests of the guarantees again, with the
-// driver and the files of an encrypted store.
+// TestSuiteHoldsOverEncryptedStores runs the tests of the guarantees again with encrypted
+// stores.
 func TestSuiteHoldsOverEncryptedStores(t *testing.T) {
 	t.Parallel()
 	storetest.RunEncrypted(t,

@@ -21,12 +21,12 @@ const (
 	CodeClosed   = "stopping"        // the store is closing
 	CodeIO       = "store_io"        // the volume failed
 
-	CodeKey        = "store_key"        // the key is missing, unusable or does not fit
+	CodeKey        = "store_key"        // the key is missing, unusable or wrong
 	CodeEncrypted  = "store_encrypted"  // encrypted, but a plain store is expected
 	CodeDriver     = "store_driver"     // encrypted, and this program's SQLite cannot open it
 	CodeInUse      = "store_in_use"     // another process keeps the store open
 	CodeUnsound    = "store_unsound"    // a check before a change found damage
-	CodeReplaced   = "store_replaced"   // another file is at its path now
+	CodeReplaced   = "store_replaced"   // another file is now at the store's path
 	CodeForeign    = "store_foreign"    // another program's database
 	CodeOverloaded = "store_overloaded" // too many writes are waiting
 )

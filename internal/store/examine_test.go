@@ -33,7 +33,7 @@ func TestExamineChangesNoByte(t *testing.T) {
 	for name, path := range map[string]string{"closed": clean, "left by a killed process": left, "open elsewhere": held} {
 		before := map[string][]byte{}
 		for _, e := range entries(t, filepath.Dir(path)) {
-			if !strings.HasSuffix(e, "-shm") { // which holds readers' marks
+			if !strings.HasSuffix(e, "-shm") { // it contains the marks of readers
 				before[e] = content(t, filepath.Join(filepath.Dir(path), e))
 			}
 		}

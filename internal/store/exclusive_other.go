@@ -4,13 +4,13 @@ package store
 
 import "os"
 
-// On other systems nothing shows whether a file is open elsewhere; only the writers'
-// queue keeps others out.
+// On other systems cairn cannot detect whether a file is open elsewhere. Only the writers'
+// queue blocks other processes.
 func lockExclusive(*os.File) (bool, error) { return true, nil }
 
 func isOpenElsewhere(*os.File) (bool, error) { return true, nil }
 
-// mayWrite returns true, because only writing would show it.
+// mayWrite returns true, because only an attempt to write would show it.
 func mayWrite(string) bool { return true }
 
 func releaseToReplace(*os.File) error { return nil }

@@ -20,8 +20,8 @@ func fileLock(kind int16) *syscall.Flock_t {
 	return &syscall.Flock_t{Type: kind, Whence: io.SeekStart, Start: lockStart, Len: lockSize}
 }
 
-// lockExclusive keeps other processes from opening the database in f. It returns false if
-// another process has it open. The lock ends when this process closes the file anywhere.
+// lockExclusive prevents other processes from opening the database in f. It returns false if
+// another process has it open. The lock ends when this process closes any handle of the file.
 func lockExclusive(f *os.File) (bool, error) {
 	err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, fileLock(syscall.F_WRLCK))
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
@@ -43,6 +43,6 @@ func mayWrite(path string) bool {
 	return syscall.Access(path, toWrite) == nil
 }
 
-// releaseToReplace releases everything that prevents replacing a file. Here that is
-// nothing, so the lock stays.
+// releaseToReplace releases everything that prevents replacing a file. On Unix nothing does,
+// so the lock stays.
 func releaseToReplace(*os.File) error { return nil }

@@ -15,14 +15,14 @@ func lockExclusive(f *os.File) (bool, error) {
 	return !other, err
 }
 
-// isOpenElsewhere reports whether another handle to the database is open besides f.
+// isOpenElsewhere reports whether the database is open through a handle other than f.
 func isOpenElsewhere(f *os.File) (bool, error) {
 	name, err := syscall.UTF16PtrFromString(f.Name())
 	if err != nil {
 		return false, err
 	}
-	// This succeeds only if the other handles only read: f does, but a connection of
-	// SQLite also writes.
+	// This succeeds only if the other handles only read. f only reads, but SQLite's
+	// connections also write.
 	h, err := syscall.CreateFile(name, syscall.GENERIC_READ, syscall.FILE_SHARE_READ, nil,
 		syscall.OPEN_EXISTING, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	if errors.Is(err, errSharing) {
@@ -34,7 +34,7 @@ func isOpenElsewhere(f *os.File) (bool, error) {
 	return false, syscall.CloseHandle(h)
 }
 
-// mayWrite returns true, because only writing would show it.
+// mayWrite returns true, because only an attempt to write would show it.
 func mayWrite(string) bool { return true }
 
 // releaseToReplace closes the file: an open one cannot be replaced.

@@ -9,18 +9,18 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// fairLock is a lock for which processes that want to write queue. SQLite lets them sleep
-// and retry, which starves some for seconds; the kernel grants this file lock in order.
-// It only serves fairness among processes of cairn: SQLite's lock protects the store, and
-// a process that cannot queue tries that lock directly.
+// fairLock is a lock for which writing processes queue. With SQLite's own lock they would
+// sleep and retry, which starves some for seconds. The kernel grants this file lock in order.
+// It only serves fairness among cairn's processes; SQLite's lock protects the store. A process
+// that cannot queue tries SQLite's lock directly.
 type fairLock struct {
 	lock *flock.Flock
-	came chan error // result of the wait for the lock, for the goroutine that wants it
+	came chan error // result of the wait for the lock
 
 	mu     sync.Mutex
 	held   bool
-	asking bool // a goroutine waits for the lock, which nothing can interrupt
-	wanted bool // some goroutine still wants the lock
+	asking bool // a goroutine waits for the lock; the wait cannot be interrupted
+	wanted bool // a goroutine still needs the lock
 }
 
 // errNotGranted means that the lock was not granted in time.
@@ -68,8 +68,8 @@ func (l *fairLock) enter(ctx context.Context, until time.Time) error {
 	return err
 }
 
-// ask waits for the lock. If no goroutine wants it any more when it is granted, ask
-// releases it immediately. Until then a later enter takes over the wait.
+// ask waits for the lock. If no goroutine needs it any more when it is granted, ask releases
+// it immediately. Until then a later enter takes over the wait.
 func (l *fairLock) ask() {
 	err := l.lock.Lock()
 	l.mu.Lock()

@@ -131,7 +131,7 @@ func TestExistingStoreOnAFullVolumeCanBeRead(t *testing.T) {
 		expectIDs(t, s, "a")
 		expectCode(t, write(t.Context(), s, store.Full, "b"), store.CodeFull)
 		closed(t, s)
-	} else { // not even room for SQLite's shared memory
+	} else { // no space even for SQLite's shared memory file
 		expectCode(t, err, store.CodeFull)
 	}
 	free()
@@ -336,7 +336,7 @@ func salvageWithoutRights(path string) error {
 	_, err = store.Salvage(ctx, store.SalvageConfig{Path: path})
 	now, rerr := os.ReadFile(path)
 	found, derr := os.ReadDir(filepath.Dir(path))
-	if rerr != nil || derr != nil || !bytes.Equal(now, broken) || len(found) != 2 { // and the line of writers
+	if rerr != nil || derr != nil || !bytes.Equal(now, broken) || len(found) != 2 { // the store and the writers' lock
 		return fmt.Errorf("the folder was changed: %v %v %v", rerr, derr, found)
 	}
 	return errors.Join(expectCannotWrite(err), os.Chmod(filepath.Dir(path), 0o700))

@@ -200,7 +200,7 @@ func TestStoreLockedPastTheWaitIsBusyAndThenWorks(t *testing.T) {
 	expectFreeLine(t, s)
 	mustWrite(t, s, "b")
 
-	holder := child(t, "hold the lock", order{Path: s.Path()}) // another cairn
+	holder := child(t, "hold the lock", order{Path: s.Path()}) // another cairn process
 	holder.Expect(t, "held")
 	expectBusy()
 	holder.Send("go")
@@ -282,7 +282,7 @@ func TestTimedOutCallersDoNotPileUp(t *testing.T) {
 	if _, err := holder.Wait(t); err != nil {
 		t.Fatal(err)
 	}
-	expectFreeLine(t, s) // though nobody here wanted it when it came
+	expectFreeLine(t, s) // although no caller here needed it when it was granted
 }
 
 func TestPathMayHoldAnyCharacter(t *testing.T) {
@@ -311,7 +311,7 @@ func TestPathMayHoldAnyCharacter(t *testing.T) {
 			}
 		})
 	}
-	path := "/" + storetest.Path(t) // the first folder is no host
+	path := "/" + storetest.Path(t) // the first folder must not be treated as a host
 	mustWrite(t, storetest.Open(t, store.Config{Path: path}), "a")
 }
 
@@ -332,7 +332,7 @@ func TestRelativePathWorks(t *testing.T) {
 
 func TestCheckpointShortensALongLog(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, store.Config{Role: store.Hook}) // which never checkpoints
+	s := storetest.Open(t, store.Config{Role: store.Hook}) // a hook never checkpoints
 	for range 6 {
 		if err := s.Write(t.Context(), store.Normal, big); err != nil {
 			t.Fatal(err)

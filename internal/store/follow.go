@@ -16,66 +16,66 @@ import (
 // Follower reads the change log and processes it: archive, replication, embedder, live
 // views (design §1). All of them share one account: see Store.Followers.
 type Follower struct {
-	// Name is the key of its position, its failures and the changes that it set aside. One
-	// process at a time runs the follower, by a lease of that name.
+	// Name identifies its position, its failures and its set-aside changes. A lease of that
+	// name ensures that only one process at a time runs the follower.
 	Name string
 
-	// Live followers run in every process separately, from the newest change on. Nothing
-	// about them is stored: only their process reports their failures.
+	// Live followers run in every process separately, starting with the newest change. The
+	// store contains nothing about them: only their process reports their failures.
 	Live bool
 
-	// FromStart lets a live follower begin at the log's first change, for a process that
-	// waited until the store was created.
+	// FromStart lets a live follower start with the log's first change. It is for a process
+	// that waited until the store was created.
 	FromStart bool
 
 	// Begin, if set, is called before the first batch of a run, for work other than the
-	// changes. A follower that has never run then begins at the newest change. Its results
-	// count like those of Batch.
+	// changes. With Begin, a follower that has never run starts with the newest change. Its
+	// results are handled like those of Batch.
 	Begin func(ctx context.Context) (refused []Refusal, err error)
 
 	// Batch handles changes, oldest first. It must be idempotent: after a crash or an error it
 	// is called again with the same changes. An error is retried with back-off, and the
-	// position stays. To pass over a single change, Batch returns a refusal instead: the
-	// change is set aside, and later changes are handled. Its later tries are batches of one,
-	// in which an error counts as a refusal. When the follower stops, a batch has 10 s to
+	// position stays. To skip a single change, Batch returns a refusal instead: the change is
+	// set aside, and later changes are handled. A set-aside change is retried as a batch of
+	// one, in which an error counts as a refusal. When the follower stops, a batch has 10 s to
 	// finish before its ctx ends.
 	Batch func(ctx context.Context, changes []Change) (refused []Refusal, err error)
 
-	// Lanes, instead of Begin and Batch, are for a follower of several streams, each with its
-	// own cursor.
+	// Lanes replaces Begin and Batch for a follower of several streams, each with a separate
+	// cursor.
 	Lanes *Lanes
 
 	Limit int           // maximum number of changes in a batch; default 500
-	Poll  time.Duration // interval in which writes of other processes are noticed; default 1 s
+	Poll  time.Duration // interval at which writes of other processes are noticed; default 1 s
 }
 
 // Refusal is a change that a follower could not handle.
 type Refusal struct {
 	Seq    int64
 	Err    error
-	Final  bool   // it is not tried again before a person has acted
-	Detail string // JSON that the follower needs besides, "" for none
+	Final  bool   // it is not retried until the user acts
+	Detail string // additional JSON for the follower, "" for none
 }
 
-// How long a follower waits after a failure, and how long a change is set aside.
+// The delays of a follower after failures and of a set-aside change.
 var (
 	followerBackoff = Backoff{First: 100 * time.Millisecond, Max: 20 * time.Second, Jitter: .5}
 	asideBackoff    = Backoff{First: time.Minute, Max: time.Hour}
 )
 
-// FollowerDelay returns how long a follower, or a stream of one, waits after its nth
+// FollowerDelay returns the delay of a follower, or of one of its streams, after its nth
 // failure in a row: 100 ms, doubled each time up to 20 s, ± 50 % (memories §10.3).
 func FollowerDelay(n int) time.Duration { return followerBackoff.Delay(n) }
 
-// stopGrace is how long a batch may go on once its follower is to stop (contract
-// memories §8).
+// stopGrace is how long a batch may continue after its follower was stopped (contract memories
+// §8).
 const stopGrace = 10 * time.Second
 
 // Follow runs a follower until ctx ends, then lets its batch finish and returns nil. It waits
-// for the lease while another process holds it; the kernel frees the lease of a process that
-// dies. At its start it tries the changes again that were set aside. Errors of the store and
-// of Batch are retried with back-off until they end; Followers reports them. The store must
-// stay open until Follow has returned.
+// for the lease while another process holds it; the kernel releases the lease of a process
+// that dies. At its start it retries the set-aside changes. Errors of the store and of Batch
+// are retried with back-off until they end; Followers reports them. The store must stay open
+// until Follow has returned.
 //
 // Errors: Invalid for a name that cannot be part of a file name, and those of creating the
 // lease's file.
@@ -114,7 +114,7 @@ func (s *Store) Follow(ctx context.Context, f Follower) (err error) {
 	return nil
 }
 
-// lease is the kernel lock that the process running a follower holds.
+// lease returns the kernel lock that the process running a follower holds.
 func (s *Store) lease(name string) *flock.Flock {
 	return newLock(s.path + "-follower-" + name)
 }
@@ -145,10 +145,10 @@ type following struct {
 	store    *Store
 	wake     chan struct{}
 	position int64
-	begun    bool // position has been read, and Begin has succeeded
-	failing  bool // the last try failed, in this run or the one before
+	begun    bool // position was read, and Begin has succeeded
+	failing  bool // the last attempt failed, in this run or the previous one
 
-	idle func(ctx context.Context) error // called instead of retry when all changes were read; nil for a follower of its own
+	idle func(ctx context.Context) error // called instead of retry when all changes were read; nil for a separate follower
 }
 
 func (f *following) loop(ctx context.Context) {
@@ -167,8 +167,8 @@ func (f *following) loop(ctx context.Context) {
 	}
 }
 
-// freshen makes the changes due that were set aside, because a new process may be able to
-// handle them. Its failure is harmless: they become due by themselves.
+// freshen makes the set-aside changes due, because a new process may be able to handle them.
+// If it fails, they become due later anyway.
 func (f *following) freshen(ctx context.Context) {
 	_ = f.store.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
 		_, err := tx.Exec(ctx, makeAsideDue, f.Name)
@@ -176,8 +176,8 @@ func (f *following) freshen(ctx context.Context) {
 	})
 }
 
-// failed notes a failure in the account, unless ctx has ended. A store that cannot be written
-// to does not show it.
+// failed stores a failure in the account, unless ctx has ended. If the store is not writable,
+// the account does not show the failure.
 func (f *following) failed(ctx context.Context, err error, delay time.Duration) {
 	if ctx.Err() != nil {
 		return
@@ -190,8 +190,8 @@ func (f *following) failed(ctx context.Context, err error, delay time.Duration) 
 	_ = f.store.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error { return tx.failed(ctx, f.Name, "", err, delay) })
 }
 
-// step handles one batch and, when all changes were read, the changes set aside that are
-// due. more reports that there is further work immediately.
+// step handles one batch. When all changes were read, it handles the set-aside changes that
+// are due. more reports whether there is more work immediately.
 func (f *following) step(ctx context.Context) (more bool, err error) {
 	if !f.begun {
 		if err := f.begin(ctx); err != nil {
@@ -227,8 +227,8 @@ func (f *following) pass(point string) {
 	}
 }
 
-// begin reads the position to start from, the stored one or the head if live, and calls
-// Begin.
+// begin reads the start position: the stored one, or the head for a live follower. Then it
+// calls Begin.
 func (f *following) begin(ctx context.Context) error {
 	err := f.store.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		c, ran, err := tx.Cursor(ctx, f.Name, "")
@@ -310,9 +310,8 @@ func (f *following) advance(ctx context.Context, position int64, refused []Refus
 	return nil
 }
 
-// retry tries the changes again that were set aside and are due, in order and one by one, so
-// that one that fails again does not delay the others. It forgets a change that is no longer
-// in the log.
+// retry retries the set-aside changes that are due, in order and one by one, so that a change
+// that fails again does not delay the others. It drops a change that is no longer in the log.
 func (f *following) retry(ctx context.Context) error {
 	if f.idle != nil {
 		return f.idle(ctx)

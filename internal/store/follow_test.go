@@ -14,7 +14,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// TestLiveFollowersBeginAtTheHeadSeeEverythingAndStoreNothing, of which two run here.
+// TestLiveFollowersBeginAtTheHeadSeeEverythingAndStoreNothing runs two live followers.
 func TestLiveFollowersBeginAtTheHeadSeeEverythingAndStoreNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestFailingBatchBacksOffUpToTwentySecondsOrHalfAsMuchMore(t *testing.T) {
 			at = append(at, time.Now())
 			return nil, errors.New("the other side is away")
 		}})
-		time.Sleep(10 * time.Minute) // of the bubble's time
+		time.Sleep(10 * time.Minute) // in the bubble's time
 		stop()
 		var gaps []time.Duration
 		for i := 1; i < len(at); i++ {
@@ -103,7 +103,7 @@ func TestRefusedChangeIsTriedAgainAfterAMinuteThenMoreSeldom(t *testing.T) {
 		var at []time.Duration
 		stop := following(t, s, store.Follower{Name: "f", Poll: 10 * time.Second, Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
 			at = append(at, time.Since(begin).Round(time.Minute))
-			return []store.Refusal{{Seq: changes[0].Seq}}, nil // without a reason, even
+			return []store.Refusal{{Seq: changes[0].Seq}}, nil // without a reason
 		}})
 		time.Sleep(4*time.Hour + time.Minute)
 		stop()
@@ -125,7 +125,7 @@ func TestBusyLogDoesNotKeepARefusedChangeFromItsTry(t *testing.T) {
 		mustWrite(t, s, "a")
 		tries, written := 0, 0
 		stop := following(t, s, store.Follower{Name: "f", Batch: func(ctx context.Context, changes []store.Change) ([]store.Refusal, error) {
-			if written++; written < 400 { // always something new
+			if written++; written < 400 { // there is always a new change
 				time.Sleep(time.Second)
 				mustWrite(t, s, fmt.Sprint("n", written))
 			}
@@ -144,7 +144,7 @@ func TestBusyLogDoesNotKeepARefusedChangeFromItsTry(t *testing.T) {
 	})
 }
 
-// A change whose later try fails altogether must not slow down the others.
+// An error in a later attempt at one change must not delay the other changes.
 func TestErrorInALaterTryHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestStoppedBatchHasTenSeconds(t *testing.T) {
 	})
 }
 
-// The batch was handled, then the store is locked for longer than a write waits.
+// The batch was handled, then the store stays locked for longer than a write waits.
 func TestPositionThatCannotBeStoredIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestFollowerThatWaitsForItsLeaseStops(t *testing.T) {
 		if len(handled) > 0 {
 			t.Errorf("%s handled it, too", <-handled)
 		}
-		stopThree := following(t, s, f("three")) // the lease was given back
+		stopThree := following(t, s, f("three")) // the lease was released
 		mustWrite(t, s, "b")
 		if who := <-handled; who != "three" {
 			t.Errorf("%s handled it", who)

@@ -35,8 +35,7 @@ const (
 	Other      FileRole = "other"      // any other file whose name begins with the database's
 )
 
-// Files returns the existing files of the store at path, by name, or none if there is no
-// store.
+// Files returns the existing files of the store at path, by name; none if there is no store.
 func Files(path string) ([]File, error) {
 	found, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -135,10 +134,10 @@ type Volume struct {
 	Kind    string // the file system's name or number, "" if unknown
 }
 
-// Unwritable returns the paths whose permissions prevent this user from writing the store
-// at a path: the folder, or its nearest existing ancestor, and the store's files. It is
-// empty if the permissions suffice, and on systems where only writing shows it, such as
-// Windows.
+// Unwritable returns the paths whose permissions prevent this user from writing the store at a
+// path: the folder, or its nearest existing ancestor, and the store's files. It is empty if
+// the permissions suffice. It is also empty on systems such as Windows, where only an attempt
+// to write shows it.
 func Unwritable(path string) (out []string) {
 	dir := filepath.Dir(path)
 	for !exists(dir) && filepath.Dir(dir) != dir {

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// slots are the slots of a Histogram: four to each doubling, from 1 µs to 67 s.
+// slots is the number of slots of a Histogram: four for each doubling, from 1 µs to 67 s.
 const slots = 100
 
-// Histogram counts durations by ranges. Its zero value is ready for use, it never
-// allocates, and any number of goroutines may use it.
+// Histogram counts durations by ranges. Its zero value is ready for use, it never allocates,
+// and it is safe for concurrent use.
 type Histogram struct {
-	// Bounds are the upper ends of the ranges, ascending and at most 99; longer durations
-	// have a range of their own. Without any, each range is a quarter of a power of two.
+	// Bounds are the upper ends of the ranges, ascending and at most 99; longer durations have
+	// a separate range. Without bounds, each range is a quarter of a power of two.
 	Bounds []time.Duration
 
 	counts [slots]atomic.Int64
 	sum    atomic.Int64 // nanoseconds
 }
 
-// Add counts a duration; a negative one counts as 0. Without bounds one over 67 s counts
-// as that long.
+// Add counts a duration; a negative one counts as 0. Without bounds, a longer duration counts
+// as 67 s.
 func (h *Histogram) Add(d time.Duration) {
 	d = max(d, 0)
 	slot := 0
@@ -72,7 +72,8 @@ type Distribution struct {
 	counts [slots]int64
 }
 
-// end returns the upper end of a range. The range beyond all bounds ends where it begins.
+// end returns the upper end of a range. For the range beyond all bounds it returns the last
+// bound.
 func (d *Distribution) end(slot int) time.Duration {
 	switch {
 	case d.bounds == nil:
@@ -92,8 +93,8 @@ func (d Distribution) Since(earlier Distribution) Distribution {
 	return d
 }
 
-// Quantile returns the duration that a share of all, such as 0.95, does not exceed. It is
-// exact to the width of a range, and 0 if nothing was counted.
+// Quantile returns the duration that the given share of all durations, such as 0.95, does not
+// exceed. It is accurate to the width of a range. It returns 0 if nothing was counted.
 func (d *Distribution) Quantile(share float64) time.Duration {
 	rank, below := share*float64(d.Count), 0.0
 	for i, n := range d.counts {
@@ -110,8 +111,8 @@ func (d *Distribution) Quantile(share float64) time.Duration {
 	return 0
 }
 
-// Buckets returns upper ends and how many durations were at most as long as each: the
-// bounds, or without any those that double from 4 µs on, up to 67 s.
+// Buckets returns upper ends, and for each the number of durations that do not exceed it. The
+// ends are the bounds. Without bounds they double from 4 µs up to 67 s.
 func (d *Distribution) Buckets() (ends []time.Duration, upto []int64) {
 	n := int64(0)
 	for i, c := range d.counts[:slots-1] {

@@ -27,8 +27,8 @@ const (
 	ReasonSalvaged Reason = "salvaged" // the end of the change log may be lost
 )
 
-// Incarnation is a device under which a store continued. The origin of a change is
-// (Device, DeviceSeq); a new incarnation counts from 1, so that no origin is used twice.
+// Incarnation is a device under which a store continued. The origin of a change is (Device,
+// DeviceSeq). A new incarnation counts from 1, so no origin is used twice.
 type Incarnation struct {
 	Device     string    `json:"device"`
 	Before     string    `json:"before"` // the device until then
@@ -36,8 +36,8 @@ type Incarnation struct {
 	Reason     Reason    `json:"reason"`
 	Path       string    `json:"path,omitempty"`          // moved: where the store was found
 	FromPath   string    `json:"fromPath,omitempty"`      // moved: where it was before
-	LastCommon time.Time `json:"lastCommon,omitzero"`     // behind: time of the newest change known to be both at the hub and here
-	Renumbered int64     `json:"renumbered,omitempty"`    // behind: changes after that one, which have the new origin
+	LastCommon time.Time `json:"lastCommon,omitzero"`     // behind: time of the newest change that both the hub and the store are known to have
+	Renumbered int64     `json:"renumbered,omitempty"`    // behind: number of later changes, which have the new origin
 	Returned   int64     `json:"returnedItems,omitempty"` // behind: items of the former device that were pulled from the hub
 }
 
@@ -47,7 +47,8 @@ const (
 	maxPlaces       = 8
 
 	// maxRenumbered limits the changes that Renew gives a new origin, because all of them
-	// change in one transaction. Older ones keep their origin; no other device has seen it.
+	// change in one transaction. Older changes keep their origin; no other device has received
+	// them.
 	maxRenumbered = 20_000
 
 	selectOwnDevice    = `SELECT value, ifnull((SELECT value FROM store_meta WHERE name = 'device.places'), '') FROM store_meta WHERE name = 'device'`
@@ -232,12 +233,11 @@ func (s *Store) Continues(ctx context.Context, device string, seq int64, hash st
 	return yes, err
 }
 
-// Renew lets the store continue as a new device incarnation because the hub has later
-// changes of the device. The store's own changes after the position common of this log,
-// at most the newest 20,000, get the new origin, because another copy of the store may
-// have used the old one. Their positions, ids and documents stay. If the store's device
-// is no longer the given one, another process has renewed it. Then nothing changes, and
-// the result is nil.
+// Renew lets the store continue as a new device incarnation because the hub has later changes
+// of the device. The store's own changes after the position common of this log get the new
+// origin, at most the newest 20,000. Another copy of the store may have used the old origin.
+// Their positions, ids and documents stay. If the store's device is no longer the given one,
+// another process has renewed it. Then nothing changes, and the result is nil.
 func (s *Store) Renew(ctx context.Context, device string, common int64) (out *Incarnation, err error) {
 	err = s.Write(ctx, Full, func(ctx context.Context, tx *Tx) error {
 		out = nil

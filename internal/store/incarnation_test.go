@@ -11,7 +11,7 @@ import (
 )
 
 // whereabouts opens the store in a folder, appends a change and returns the devices, the
-// present one first.
+// present one first, and the incarnations.
 func whereabouts(t *testing.T, dir, change string) (devices []string, all []store.Incarnation) {
 	t.Helper()
 	s, err := store.Open(t.Context(), storetest.Config(store.Config{Path: filepath.Join(dir, "cairn.db")}))

@@ -47,7 +47,7 @@ func writeUntilKilled(o order) error {
 	return <-failed
 }
 
-// openAndCloseUntilKilled does what hooks do, one after the other.
+// openAndCloseUntilKilled opens and closes the store repeatedly, like a sequence of hooks.
 func openAndCloseUntilKilled(o order) error {
 	ctx := context.Background()
 	for n := 0; ; n++ {
@@ -94,7 +94,7 @@ func TestKillLosesNothingAcknowledgedAndKeepsNothingRefused(t *testing.T) {
 			}
 			two = append(two, child(t, name, order{Path: path, Role: role, Prefix: fmt.Sprintf("r%d.%d", round, n)}))
 		}
-		for _, p := range two { // the second writes on while the first is dead
+		for _, p := range two { // the second process continues to write while the first is dead
 			readUntilKilled(t, p, 1+rand.IntN(300), func(line string) {
 				if id, ok := strings.CutPrefix(line, "stored "); ok {
 					stored[id] = true
@@ -117,7 +117,7 @@ func TestKillLosesNothingAcknowledgedAndKeepsNothingRefused(t *testing.T) {
 	t.Logf("%d stored and %d refused writes acknowledged", len(stored), len(refused))
 }
 
-// readUntilKilled kills a child at some instant after its n-th line.
+// readUntilKilled kills a child at a random instant after its n-th line.
 func readUntilKilled(t *testing.T, p *storetest.Process, n int, line func(string)) {
 	t.Helper()
 	for range n {

@@ -13,7 +13,7 @@ import (
 // others. The log only reports which lanes have work. A turn reads the changes after the
 // cursor (Tx.Cursor) and stores the new cursor together with its results (Tx.Advance).
 type Lanes struct {
-	// Of returns the lanes that a change concerns, possibly none.
+	// Of returns the lanes that a change concerns; the list may be empty.
 	Of func(c Change) []string
 
 	// Behind returns the lanes that have work. It is called when the follower starts and
@@ -21,20 +21,20 @@ type Lanes struct {
 	Behind func(ctx context.Context) ([]string, error)
 
 	// Turn does all work of a lane. After an error it is called again, with back-off up to a
-	// minute. woken receives a value when there is more work, for a turn that waits; it is
-	// nil for the last turn of a process that stops before it became the follower.
+	// minute. woken receives a value when there is more work, for a turn that waits. It is nil
+	// for the last turn of a process that stops before it became the follower.
 	Turn func(ctx context.Context, lane string, woken <-chan struct{}) (Turned, error)
 
-	// Retry tries changes again that were set aside in a lane. It stores each result itself
-	// (Tx.Settle, Tx.SetAside).
+	// Retry retries set-aside changes of a lane. It stores each result (Tx.Settle,
+	// Tx.SetAside).
 	Retry func(ctx context.Context, lane string, seqs []int64) error
 
-	// Quiet is called when a lane has had no work for QuietAfter, and when the run stops.
+	// Quiet is called when a lane had no work for QuietAfter, and when the run stops.
 	Quiet      func(ctx context.Context, lane string)
 	QuietAfter time.Duration
 
-	// Rest returns how long a lane pauses after a turn while busy lanes are at work. Changes
-	// that are written in that time belong to the next turn.
+	// Rest returns how long a lane pauses after a turn; busy is the number of active lanes.
+	// The next turn includes changes that are written during the pause.
 	Rest func(turn time.Duration, busy int64) time.Duration
 
 	// Begin runs concurrently with the lanes once the process is the follower, until ctx
@@ -54,7 +54,7 @@ type Turned struct {
 	Others bool // other lanes may have work, too
 }
 
-// laneBackoff is how long a lane waits after a turn that failed.
+// laneBackoff is the delay of a lane after a failed turn.
 var laneBackoff = Backoff{First: time.Second, Max: time.Minute}
 
 // laning is one run of a follower with lanes.
@@ -63,7 +63,7 @@ type laning struct {
 	draining chan struct{} // closed when the run stops
 	tenders  sync.WaitGroup
 	busy     atomic.Int64 // lanes that have a turn or pause after one
-	asked    time.Time    // when the account was last read for what is due
+	asked    time.Time    // when the account was last checked for due work
 
 	mu    sync.Mutex
 	lanes map[string]*lane
@@ -76,8 +76,8 @@ type lane struct {
 	wake    chan struct{} // signals work
 	again   chan struct{} // signals that a failing turn is due
 	due     chan struct{} // signals that changes set aside are due
-	looked  bool          // failing has been read
-	failing bool          // the last turn failed, in this process or the one before
+	looked  bool          // failing was read
+	failing bool          // the last turn failed, in this process or the previous one
 }
 
 // runLanes runs the lanes until ctx ends, and then gives them limited time to finish.
@@ -106,8 +106,8 @@ func (f *following) runLanes(ctx context.Context) {
 	r.tenders.Wait()
 }
 
-// drainUnelected does the last work of a process that stops before it became the follower.
-// If another process is the follower, that one does the work.
+// drainUnelected does the last work of a process that stops before it became the follower. If
+// another process is the follower, it leaves the work to that process.
 func (f *following) drainUnelected(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.Lanes.Drain)
 	defer cancel()
@@ -153,8 +153,8 @@ func (r *laning) collect(ctx context.Context, changes []Change) {
 	}
 }
 
-// wakeDue wakes the lanes with changes set aside that are due, and the failing lanes that a
-// user wants tried again now. It reads the account once in each Poll, not after each write.
+// wakeDue wakes the lanes with set-aside changes that are due, and the failing lanes for which
+// the user requested a retry. It reads the account once in each Poll, not after each write.
 func (r *laning) wakeDue(ctx, working context.Context) error {
 	if time.Since(r.asked) < r.Poll {
 		return nil
@@ -233,7 +233,7 @@ func (r *laning) finish(ctx context.Context, l *lane) {
 	r.Lanes.Quiet(ctx, l.name)
 }
 
-// turn does the work of a lane, with pauses between the tries and after it. It returns false
+// turn does the work of a lane, with pauses between attempts and afterwards. It returns false
 // if the run stops.
 func (r *laning) turn(ctx context.Context, l *lane) bool {
 	r.busy.Add(1)
@@ -271,7 +271,7 @@ func (r *laning) pause(ctx context.Context, d time.Duration, wake <-chan struct{
 	return true
 }
 
-// try does one turn of a lane and notes its result in the account.
+// try runs one turn of a lane and stores its result in the account.
 func (r *laning) try(ctx context.Context, l *lane, delay time.Duration) (did Turned, err error) {
 	if !l.looked {
 		err = r.store.Read(ctx, func(ctx context.Context, tx *Tx) error {
@@ -291,7 +291,7 @@ func (r *laning) try(ctx context.Context, l *lane, delay time.Duration) (did Tur
 	if err != nil {
 		r.Lanes.Failed(l.name, err, delay)
 	}
-	// A store that cannot be written to does not show it.
+	// If the store is not writable, the account does not show the failure.
 	_ = r.store.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
 		if err != nil {
 			return tx.failed(ctx, r.Name, l.name, err, delay)
@@ -311,7 +311,7 @@ func (r *laning) guardedTurn(ctx context.Context, l *lane) (did Turned, err erro
 	return r.Lanes.Turn(ctx, l.name, l.wake)
 }
 
-// retryLane tries the changes again that were set aside in a lane and are due.
+// retryLane retries the set-aside changes of a lane that are due.
 func (r *laning) retryLane(ctx context.Context, l *lane) {
 	due, err := r.store.due(ctx, r.Name)
 	var seqs []int64

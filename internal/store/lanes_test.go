@@ -14,24 +14,24 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// laned is a follower whose lanes are streams, and what it has done.
+// laned is a follower whose lanes are streams. It records its calls.
 type laned struct {
 	*store.Store
 	mu    sync.Mutex
-	turns []string                            // "lane:position", as they ended
+	turns []string                            // "lane:position", in the order in which they ended
 	fail  map[string]error                    // by lane
-	asked map[string]int                      // turns that were begun
-	quiet map[string]int                      // calls of Quiet
-	rest  time.Duration                       // after a turn
-	hold  func(ctx context.Context, l string) // what a turn does first
+	asked map[string]int                      // number of started turns
+	quiet map[string]int                      // number of calls of Quiet
+	rest  time.Duration                       // pause after a turn
+	hold  func(ctx context.Context, l string) // called at the start of a turn
 }
 
 func newLaned(t *testing.T) *laned {
 	return &laned{Store: storetest.Open(t, store.Config{}), fail: map[string]error{}, asked: map[string]int{}, quiet: map[string]int{}}
 }
 
-// follower makes one that handles the changes of its lane one by one; those with the id
-// "odd" are set aside.
+// follower returns a follower that handles the changes of each lane one by one. It sets aside
+// those with the id "odd".
 func (l *laned) follower() store.Follower {
 	return store.Follower{Name: "f", Poll: time.Second, Lanes: &store.Lanes{
 		Of:     func(c store.Change) []string { return []string{c.Stream} },
@@ -128,7 +128,7 @@ func (l *laned) add(t *testing.T, lane string, ids ...string) {
 	}
 }
 
-// account returns what Followers says of the lanes, "lane position mark-less error
+// account returns the state of the lanes from Followers, as "lane position mark-less error
 // attempts".
 func (l *laned) account(t *testing.T) (out []string) {
 	t.Helper()
@@ -149,14 +149,14 @@ func (l *laned) expect(t *testing.T, what string, got, want any) {
 	}
 }
 
-// did returns what the turns have done.
+// did returns the turns so far.
 func (l *laned) did() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.turns)
 }
 
-// count returns a number of lane a.
+// count returns the number for lane a.
 func (l *laned) count(of map[string]int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,7 +174,7 @@ func TestAFailingLaneHoldsUpNoOtherAndIsAccountedFor(t *testing.T) {
 		l.add(t, "b", "2")
 		time.Sleep(2 * time.Second)
 		l.expect(t, "turns", l.did(), "[b:2]")
-		// 1, 2, 4 … 32 s and then a minute
+		// 1, 2, 4 … 32 s and then a minute.
 		if n := l.count(l.asked); n < 14 || n > 16 {
 			t.Errorf("in ten minutes it was tried %d times", n)
 		}
@@ -251,7 +251,7 @@ func TestAStopEndsARestAndLetsLanesFinish(t *testing.T) {
 		l.add(t, "a", "1")
 		stop := following(t, l.Store, l.follower())
 		time.Sleep(time.Second)
-		l.add(t, "a", "2") // while it rests
+		l.add(t, "a", "2") // while it pauses
 		time.Sleep(time.Minute)
 		l.expect(t, "while it rests", l.did(), "[a:1]")
 		stop()
@@ -272,7 +272,7 @@ func TestAStopGivesALaneThatHangsALimitedTime(t *testing.T) {
 		if took := time.Since(began); took != 30*time.Second {
 			t.Errorf("it was given %v", took)
 		}
-		l.expect(t, "the account", l.account(t), "[]") // a stop is no failure
+		l.expect(t, "the account", l.account(t), "[]") // a stop is not a failure
 	})
 }
 
@@ -292,8 +292,8 @@ func TestAQuietLaneIsToldSo(t *testing.T) {
 	})
 }
 
-// TestOneProcessRunsTheLanesAndAnotherTakesOver; what one does that stops before its turn
-// depends on whether another runs them.
+// TestOneProcessRunsTheLanesAndAnotherTakesOver also stops a process before its turn. Its last
+// work depends on whether another process runs the lanes.
 func TestOneProcessRunsTheLanesAndAnotherTakesOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -327,7 +327,7 @@ func TestALaneThatMovesTakesItsAccountAlong(t *testing.T) {
 	t.Parallel()
 	l := newLaned(t)
 	l.add(t, "a", "1", "2", "3", "4", "5", "6", "7", "8", "9")
-	for range 2 { // repeating it is safe
+	for range 2 { // it is idempotent
 		err := l.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
 			for lane, position := range map[string]int64{"from": 5, "into": 9, "other": 3} {
 				if err := tx.Advance(ctx, "f", lane, store.Cursor{Position: position, Mark: lane}); err != nil {

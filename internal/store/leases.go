@@ -14,21 +14,21 @@ import (
 	"cairn/internal/fault"
 )
 
-// CodeLeaseLost (Conflict) is the code of a transaction whose process has lost the lease
-// of a lane to another one.
+// CodeLeaseLost (Conflict) is the code for a transaction whose process has lost the lease of a
+// lane to another process.
 const CodeLeaseLost = "lease_lost"
 
-// Lease is the right to work on one lane of a follower. Each time that it passes to
-// another process its epoch rises, and with it the old holder's work is refused.
+// Lease is the right to work on one lane of a follower. Its epoch increases each time that it
+// passes to another process. Then late work of the old holder is rejected.
 type Lease struct {
 	Lane  int
 	Epoch int64
 }
 
-// Leases are the lanes of one follower that this process may work on, for a follower that
-// several processes run side by side. A lease lasts for a limited time, by the real clock.
-// Its holder also keeps a file locked while it lives: if the kernel has freed that lock,
-// the lease can be taken immediately. Any number of goroutines may use one.
+// Leases are the lanes of one follower that this process may work on. Several processes can
+// run such a follower concurrently. A lease lasts for a limited time, by the real clock. Its
+// holder also keeps a file locked while it is alive. If the kernel has released that lock,
+// another process can take the lease immediately. Leases is safe for concurrent use.
 type Leases struct {
 	store    *Store
 	follower string
@@ -53,9 +53,9 @@ ON CONFLICT (follower, lane) DO UPDATE SET holder = excluded.holder, epoch = exc
 	releaseLease = `UPDATE follower_leases SET until_ns = 0 WHERE follower = ?1 AND lane = ?2 AND epoch = ?3 AND holder = ?4`
 )
 
-// NewLeases returns the leases of a follower, which holds none yet. A lease lasts for
-// life, 0 for 60 s. Keep renews the leases and Close returns them. failed is called with
-// errors that Keep and Close cannot return; it may be nil.
+// NewLeases returns the leases of a follower, initially none. A lease lasts for life; 0 means
+// 60 s. Keep renews the leases and Close returns them. failed is called with errors that Keep
+// and Close cannot return; it may be nil.
 func (s *Store) NewLeases(follower string, life time.Duration, failed func(error)) (*Leases, error) {
 	if life <= 0 {
 		life = time.Minute
@@ -73,18 +73,18 @@ func (s *Store) NewLeases(follower string, life time.Duration, failed func(error
 // holderFile is the file that a holder of leases keeps locked.
 func (s *Store) holderFile(holder string) string { return s.path + "-replicator-" + holder }
 
-// Close returns the leases, so that another process need not wait for their end.
+// Close returns the leases, so that other processes can take them immediately.
 func (l *Leases) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
 	if err := l.change(ctx, l.Held(), releaseLease, nil); err != nil {
 		l.failed(err)
 	}
-	_ = os.Remove(l.path) // while it is locked; a file that stays is removed by RemoveStaleLocks
+	_ = os.Remove(l.path) // while it is locked; RemoveStaleLocks removes a file that stays
 	_ = l.unlock()
 }
 
-// Held lists the leases of this process, in no order.
+// Held lists the leases of this process, in any order.
 func (l *Leases) Held() []Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,10 +103,10 @@ func (l *Leases) Of(lane int) (lease Lease, ok bool) {
 	return lease, ok
 }
 
-// Losses is how many leases other processes have taken.
+// Losses returns the number of leases that other processes have taken.
 func (l *Leases) Losses() int64 { return l.losses.Load() }
 
-// Take takes the given lanes, except those that a live process holds. It is idempotent.
+// Take takes the given lanes, except lanes that a live process holds. It is idempotent.
 func (l *Leases) Take(ctx context.Context, lanes ...int) error {
 	wanted := map[int]bool{}
 	l.mu.Lock()
@@ -157,7 +157,7 @@ func (l *Leases) Take(ctx context.Context, lanes ...int) error {
 	return nil
 }
 
-// takeOne takes a lane; ok is false if a holder that is not gone has it.
+// takeOne takes a lane; ok is false if a holder that is not in gone has it.
 func (l *Leases) takeOne(ctx context.Context, tx *Tx, lane int, now time.Time, gone map[string]bool) (one Lease, ok bool, err error) {
 	var by string
 	var until int64
@@ -176,7 +176,7 @@ func (l *Leases) takeOne(ctx context.Context, tx *Tx, lane int, now time.Time, g
 	return one, err == nil, err
 }
 
-// Keep renews the leases three times in their life, until ctx ends.
+// Keep renews the leases three times per lifetime, until ctx ends.
 func (l *Leases) Keep(ctx context.Context) {
 	for Pause(ctx, l.life/3, nil) {
 		mine := l.Held()
@@ -195,8 +195,8 @@ func (l *Leases) Keep(ctx context.Context) {
 	}
 }
 
-// change runs a statement about each of some leases. It adds to missed those that are not
-// this process's any more.
+// change runs a statement for each of the given leases. It adds to missed the leases that this
+// process no longer holds.
 func (l *Leases) change(ctx context.Context, leases []Lease, query string, missed map[Lease]bool, more ...any) error {
 	return l.store.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
 		clear(missed)
@@ -215,8 +215,8 @@ func (l *Leases) change(ctx context.Context, leases []Lease, query string, misse
 	})
 }
 
-// Forget drops leases of which one was lost to another process. Those that are still this
-// process's are taken again with the next Take.
+// Forget drops leases after one of them was lost to another process. The next Take takes those
+// again that this process still holds.
 func (l *Leases) Forget(leases ...Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,8 +228,8 @@ func (l *Leases) Forget(leases ...Lease) {
 	}
 }
 
-// CheckLeases returns CodeLeaseLost (Conflict) if another process has taken one of some
-// leases, so that a late holder cannot store anything.
+// CheckLeases returns CodeLeaseLost (Conflict) if another process has taken one of the given
+// leases. So a late holder cannot store anything.
 func (tx *Tx) CheckLeases(ctx context.Context, follower string, leases []Lease) error {
 	for _, one := range leases {
 		var by string
@@ -275,19 +275,19 @@ func (s *Store) isGone(holder string) bool {
 	return true
 }
 
-// hasLeases reports whether the lanes of a follower were ever leased and a holder of
-// leases lives.
+// hasLeases reports whether the lanes of a follower were ever leased and a holder of leases is
+// alive.
 func (s *Store) hasLeases(ctx context.Context, follower string) bool {
 	leased := false
 	err := s.Read(ctx, func(ctx context.Context, tx *Tx) error { return tx.Get(ctx, []any{&leased}, existsLease, follower) })
 	return err == nil && leased && s.liveHolders() > 0
 }
 
-// RemoveStaleLocks removes the files of holders of leases that have ended, as a server
-// does at its start. Files that cannot be removed stay.
+// RemoveStaleLocks removes the files of dead holders of leases, as a server does at its start.
+// Files that cannot be removed stay.
 func (s *Store) RemoveStaleLocks() { s.liveHolders() }
 
-// liveHolders counts the holders of leases that live, and removes the files of others.
+// liveHolders counts the live holders of leases and removes the files of dead ones.
 func (s *Store) liveHolders() (n int) {
 	files, err := os.ReadDir(filepath.Dir(s.path))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// leasesOf are leases of a process of its own, as it were.
+// leasesOf returns leases that act like those of a separate process.
 func leasesOf(t *testing.T, s *store.Store, life time.Duration) *store.Leases {
 	t.Helper()
 	l, err := s.NewLeases("copier", life, func(err error) { t.Error(err) })
@@ -25,7 +25,7 @@ func leasesOf(t *testing.T, s *store.Store, life time.Duration) *store.Leases {
 	return l
 }
 
-// taken takes some lanes and lists those that are held then.
+// taken takes the given lanes and lists all held lanes.
 func taken(t *testing.T, l *store.Leases, lanes ...int) (held []int) {
 	t.Helper()
 	if err := l.Take(t.Context(), lanes...); err != nil {
@@ -38,7 +38,7 @@ func taken(t *testing.T, l *store.Leases, lanes ...int) (held []int) {
 	return held
 }
 
-// check is what a transaction says that some leases are needed for.
+// check runs CheckLeases in a transaction that needs the given leases.
 func check(t *testing.T, s *store.Store, leases ...store.Lease) error {
 	t.Helper()
 	return s.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
@@ -67,7 +67,7 @@ func TestALaneBelongsToOneProcessUntilItsLeaseEndsOrIsReturned(t *testing.T) {
 		if _, ok := two.Of(2); ok {
 			t.Error("two processes hold lane 2")
 		}
-		time.Sleep(59 * time.Second) // of the bubble's time
+		time.Sleep(59 * time.Second) // in the bubble's time
 		if got := taken(t, two, 2); len(got) != 1 {
 			t.Errorf("within its life a lease was taken: %v", got)
 		}
@@ -132,7 +132,7 @@ func TestLeasesAreRenewedWhileTheirHolderLives(t *testing.T) {
 	})
 }
 
-// The kernel frees the lock of a process that dies; its file stays.
+// The kernel releases the lock of a process that dies; its file stays.
 func TestALeaseWhoseHolderHasDiedIsTakenImmediately(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
@@ -160,7 +160,7 @@ func TestALeaseWhoseHolderHasDiedIsTakenImmediately(t *testing.T) {
 	if got := taken(t, two, 1); len(got) != 0 {
 		t.Error("the lease of a live holder was taken")
 	}
-	if err := os.Remove(files[0]); err != nil { // a lock whose file is gone protects nothing
+	if err := os.Remove(files[0]); err != nil { // a lock whose file was removed protects nothing
 		t.Fatal(err)
 	}
 	if err := os.Remove(files[1]); err != nil {

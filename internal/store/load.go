@@ -12,7 +12,7 @@ type UsageGauge struct {
 
 	mu        sync.Mutex
 	now, peak int64
-	since     time.Time // since when at least four fifths are in use, zero while less is
+	since     time.Time // when the use reached four fifths, zero while it is below
 }
 
 // Add changes the amount in use.
@@ -39,13 +39,13 @@ func (l *UsageGauge) set(n int64) {
 	}
 }
 
-// Usage is the reading of a UsageGauge.
+// Usage is a reading of a UsageGauge.
 type Usage struct {
 	Now, Peak, Capacity int64
-	High                time.Duration // how long at least four fifths have been in use without interruption
+	High                time.Duration // how long the use has been at least four fifths without interruption
 }
 
-// Percent returns the share that is in use; more than 100 if the capacity is not a limit.
+// Percent returns the share in use; it may exceed 100 if the capacity is not a limit.
 func (u Usage) Percent() float64 {
 	if u.Capacity == 0 {
 		return 0

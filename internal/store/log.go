@@ -21,8 +21,8 @@ const (
 // Change is one entry of the change log (design §1).
 type Change struct {
 	Seq       int64           // position in this store's log; set by Append
-	Device    string          // device that made it; "" in Append means this store, else see Append
-	DeviceSeq int64           // 1, 2, 3 … per device; set by Append for the own device
+	Device    string          // device that made it; "" in Append means this store's device
+	DeviceSeq int64           // 1, 2, 3 … per device; set by Append for this store's device
 	Project   string          // project id, "" if it belongs to none
 	Stream    string          // the ordering key: session, memory, mailbox, record project
 	Kind      string          // kind of entity: observation, session, project …
@@ -30,16 +30,16 @@ type Change struct {
 	Op        string          // OpPut, OpDelete …
 	Doc       json.RawMessage // the complete entity, or nil if the row is the document
 	Session   string          // session that caused it, "" if unknown or in the row
-	Agent     string          // likewise
+	Agent     string          // agent that caused it, "" if unknown or in the row
 	At        int64           // Unix nanoseconds; 0 in Append means the transaction's time
 	DocHash   []byte          // SHA-256 of Doc, kept when a purge blanks it; nil without a document
 	PrevHash  []byte          // hash of the same device's previous change; 32 zero bytes for the first
 }
 
-// Hash returns the PrevHash of the device's next change: SHA-256 over a version byte,
-// PrevHash, DocHash and every other field but Seq and Doc, texts and byte strings
-// preceded by their length as an unsigned varint, numbers as signed varints. So blanking
-// a document does not break the chain.
+// Hash returns the PrevHash of the device's next change. It is SHA-256 over a version byte,
+// PrevHash, DocHash and all other fields except Seq and Doc. Texts and byte strings are
+// preceded by their length as an unsigned varint; numbers are signed varints. So blanking a
+// document does not break the chain.
 func (c *Change) Hash() []byte {
 	b := make([]byte, 0, 256)
 	text := func(parts ...string) {

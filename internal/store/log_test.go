@@ -51,7 +51,7 @@ func TestEveryFieldButPositionAndDocumentIsInTheHash(t *testing.T) {
 	if bytes.Equal(shifted.Hash(), base.Hash()) {
 		t.Error("two fields of the same joined text hash the same")
 	}
-	const want = "67aff198ed923262f105f970e545bc62f8e6d1bfc9eba4e71587334aa2284149" // computed apart, by the words of Hash
+	const want = "67aff198ed923262f105f970e545bc62f8e6d1bfc9eba4e71587334aa2284149" // computed independently, from the comment of Hash
 	if got := fmt.Sprintf("%x", base.Hash()); got != want {
 		t.Errorf("the hash is %s, in stored chains it is %s", got, want)
 	}

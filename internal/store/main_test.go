@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 		os.Exit(childMain(name))
 	}
 	if os.Getenv("CAIRN_SOAK") == "" {
-		// With -short, a second time with the other driver, rapid does a fifth of them.
+		// With -short, a second run with the other driver, rapid does a fifth of its checks.
 		if err := flag.Set("rapid.checks", "25"); err != nil {
 			panic(err)
 		}
@@ -107,7 +107,7 @@ func childEnv(t testing.TB, name string, o order) []string {
 	return []string{childVar + "=" + name, orderVar + "=" + string(text)}
 }
 
-// open is store.Open, with an encrypted store if the test binary encrypts all.
+// open calls store.Open, with an encrypted store if the test binary encrypts all stores.
 func open(ctx context.Context, c store.Config) (*store.Store, error) {
 	return store.Open(ctx, storetest.Config(c))
 }

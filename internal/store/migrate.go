@@ -20,8 +20,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrationFiles returns the steps from an empty file to the newest schema; the n-th
-// leads to schema number n. Steps are only ever added.
+// migrationFiles returns the steps from an empty file to the newest schema. The n-th step
+// migrates to schema number n. Existing steps never change.
 func migrationFiles() []string {
 	return []string{
 		"migrations/0001_kernel.sql",

@@ -102,10 +102,9 @@ func TestNewerSchemaIsRefusedForWritingAndReading(t *testing.T) {
 }
 
 // Migrations only add tables, so an older store needs no backup before them (observations
-// §13). A migration that rewrites rows must create a backup first; this test must then
-// check that. The tables of followers may be recreated: a follower without a position
-// reads the log again. Columns that move into
-// them may be dropped.
+// §13). A migration that rewrites rows must create a backup first; this test must then check
+// that. The tables of followers may be recreated: a follower without a position reads the log
+// again. Columns that move into them may be dropped.
 func TestNoMigrationRewritesRows(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("migrations", "*.sql"))
@@ -136,7 +135,7 @@ func TestNoMigrationRewritesRows(t *testing.T) {
 				continue
 			}
 			if len(words) > 1 && words[0] == "DROP" && words[1] == "INDEX" {
-				continue // no row is in an index alone
+				continue // an index contains no data that is not in its table
 			}
 			if len(words) > 0 && words[0] != "CREATE" && (words[0] != "ALTER" || !slices.Contains(words, "ADD")) {
 				t.Errorf("%s: %s", filepath.Base(file), strings.Join(words, " "))
@@ -157,7 +156,7 @@ func TestReadingDoesNotCreateAMissingStore(t *testing.T) {
 	expectCode(t, err, "invalid")
 }
 
-// The states that a process leaves that is killed while it creates a store.
+// A process that is killed while it creates a store leaves these states.
 func TestUnfinishedCreationIsCompleted(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, path string){
@@ -422,8 +421,9 @@ func TestTablesOfFollowersAreMerged(t *testing.T) {
 	}
 }
 
-// TestTheReplicationsAccountIsTakenOver: what memories kept of failures and refusals is in
-// the account of all followers after the upgrade, and their streams keep their positions.
+// TestTheReplicationsAccountIsTakenOver checks the upgrade of the failures and refusals that
+// memories stored. They must be in the account of all followers, and the streams must keep
+// their positions.
 func TestTheReplicationsAccountIsTakenOver(t *testing.T) {
 	t.Parallel()
 	if storetest.Key() != nil {

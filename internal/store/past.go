@@ -13,13 +13,13 @@ import (
 // CodeFuture is the error code (Invalid) for a moment in the future.
 const CodeFuture = "moment_in_the_future"
 
-// Moment is a position in the change log. The state at a moment is the result of the
-// changes up to Tick; entities that expire have expired if their time is not after Time.
+// Moment is a position in the change log. The state at a moment is the result of the changes
+// up to Tick. An entity with an expiry time has expired unless that time is after Time.
 // Results about the past contain it.
 type Moment struct {
 	Time time.Time `json:"time,omitzero"`  // zero before the first change
 	Tick int64     `json:"tick"`           // seq of the last included change; 0 for none
-	Note string    `json:"note,omitempty"` // what is unknown about that time; "" for nothing
+	Note string    `json:"note,omitempty"` // the unknown part of that time's state; "" if nothing is unknown
 }
 
 // BeforeFirst is the Note of a moment before the first change of a stream.
@@ -88,10 +88,10 @@ func (t *Tx) momentOfTick(ctx context.Context, stream string, tick int64) (m Mom
 	return m, nil
 }
 
-// Skew returns by how much times and positions in the log disagree around a moment: the
-// largest distance of a change whose time is on the other side of the moment than its
-// position. It is 0 if no clock was ever set back. Times in rows that are further from
-// the moment are on the same side as their changes.
+// Skew returns by how much times and positions in the log disagree around a moment. A change
+// disagrees if its time and its position are on different sides of the moment. The result is
+// the largest distance of such a change, 0 if no clock was ever set back. Times in rows that
+// are further from the moment are on the same side as their changes.
 func (t *Tx) Skew(ctx context.Context, m Moment, stream string) (time.Duration, error) {
 	var skew int64
 	err := t.Get(ctx, []any{&skew}, selectSkew, stream, m.Tick, m.Time.UnixNano())

@@ -155,7 +155,7 @@ func TestTheSkewOfAMomentIsHowFarAClockWasSetBack(t *testing.T) {
 	}
 	first := put(0)
 	second := put(time.Hour)
-	back := put(-3 * time.Hour) // two hours before the first
+	back := put(-3 * time.Hour) // two hours before the first change
 	last := put(10 * time.Hour)
 	for _, c := range []struct {
 		name string

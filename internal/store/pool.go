@@ -16,11 +16,11 @@ type gauges struct {
 	waiting  atomic.Int64 // number of readers that wait for another to end
 }
 
-// waited records a wait that began at a time.
+// waited records a wait that started at the given time.
 func (g *gauges) waited(began time.Time) { g.acquired.Add(time.Since(began)) }
 
-// Pool describes the use of a store's connections (mail §10.5): one that writes, and as
-// many that read as the Config allows.
+// Pool describes the use of a store's connections (mail §10.5): one writing connection, and
+// reading ones up to the limit of Config.
 type Pool struct {
 	Usage
 	Open     int          // open connections
@@ -52,8 +52,8 @@ func (s *Store) CloseIdle(ctx context.Context) (err error) {
 	return err
 }
 
-// idleSessions contains idle connections. The one used last is reused first, because it
-// has pages and statements in memory.
+// idleSessions contains idle connections. The most recently used one is reused first, because
+// it has pages and statements in memory.
 type idleSessions struct {
 	mu  sync.Mutex
 	all []*session
@@ -79,7 +79,7 @@ func (i *idleSessions) take() *session {
 	return ses
 }
 
-// beyond removes and returns all but the given number of connections, least recently used
+// beyond removes and returns all connections except the given number, least recently used
 // first.
 func (i *idleSessions) beyond(kept int) []*session {
 	i.mu.Lock()

@@ -47,7 +47,7 @@ func TestQuantilesAreExactToAQuarter(t *testing.T) {
 	}
 }
 
-// TestHistogramsWithBoundsCountExactly what is at most as long as each bound.
+// TestHistogramsWithBoundsCountExactly counts durations up to and including each bound.
 func TestHistogramsWithBoundsCountExactly(t *testing.T) {
 	t.Parallel()
 	h := store.Histogram{Bounds: []time.Duration{time.Millisecond, 250 * time.Millisecond, 10 * time.Minute}}
@@ -88,7 +88,7 @@ func TestALoadTellsForHowLongItIsHigh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := store.UsageGauge{Capacity: 10}
 		l.Set(7)
-		time.Sleep(time.Minute) // of the bubble's time
+		time.Sleep(time.Minute) // in the bubble's time
 		if u := l.Read(); u.High != 0 || u.Now != 7 || u.Percent() != 70 {
 			t.Errorf("at 70 %%: %+v", u)
 		}
@@ -107,8 +107,8 @@ func TestALoadTellsForHowLongItIsHigh(t *testing.T) {
 	})
 }
 
-// There are two places for five readers. The second place is for readers that have waited
-// for a second.
+// There are two slots for five readers. The second slot is for readers that have waited for a
+// second.
 func TestReadersAreBoundedAndTheirWaitIsMeasured(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestReadersAreBoundedAndTheirWaitIsMeasured(t *testing.T) {
 		if p := s.Pool(); p.Now != 1 || p.Pending != 4 || p.Acquired.Count != before.Acquired.Count+1 {
 			t.Errorf("while one reads: %+v", p)
 		}
-		time.Sleep(2 * time.Second) // of the bubble's time
+		time.Sleep(2 * time.Second) // in the bubble's time
 		p := s.Pool()
 		if p.Now != 2 || p.Pending != 3 || p.Open != 3 || p.Acquired.Count != before.Acquired.Count+2 {
 			t.Errorf("while two read: %+v", p)
@@ -180,7 +180,7 @@ func TestTheWaitForTheWriterIsMeasured(t *testing.T) {
 		if p := s.Pool(); p.Now != 1 || p.Pending != 2 || p.Acquired.Count != before+1 {
 			t.Errorf("while one writes: %+v", p)
 		}
-		time.Sleep(time.Second) // of the bubble's time
+		time.Sleep(time.Second) // in the bubble's time
 		cancel()
 		synctest.Wait()
 		close(release)

@@ -12,12 +12,12 @@ import (
 	"cairn/internal/fault"
 )
 
-// CodeHeld means that bytes of forgotten texts are still in the write-ahead log or the
-// file, because another process reads an older state of the store.
+// CodeHeld means that the write-ahead log or the file still contains bytes of deleted texts,
+// because another process reads an older state of the store.
 const CodeHeld = "log_held"
 
-// longestHold is the time that Rewrite and Shrink wait for readers of other processes
-// (observations §11.3).
+// longestHold is how long Rewrite and Shrink wait for readers of other processes (observations
+// §11.3).
 const longestHold = 5 * time.Second
 
 const (

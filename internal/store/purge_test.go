@@ -17,8 +17,8 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// onDisk reports whether the store's file or a file next to it contains a text, encrypted
-// or not.
+// onDisk reports whether the store's file or a file next to it contains a text. It decrypts
+// encrypted files.
 func onDisk(t *testing.T, s *store.Store, text string) bool {
 	t.Helper()
 	files, err := filepath.Glob(s.Path() + "*")

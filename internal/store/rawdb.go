@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// RawDB is an SQLite file other than the store's, opened with the same driver: one
-// connection that writes and a few that read. It has no schema, change log or followers
-// of the store.
+// RawDB is an SQLite file other than the store's, opened with the same driver. It has one
+// writing connection and a few reading ones. It has no schema, change log or followers of the
+// store.
 type RawDB struct {
 	Write *sql.DB // one connection; its transactions take the write lock when they begin and are on disk when committed
 	Read  *sql.DB // read-only; a transaction sees one snapshot

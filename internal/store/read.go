@@ -84,12 +84,11 @@ func (s *Store) readSingle(ctx context.Context, began time.Time, fn func(ctx con
 	return errors.Join(err, s.rollback())
 }
 
-// patience is how long a reader waits for one of the MinReaders places before it takes
-// another. More concurrent readers are not faster, unless some hold their places for
-// long.
+// patience is how long a reader waits for one of the MinReaders slots before it takes another
+// one. More concurrent readers are not faster, unless some hold their slots for long.
 const patience = time.Second
 
-// reserve waits for a place among the readers. Close waits until the places are released.
+// reserve waits for a reader slot. Close waits until the slots are released.
 func (s *Store) reserve(ctx context.Context) (release func(), err error) {
 	select {
 	case s.limit <- struct{}{}:
@@ -117,7 +116,7 @@ func (s *Store) reserve(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// reserved returns the function that releases a reserved place.
+// reserved returns the function that releases a reserved slot.
 func (s *Store) reserved(places chan struct{}) (release func()) {
 	s.gauges.load.Add(1)
 	return func() {

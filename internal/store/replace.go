@@ -31,11 +31,11 @@ const (
 	incomerSuffix = "-restore-" // the new store, until it is complete
 )
 
-// Replace replaces the store at c.Path with another one. It moves the old store to aside,
-// PATH.backup-STAMP (with -wal, -shm and key check), "" if there was none. build must
-// create the new store as one file at the given path, with the same key. Other processes
-// are kept out meanwhile. Replace is atomic: after an interruption the path holds either
-// the old store or the complete new one. It is safe to retry.
+// Replace replaces the store at c.Path with another one. It moves the old store to
+// PATH.backup-STAMP (with -wal, -shm and key check) and returns that path as aside, "" if
+// there was no store. build must create the new store as one file at the given path, with the
+// same key. Other processes are blocked meanwhile. Replace is atomic: after an interruption
+// the path holds either the old store or the complete new one. It is safe to retry.
 //
 // After an error nothing has changed. Errors: those of build, CodeBusy if another process
 // has the store open, CodeEncrypted, CodeKey, CodeFull, CodeReadOnly, CodeIO. Contract:
@@ -172,16 +172,16 @@ func (t *Tx) names(ctx context.Context, query string) (list []string, err error)
 	return list, err
 }
 
-// RestoreIDOffset is the offset between the highest ids of a backup and the next ids of
-// the restored store. So ids that the store assigned after the backup are not reused
-// (mail §10.6).
+// RestoreIDOffset is the offset between the highest ids of a backup and the next ids of the
+// restored store. So the store does not reuse ids that it assigned after the backup (mail
+// §10.6).
 const RestoreIDOffset = 100_000
 
-// StartAfterRestore prepares an older copy of a store to replace the original. Its next
-// ids are RestoreIDOffset above those that it assigned and above the given ones. Its
-// changes are those of a new device, because others may have seen later changes of the
-// former one. A change of kind "restore" in the stream "store" notifies followers. note
-// is stored under "restored".
+// StartAfterRestore prepares an older copy of a store to replace the original. Its next ids
+// are RestoreIDOffset above those that it assigned and above the given ones. Its changes get a
+// new device, because other devices may have received later changes of the former one. A
+// change of kind "restore" in the stream "store" notifies followers. note is stored under
+// "restored".
 func (t *Tx) StartAfterRestore(ctx context.Context, above map[string]int64, note string) error {
 	numbers, err := t.Numbers(ctx)
 	if err != nil {

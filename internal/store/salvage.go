@@ -20,11 +20,10 @@ type SalvageConfig struct {
 	Wait  time.Duration    // how long to wait for other processes; default 5 s
 	Clock func() time.Time // default time.Now
 
-	// Check and Repair are the parts' functions, for what SQL alone cannot do; both may
-	// be nil. Check reports damage in a store that opens, like Store.Check. Repair
-	// repairs the kept rows: values that must be derived from other rows, and indexes
-	// that only a part can build. It calls altered for a row that is kept although its
-	// text was altered.
+	// Check and Repair are the parts' functions for work that SQL alone cannot do; both may be
+	// nil. Check reports damage in a store that opens, like Store.Check. Repair repairs the
+	// kept rows: values that must be derived from other rows, and indexes that only a part can
+	// build. It calls altered for a row that it keeps with an altered text.
 	Check  func(ctx context.Context, s *Store) ([]string, error)
 	Repair func(ctx context.Context, s *Store, altered func(table string, id int64)) error
 
@@ -77,8 +76,8 @@ type SalvagedTable struct {
 // the change log are noted in the store, so that Check accepts them, and a change of kind
 // "salvage" notifies followers.
 //
-// Other processes are kept out meanwhile. Salvage is atomic: after an interruption the
-// path holds either the old store or the complete new one. It is safe to retry.
+// Other processes are blocked meanwhile. Salvage is atomic: after an interruption the path
+// holds either the old store or the complete new one. It is safe to retry.
 //
 // After an error nothing has changed. Errors: CodeEncrypted without a key, CodeKey with a
 // wrong key, CodeBusy if another process has the store open, CodeNewer, CodeForeign,

@@ -18,8 +18,8 @@ type shape struct {
 	columns []column
 	stored  []int // the columns in stored order
 	keys    []int // the columns of the primary key
-	rowid   bool  // it is stored by rowid
-	alias   int   // the column that is the rowid, -1 for none
+	rowid   bool  // whether it is stored by rowid
+	alias   int   // the column that is the rowid, -1 if there is none
 	indexes []indexShape
 }
 
@@ -27,10 +27,10 @@ type column struct {
 	name    string
 	kind    string // the declared type
 	notNull bool
-	given   bool // it has a default
+	given   bool // whether it has a default
 }
 
-// indexShape is an index of a table, over all of its rows or some.
+// indexShape is an index of a table, over all or some of its rows.
 type indexShape struct {
 	name    string
 	unique  bool  // over all rows

@@ -100,7 +100,7 @@ func TestKeptFileOfAnEncryptedStoreIsEncryptedWithItsKey(t *testing.T) {
 	expectCode(t, err, store.CodeEncrypted)
 }
 
-// The key of another store in the data directory does not make a plain store encrypted.
+// A plain store stays plain even if the data directory contains another store's key.
 func TestSalvageOfAPlainStoreNextToAKeyIsPlain(t *testing.T) {
 	plainOnly(t)
 	for _, bad := range []int{0, 5} {

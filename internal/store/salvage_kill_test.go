@@ -60,7 +60,7 @@ func keepOpen(o order, in *bufio.Reader) error {
 	return errors.Join(err, s.Close())
 }
 
-// salvageChild salvages and asks before each step whether to continue.
+// salvageChild runs a salvage and asks the parent before each step whether to continue.
 func salvageChild(o order, in *bufio.Reader) error {
 	c := salvageConfig(o.Path)
 	c.Progress = func(what string) {
@@ -71,15 +71,15 @@ func salvageChild(o order, in *bufio.Reader) error {
 	return err
 }
 
-// Killed at any step, a salvage leaves the complete old or new store, and the next
-// salvage succeeds.
+// After a kill at any step, the path holds the complete old or new store, and the next salvage
+// succeeds.
 func TestKilledSalvageLeavesTheOldStoreOrTheNew(t *testing.T) {
 	t.Parallel()
 	origin, want := heldOpen(t)
 	page := ruined(t, origin)
 	broken, wal := content(t, origin), content(t, origin+"-wal")
 	old, fresh := 0, 0
-	every := 4 // of the steps that read a table, which are alike; a soak kills at each
+	every := 4 // steps that read a table are similar; a soak kills at each
 	switch {
 	case storetest.Key() != nil || testing.Short():
 		every = 12
@@ -107,7 +107,7 @@ func TestKilledSalvageLeavesTheOldStoreOrTheNew(t *testing.T) {
 		}
 		p.Kill()
 		expectNoPlainText(t, path)
-		if !more { // it has ended before that step
+		if !more { // the salvage ended before that step
 			if old == 0 || fresh == 0 {
 				t.Errorf("%d steps with the old store, %d with the new one", old, fresh)
 			}

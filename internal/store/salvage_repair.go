@@ -41,9 +41,9 @@ const (
 	selectDevice   = `SELECT value FROM store_meta WHERE name = 'device'`
 )
 
-// reserveNumbers ensures that no number is used twice: neither that of a lost row, nor
-// that of a lost change of this device, which others may have. If the end of the log may
-// be lost, the store continues as a new device.
+// reserveNumbers ensures that no number is used twice: neither that of a lost row, nor that of
+// a lost change of this device, which other devices may have. If the end of the log may be
+// lost, the store continues as a new device.
 func (f *filling) reserveNumbers(ctx context.Context) error {
 	last, known := f.given["changes"]
 	if known {
@@ -115,8 +115,8 @@ const listReferences = `SELECT "from", "table", "to" FROM pragma_foreign_key_lis
 const listReferrers = `SELECT m.name, k."from", k."to" FROM sqlite_schema m JOIN pragma_foreign_key_list(m.name) k
 WHERE m.type = 'table' AND k."table" = ? ORDER BY m.name`
 
-// Unreferred returns those of the given rows of a table, identified by the column key,
-// that no row of any table refers to. It reads every row that can refer to one of them.
+// Unreferred returns those of the given rows of a table that no row of any table refers to.
+// key is the column that identifies them. It reads every row that can refer to one of them.
 func (t *Tx) Unreferred(ctx context.Context, table, key string, rows []int64) (free []int64, err error) {
 	var refs []reference
 	err = t.Each(ctx, func(r *sql.Rows) error {
@@ -143,8 +143,8 @@ func (t *Tx) Unreferred(ctx context.Context, table, key string, rows []int64) (f
 	return free, nil
 }
 
-// addParents inserts placeholder rows for lost rows that others refer to, so that the
-// others can stay. A placeholder may itself need one.
+// addParents inserts placeholder rows for lost rows that other rows refer to, so that those
+// can stay. A placeholder may need another placeholder.
 func (f *filling) addParents(ctx context.Context) error {
 	var refs []reference
 	for _, t := range f.shapes {
@@ -215,7 +215,8 @@ const (
 	blankDoc  = `UPDATE changes SET doc = NULL WHERE seq = ?`
 )
 
-// gapName returns the name of a note that a device's chain may be broken before the
+// gapName returns the name of the note that a device's chain may be broken before the change
+// with that number.
 // change with that number.
 func gapName(device string, deviceSeq int64) string {
 	return fmt.Sprintf("gap/%s/%d", device, deviceSeq)

@@ -26,9 +26,9 @@ type inventory struct {
 type tableRows struct {
 	shape      *shape
 	kept       idSet                 // for a table with rowid: the copied rows
-	missing    map[int64]map[int]any // likewise: rows that only an index has, with their values there
+	missing    map[int64]map[int]any // for a table with rowid: rows that only an index has, with their values there
 	keys       map[uint64]bool       // for another table: hashes of the copied primary keys
-	lost       map[uint64][]any      // likewise: primary keys that only an index has
+	lost       map[uint64][]any      // for another table: primary keys that only an index has
 	altered    []int64
 	unreadable int64 // cells that are not a valid row of this table
 	incomplete bool  // its tree and all its indexes have unreadable pages
@@ -180,8 +180,8 @@ func (r *tableRows) reportNumbered(ctx context.Context, tx *Tx, t *SalvagedTable
 	return nil
 }
 
-// isThere reports whether the new store has a row with the values that a unique index of
-// the old one had, under another number.
+// isThere reports whether the new store has a row with the values of a unique index of the old
+// store, under another number.
 func (r *tableRows) isThere(ctx context.Context, tx *Tx, values map[int]any) (there bool, err error) {
 	for _, index := range r.shape.indexes {
 		var terms []string
@@ -254,13 +254,13 @@ func ranges(ids []int64) (out []string) {
 	return out
 }
 
-// idSet is a set of row numbers, dense ones in little memory.
+// idSet is a set of row numbers. Dense numbers need little memory.
 type idSet map[int64]uint64
 
 func (s idSet) add(id int64)      { s[id>>6] |= 1 << (id & 63) }
 func (s idSet) has(id int64) bool { return s[id>>6]&(1<<(id&63)) != 0 }
 
-// all yields the numbers in no order.
+// all yields the numbers in any order.
 func (s idSet) all(yield func(int64) bool) {
 	for high, bits := range s {
 		for low := int64(0); bits != 0; low, bits = low+1, bits>>1 {

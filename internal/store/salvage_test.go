@@ -19,8 +19,8 @@ import (
 
 const pageSize = 4096
 
-// salvaged repairs the store at path and checks what must hold for every salvage: the
-// result is intact, and the damaged files are next to it, byte for byte.
+// salvaged repairs the store at path and checks the guarantees of every salvage: the result is
+// intact, and the damaged files are next to it, byte for byte.
 func salvaged(t testing.TB, path string) store.Salvaged {
 	t.Helper()
 	before := map[string][]byte{}
@@ -157,7 +157,7 @@ func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 	held := inside(t, intact)
 	pages := len(intact) / pageSize
 	rounds, fixed := 6, 4
-	if storetest.Key() != nil || testing.Short() { // the driver is slow, or the second one to be asked
+	if storetest.Key() != nil || testing.Short() { // the driver is slow, or this is the run with the second driver
 		rounds, fixed = 3, 1
 	}
 	if os.Getenv("CAIRN_SOAK") != "" {
@@ -172,7 +172,7 @@ func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 			for round := range rounds {
 				n := r.IntN(pages)
 				if round < fixed {
-					n = round // header and schema, pointer map, first roots
+					n = round // header and schema, pointer map, first root pages
 				}
 				broken := bytes.Clone(intact)
 				page := broken[n*pageSize : (n+1)*pageSize]
@@ -180,7 +180,7 @@ func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 				path := storetest.Path(t)
 				place(t, path, broken)
 				if !damageFound(t, path) {
-					continue // a free page, say
+					continue // for instance a free page
 				}
 				salvaged(t, path)
 				expectLostOnly(t, fmt.Sprintf("page %d", n+1), want, changesOf(t, path), held[n*pageSize:(n+1)*pageSize])
@@ -471,7 +471,7 @@ func TestSalvageOfAnOlderSchemaBringsItToTheNewest(t *testing.T) {
 	expectLostOnly(t, "an older schema", want, changesOf(t, path), page)
 }
 
-// The log of a store that is opened through a link is next to the store.
+// If a store is opened through a link, its log is next to the store.
 func TestSalvageThroughALinkRepairsTheFileItLeadsTo(t *testing.T) {
 	t.Parallel()
 	path, want := heldOpen(t)
@@ -497,7 +497,8 @@ func TestSalvageThroughALinkRepairsTheFileItLeadsTo(t *testing.T) {
 	expectLostOnly(t, "through a link", want, changesOf(t, path), page)
 }
 
-// A number that others may have seen is not used again, not even that of a lost row.
+// A number that other devices may have received is not used again, not even that of a lost
+// row.
 func TestSalvageUsesNoNumberTwice(t *testing.T) {
 	t.Parallel()
 	path := populated(t)

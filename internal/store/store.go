@@ -33,15 +33,14 @@ type Config struct {
 	Wait       time.Duration    // how long to wait for a lock; default by Role
 	Clock      func() time.Time // default time.Now
 	MaxReaders int              // maximum number of concurrent readers; default 4
-	MinReaders int              // readers that start immediately and whose connections CloseIdle keeps; the others wait a second; default all
+	MinReaders int              // readers that start immediately and whose connections CloseIdle keeps; further readers wait a second; default all
 	ReadOnly   bool             // a missing store is an error, and nothing is created or migrated
 	Key        []byte           // of an encrypted store, KeySize bytes; nil for a plain one
 
 	Temporary bool // the file is not at its final path, so its place does not cause a new device incarnation
 }
 
-// Store is an open database file. Its methods may be called from any number of
-// goroutines.
+// Store is an open database file. Its methods are safe for concurrent use.
 type Store struct {
 	path      string
 	file      os.FileInfo // the file at path before it was opened
@@ -51,9 +50,9 @@ type Store struct {
 	wait      time.Duration
 	db        *sql.DB       // the writer's connection
 	readDB    *sql.DB       // the readers' connections, query-only
-	idle      idleSessions  // for reading
-	limit     chan struct{} // places of readers, MinReaders
-	extra     chan struct{} // further places, up to MaxReaders
+	idle      idleSessions  // idle reading connections
+	limit     chan struct{} // slots of readers, MinReaders
+	extra     chan struct{} // further slots, up to MaxReaders
 	writer    *writer
 	gauges    gauges
 	symbols   symbols
@@ -67,7 +66,7 @@ type Store struct {
 	placing       sync.Once // see here
 	place         place
 
-	damage  atomic.Pointer[fault.Error] // why writes are refused, once damage was found
+	damage  atomic.Pointer[fault.Error] // why writes are refused after damage was found
 	damages atomic.Int64                // how often damage was found
 	single  bool                        // reads use the writing connection too
 	closing sync.Once
@@ -77,12 +76,12 @@ type Store struct {
 // Open opens the store at c.Path. It creates or migrates the store if necessary, except
 // with c.ReadOnly. Any number of processes may call it concurrently.
 //
-// Errors: CodeMissing (NotFound) for a missing store with ReadOnly, CodeNewer
-// (Unavailable) for one written by a newer cairn, CodeForeign (Unavailable) for another
-// program's database, CodeCorrupt (Internal) for a damaged one, CodeReadOnly, CodeFull
-// and CodeBusy (Unavailable), Invalid without a path; CodeEncrypted (Unavailable) for an
-// encrypted one without a key, CodeKey (Unavailable) with a wrong key and (Conflict) with
-// a key for a plain store. After an error the file is unchanged.
+// Errors: CodeMissing (NotFound) for a missing store with ReadOnly; CodeNewer (Unavailable)
+// for a store of a newer cairn; CodeForeign (Unavailable) for another program's database;
+// CodeCorrupt (Internal) for a damaged store; CodeReadOnly, CodeFull and CodeBusy
+// (Unavailable); Invalid without a path; CodeEncrypted (Unavailable) for an encrypted store
+// without a key; CodeKey (Unavailable) for a wrong key, and (Conflict) for a key of a plain
+// store. After an error the file is unchanged.
 func Open(ctx context.Context, c Config) (*Store, error) { return open(ctx, c, encrypted) }
 
 // open is Open with the connector of encrypted stores, which is nil in a program that
@@ -263,7 +262,7 @@ func (s *Store) classify(err error) error {
 	if s.key == nil && exists(s.path+cipherSuffix) {
 		return becameEncrypted()
 	}
-	if s.damage.Load() != f { // else it is the error of a refused write
+	if s.damage.Load() != f { // otherwise it is the error of a refused write
 		s.damages.Add(1)
 	}
 	s.damage.CompareAndSwap(nil, f)

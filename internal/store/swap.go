@@ -94,7 +94,7 @@ func (o *oldStore) write(f io.Writer, image *sqlitefile.Image) error {
 	return errors.Join(err, w.Close())
 }
 
-// replace puts a file at the store's path, locked like the one before it, so that no
+// replace moves a file to the store's path and locks it like the previous one, so that no
 // process opens an intermediate file.
 func (o *oldStore) replace(by string) error {
 	f, err := os.OpenFile(by, os.O_RDWR, 0)

@@ -15,9 +15,9 @@ import (
 
 // Tx is one transaction. It is valid only inside its closure and for one goroutine.
 //
-// A statement of a write runs to its end, even if its ctx ends. An error that ended the
-// transaction, such as a full disk, makes every later statement fail with the same error,
-// and also the closure, even if it returns nil.
+// A statement of a write runs to its end, even if its ctx ends. After an error that ended the
+// transaction, such as a full disk, every later statement fails with the same error. The
+// closure then also fails, even if it returns nil.
 type Tx struct {
 	ses   *session
 	store *Store
@@ -42,7 +42,7 @@ type cursor struct {
 func (t *Tx) Now() time.Time { return t.now }
 
 // Exec runs a statement. Statements stay prepared, by their text. If the limit is a bare
-// parameter, SQLite prepares the statement again at every run, because it plans by the
+// parameter, SQLite prepares the statement again at every run, because its plan depends on the
 // number. LIMIT +? avoids that.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	ctx, st, err := t.prepared(ctx, query)

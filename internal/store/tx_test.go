@@ -16,7 +16,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// limitPages lets the writing connection's file grow by no more than this.
+// limitPages limits the growth of the file on the writing connection to a number of pages.
 func limitPages(t testing.TB, s *store.Store, more int) {
 	t.Helper()
 	err := s.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
@@ -104,12 +104,12 @@ func TestDurabilityIsAsRequestedByTheWrite(t *testing.T) {
 	expect(store.Normal, 1)
 	expect(store.Full, 2)
 	expect(store.Normal, 1)
-	limitPages(t, s, 5) // a transaction that SQLite ends, in a connection set to Normal
+	limitPages(t, s, 5) // a transaction that SQLite ends, on a connection set to Normal
 	expectCode(t, s.Write(t.Context(), store.Normal, big), store.CodeFull)
 	expect(store.Full, 2)
 	expect(store.Normal, 1)
 
-	synctest.Test(t, func(t *testing.T) { // one that comes while a lesser commit waits for the lock
+	synctest.Test(t, func(t *testing.T) { // a write that arrives while a less durable commit waits for the lock
 		s := storetest.Open(t, store.Config{})
 		db := raw(t, s.Path())
 		rawExec(t, db, "BEGIN IMMEDIATE")
@@ -129,7 +129,7 @@ func TestDurabilityIsAsRequestedByTheWrite(t *testing.T) {
 		}
 	})
 
-	synctest.Test(t, func(t *testing.T) { // one that needs Full makes its neighbours Full
+	synctest.Test(t, func(t *testing.T) { // a write that needs Full makes its whole batch Full
 		s := storetest.Open(t, store.Config{})
 		open := gate(t, s)
 		var wg sync.WaitGroup
@@ -282,7 +282,7 @@ func TestRowsLeftOpenAreClosedWithTheClosure(t *testing.T) {
 		}
 	}
 	mustWrite(t, s, "c")
-	db := raw(t, s.Path()) // nobody holds an old snapshot
+	db := raw(t, s.Path()) // no process holds an old snapshot
 	var busy, log, moved int
 	if err := db.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved); err != nil || busy != 0 {
 		t.Errorf("checkpoint: busy %d, %v", busy, err)

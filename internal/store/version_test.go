@@ -10,7 +10,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// storeOfSchema8 returns a store of a cairn that did not note the schema number.
+// storeOfSchema8 returns a store of a cairn that did not store the schema number.
 func storeOfSchema8(t *testing.T) (path string) { return storeOfSchema(t, 8) }
 
 // storeOfSchema returns an empty store of an older schema.
@@ -23,7 +23,7 @@ func storeOfSchema(t *testing.T, version int) (path string) {
 	place(t, path, nil)
 	db := raw(t, path)
 	rawExec(t, db, "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA journal_mode=WAL")
-	files, err := filepath.Glob(filepath.Join("migrations", "*.sql")) // in their order
+	files, err := filepath.Glob(filepath.Join("migrations", "*.sql")) // in order
 	if err != nil || len(files) <= version {
 		t.Fatal(files, err)
 	}
@@ -54,7 +54,7 @@ func TestAStoreWithoutASchemaNoteIsIdentifiedByItsTables(t *testing.T) {
 		binary.BigEndian.PutUint32(broken[60:], number)
 		path := storetest.Path(t)
 		place(t, path, broken)
-		if int(number) != known { // which is not compared with anything when a store is opened
+		if int(number) != known { // opening a store does not compare it
 			_, err := open(t.Context(), store.Config{Path: path})
 			expectCode(t, err, store.CodeCorrupt)
 		}
@@ -71,7 +71,7 @@ func TestAStoreWithoutASchemaNoteIsIdentifiedByItsTables(t *testing.T) {
 	expectNoted(t, path)
 }
 
-// expectNoted fails the test unless a store notes the newest schema number.
+// expectNoted fails the test unless a store contains the newest schema number.
 func expectNoted(t *testing.T, path string) {
 	t.Helper()
 	_, known, err := store.Schema(path, storetest.Key())

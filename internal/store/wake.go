@@ -2,8 +2,8 @@ package store
 
 import "sync"
 
-// wakeups notifies the followers of this process of commits. A lost signal costs one
-// Poll, never a change.
+// wakeups notifies the followers of this process of commits. A lost signal delays a change by
+// one Poll and never loses it.
 type wakeups struct {
 	mu    sync.Mutex
 	chans map[chan struct{}]bool

@@ -19,8 +19,8 @@ const (
 	emptyIndexMade  = `INSERT INTO %[1]s (%[1]s) VALUES ('delete-all')`
 )
 
-// Limits of CheckWords' memory: a sum for each bucket of rows, the words of a few rows,
-// and the sums of the rows of the first differing buckets.
+// Memory limits of CheckWords: a sum for each bucket of rows, the words of a few rows, and the
+// sums of the rows of the first differing buckets.
 const (
 	wordBucket     = 256 // row numbers
 	wordBatchRows  = 500
@@ -29,7 +29,7 @@ const (
 	maxWordRows    = 20
 )
 
-// WordIndex is a full-text index of a part and what it should contain.
+// WordIndex is a full-text index of a part, with its expected content.
 type WordIndex struct {
 	Table  string // its name
 	Insert string // the statement that adds the words of one row
@@ -38,12 +38,12 @@ type WordIndex struct {
 	// contain. It is called twice and must give the same rows both times.
 	Rows func(ctx context.Context, tx *Tx, add func(args ...any) error) error
 
-	// Counts reports whether a row is compared. Nil means that every row is.
+	// Counts reports whether a row is compared. If it is nil, every row is compared.
 	Counts func(row int64) bool
 
 	// Variants returns the valid ways to index a row: first the arguments of Rows, then
-	// others. The first argument is the row's number. Nil means that there is only one
-	// way to index a row.
+	// others. The first argument is the row's number. If it is nil, there is only one way to
+	// index a row.
 	Variants func(ctx context.Context, tx *Tx, row int64) ([][]any, error)
 }
 
@@ -134,9 +134,9 @@ func (w *wordSums) isVariant(ctx context.Context, t *Tx, made *madeIndex, row in
 	return false, nil
 }
 
-// wordSums sums the hashes of all words with their positions, by rows or by buckets of
-// rows. The sum does not depend on their order. Words of the index count positive, words
-// that it should contain negative, so the sum of equal ones is 0.
+// wordSums sums the hashes of all words with their positions, by rows or by buckets of rows.
+// The sum does not depend on their order. Words of the index count positive, expected words
+// negative. So the sum is 0 if they are equal.
 type wordSums struct {
 	seed maphash.Seed
 	sums map[int64]uint64
@@ -162,7 +162,7 @@ func (w *wordSums) compare(ctx context.Context, t *Tx, made *madeIndex) error {
 	return made.each(ctx, t, w.count(^uint64(0)))
 }
 
-// count returns a function that counts one word of a result, with a factor.
+// count returns a function that adds one word of a result, multiplied by factor.
 func (w *wordSums) count(factor uint64) func(*sql.Rows) error {
 	var term, column sql.RawBytes
 	var row, offset int64
@@ -185,7 +185,7 @@ func (w *wordSums) count(factor uint64) func(*sql.Rows) error {
 	}
 }
 
-// madeIndex indexes rows again, in memory.
+// madeIndex rebuilds the index entries of rows in memory.
 type madeIndex struct {
 	x     WordIndex
 	db    *sql.DB
@@ -212,7 +212,7 @@ func newMadeIndex(ctx context.Context, t *Tx, x WordIndex) (_ *madeIndex, err er
 
 func (m *madeIndex) close() error { return errors.Join(m.ses.close(), m.db.Close()) }
 
-// each calls count for every word that the index should contain.
+// each calls count for every expected word.
 func (m *madeIndex) each(ctx context.Context, t *Tx, count func(*sql.Rows) error) error {
 	insert, err := m.ses.prepared(ctx, m.x.Insert)
 	if err != nil {

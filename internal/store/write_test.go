@@ -59,7 +59,7 @@ func note(id string) closure {
 	return func(ctx context.Context, tx *store.Tx) error { return storetest.Note(ctx, tx, id) }
 }
 
-// then runs a closure after a note of an id.
+// then returns a closure that stores a note with the id and then runs fn.
 func then(id string, fn closure) closure {
 	return func(ctx context.Context, tx *store.Tx) error {
 		if err := storetest.Note(ctx, tx, id); err != nil {
@@ -131,7 +131,7 @@ func TestEachOfASharedCommitGetsItsOwnResult(t *testing.T) {
 			note("a"),
 			then("b", func(context.Context, *store.Tx) error { return refused }),
 			then("c", func(context.Context, *store.Tx) error { panic("defect") }),
-			then("d", func(ctx context.Context, tx *store.Tx) error { // an error it can live with
+			then("d", func(ctx context.Context, tx *store.Tx) error { // an error that does not end the transaction
 				_, err := tx.Exec(ctx, "INSERT INTO symbols (id, text) SELECT id, text FROM symbols")
 				if err == nil {
 					t.Error("a duplicate was stored")
@@ -149,7 +149,7 @@ func TestEachOfASharedCommitGetsItsOwnResult(t *testing.T) {
 		}
 		expectIDs(t, s, "a", "d", "e", "g")
 
-		mustWrite(t, s, "x", "b", "c", "f") // the words of what was undone are not taken for stored
+		mustWrite(t, s, "x", "b", "c", "f") // words of rolled-back closures must not count as stored
 		for _, c := range storetest.Changes(t, s) {
 			if c.Stream != "notes/"+c.ID {
 				t.Errorf("%s is in stream %s", c.ID, c.Stream)
@@ -213,7 +213,7 @@ func TestCallerThatLeavesWhileQueuedDoesNotWrite(t *testing.T) {
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("the caller that left got %v", err)
 		}
-		unaware := &leaving{Context: t.Context()} // has left, but has not taken its write back yet
+		unaware := &leaving{Context: t.Context()} // the caller has left, but has not withdrawn its write yet
 		unaware.looks.Store(1)
 		go func() { left <- write(unaware, s, store.Full, "unaware") }()
 		synctest.Wait()
@@ -280,7 +280,7 @@ func (l *leaving) Err() error {
 	return nil
 }
 
-// The caller that leads a shared commit may leave, too.
+// The caller that leads a shared commit may also leave.
 func TestCallerThatLeavesAtAnyPointWritesAtomically(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -353,7 +353,7 @@ func TestMoreThan4096WaitingWritesAreRefusedAtOnce(t *testing.T) {
 		if got := refused.Load(); got != 20 {
 			t.Errorf("%d of 20 surplus writes were refused", got)
 		}
-		leave() // ten places
+		leave() // this frees ten places in the queue
 		synctest.Wait()
 		for n := range 12 {
 			submit(t.Context(), fmt.Sprint("successor", n))
@@ -432,7 +432,7 @@ func TestErrorInCommitReachesAllAndStoresNothing(t *testing.T) {
 		refused := errors.New("refused")
 		refuse := func(context.Context, *store.Tx) error { return refused }
 		for i, err := range together(t, s, refuse, note("a"), then("b", orphan), refuse, note("c")) {
-			if i == 0 { // before anybody had written; the later one may be refused for rows that were never stored
+			if i == 0 { // before another closure had written; a later one may be refused because of rows that were never stored
 				if !errors.Is(err, refused) {
 					t.Errorf("a refusal of its own: %v", err)
 				}

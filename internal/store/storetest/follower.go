@@ -13,18 +13,17 @@ import (
 
 // Subject is a follower that RunFollower tries to break.
 type Subject struct {
-	// New creates the follower over an open store. It stores its other data in dir, an
-	// existing folder that is empty at first. Created again over the same dir, it
-	// continues there, also in another process. end, if not nil, is called when it stops.
+	// New creates the follower over an open store. dir is an existing folder for its other
+	// data, initially empty. If it is created again over the same dir, it continues there,
+	// also in another process. end, if not nil, is called when it stops.
 	New func(t testing.TB, s *store.Store, dir string) (f store.Follower, end func() error)
 
-	// Start, instead of New, is for a follower with its own loop over the store's leases:
-	// the replication. run runs it until ctx ends. Each piece of its work goes through
-	// around, whose error is the result of that piece.
+	// Start replaces New for the replication, which has its own loop over the store's leases.
+	// run runs it until ctx ends. Each piece of its work goes through around, whose error is
+	// the result of that piece.
 	Start func(t testing.TB, s *store.Store, dir string, around func(work func() error) error) (run func(ctx context.Context) error)
 
-	// Prepare, if not nil, writes the data that the rows need, before anything follows
-	// the store.
+	// Prepare, if not nil, writes the data that the rows need, before any follower runs.
 	Prepare func(t testing.TB, s *store.Store)
 
 	// Write writes the n-th row, n = 1, 2, 3 …. The follower must accept it, and the
@@ -34,9 +33,8 @@ type Subject struct {
 	// Waits returns how much work the follower has left; nil means the follower's lag.
 	Waits func(t testing.TB, s *store.Store, dir string) int64
 
-	// State returns everything that the follower has made. It must not depend on how
-	// often or in what batches the changes came. Reset deletes what it has made in the
-	// store.
+	// State returns all results of the follower. It must not depend on how often or in what
+	// batches the changes came. Reset deletes the results in the store.
 	State func(t testing.TB, s *store.Store, dir string) string
 	Reset func(ctx context.Context, tx *store.Tx) error
 
@@ -45,8 +43,8 @@ type Subject struct {
 	Refused func(t testing.TB, s *store.Store)
 	Repair  func(t testing.TB, dir string)
 
-	// Retry, if not nil, retries a refused row on behalf of a person. A follower with
-	// Retry does not retry such a row itself.
+	// Retry, if not nil, retries a refused row on behalf of the user. A follower with Retry
+	// does not retry such a row itself.
 	Retry func(t testing.TB, s *store.Store)
 }
 
@@ -92,7 +90,7 @@ type sandbox struct {
 	repaired bool // Repair was called
 }
 
-// sandbox creates one in which the follower has run once, before the first row.
+// sandbox returns a new sandbox in which the follower has run once, before the first row.
 func (r *rig) sandbox(t *testing.T) *sandbox {
 	t.Helper()
 	clock := &Clock{}
@@ -171,7 +169,7 @@ func (b *sandbox) start(t *testing.T, hook func(ctx context.Context, changes []s
 	return r
 }
 
-// follow returns what runs the subject.
+// follow returns the function that runs the subject.
 func (b *sandbox) follow(t *testing.T, hook func(ctx context.Context, changes []store.Change) error, change []func(*store.Follower)) func(ctx context.Context) error {
 	t.Helper()
 	if b.subject.Start != nil {
@@ -198,7 +196,7 @@ func (b *sandbox) follow(t *testing.T, hook func(ctx context.Context, changes []
 	}
 }
 
-// catch makes a panic an error.
+// catch converts a panic to an error.
 func catch(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("panic: %v", p)
@@ -273,8 +271,8 @@ func (b *sandbox) aside(t testing.TB) []store.FailedChange {
 	return out
 }
 
-// sameAsUndisturbed compares what the follower has made with what a new one makes of the
-// same log without disturbance.
+// sameAsUndisturbed compares the follower's results with those of a new follower that reads
+// the same log without disturbance.
 func (b *sandbox) sameAsUndisturbed(t *testing.T) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "copy.db")

@@ -70,7 +70,8 @@ func (r *rig) killedAfterWork(t *testing.T) {
 	b.sameAsUndisturbed(t)
 }
 
-// toldTrue fails the test if no work is reported although something is missing.
+// toldTrue fails the test if the follower reports no remaining work although a result is
+// missing.
 func (b *sandbox) toldTrue(t *testing.T) {
 	t.Helper()
 	if b.waits(t) == 0 {
@@ -86,11 +87,11 @@ func (r *rig) killedAnywhere(t *testing.T) {
 		child := b.child(t, roleFollow, 0)
 		child.Expect(t, "start")
 		began := time.Now()
-		if round == 0 { // how long it takes undisturbed
+		if round == 0 { // measure the duration of an undisturbed run
 			b.done(t)
 			typical = time.Since(began)
 		} else {
-			<-time.After(rand.N(typical + typical/4)) // the instant
+			<-time.After(rand.N(typical + typical/4)) // a random instant
 		}
 		child.Kill()
 		b.toldTrue(t)
@@ -111,7 +112,7 @@ func (r *rig) takesOver(t *testing.T) {
 	b.done(t)
 	one.Kill()
 	b.write(t, 1)
-	b.done(t) // by the second
+	b.done(t) // from the second round on
 	two.Kill()
 	b.catchUp(t)
 	b.sameAsUndisturbed(t)
@@ -171,8 +172,8 @@ func (r *rig) fails(t *testing.T) {
 	b.sameAsUndisturbed(t)
 }
 
-// expectFailure fails the test unless the follower has one failure with this text, or
-// none for "".
+// expectFailure fails the test unless the follower has exactly one failure, with this text.
+// For "" it fails the test if there is a failure.
 func (b *sandbox) expectFailure(t testing.TB, what string) {
 	t.Helper()
 	all, err := b.s.Followers(t.Context())
@@ -188,8 +189,8 @@ func (b *sandbox) expectFailure(t testing.TB, what string) {
 	}
 }
 
-// repairsByPerson tests a row that the follower itself refuses and does not retry before
-// a person asks for it.
+// repairsByPerson tests a row that the follower itself refuses and does not retry until the
+// user requests it.
 func (r *rig) repairsByPerson(t *testing.T) {
 	b := r.sandbox(t)
 	b.write(t, 2)

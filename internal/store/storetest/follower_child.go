@@ -21,7 +21,7 @@ const (
 // The roles of a child.
 const (
 	roleFollow       = "follow"         // run the follower
-	roleDieAfterWork = "die after work" // likewise, but die when a batch or a turn is done
+	roleDieAfterWork = "die after work" // as roleFollow, but die when a batch or a turn is done
 	roleWrite        = "write"          // write three rows from the arg-th on
 )
 
@@ -52,7 +52,7 @@ func runFollowerChild(t *testing.T, subject Subject, role string) {
 	}
 }
 
-// childFollower returns what runs the subject in a child.
+// childFollower returns the function that runs the subject in a child.
 func childFollower(t *testing.T, s *store.Store, subject Subject, dir string, dies bool) func(ctx context.Context) error {
 	if subject.Start != nil {
 		return subject.Start(t, s, dir, func(work func() error) error {
@@ -73,8 +73,8 @@ func childFollower(t *testing.T, s *store.Store, subject Subject, dir string, di
 	return func(ctx context.Context) error { return s.Follow(ctx, f) }
 }
 
-// dying makes a follower die when its first batch or turn is done, before that is known
-// to whoever called it.
+// dying makes a follower die when its first batch or turn is done, before its caller gets the
+// result.
 func dying(f store.Follower) store.Follower {
 	if f.Lanes != nil {
 		turn := f.Lanes.Turn

@@ -16,8 +16,8 @@ func Path(t testing.TB) string {
 	return filepath.Join(t.TempDir(), "data", "cairn.db")
 }
 
-// Open opens a store, in a folder of the test if c has no path. At the end of the test
-// the store is closed, unless the test has done so, and checked.
+// Open opens a store, in a folder of the test if c has no path. At the end of the test the
+// store is checked, and closed unless the test has closed it.
 func Open(t testing.TB, c store.Config) *store.Store {
 	t.Helper()
 	if c.Path == "" {
@@ -58,7 +58,7 @@ func check(t testing.TB, c store.Config) {
 	}
 }
 
-// Note appends a change like a part, but without a row. Notes are independent of each
+// Note appends a change as a part does, but without a row. Notes are independent of each
 // other.
 func Note(ctx context.Context, tx *store.Tx, id string) error {
 	_, err := tx.Append(ctx, store.Change{

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// patience ends tests that would otherwise hang; no test waits for that long.
+// patience is the timeout of tests that hang; no test needs that long.
 const patience = 2 * time.Minute
 
 // mark begins the lines that a child sends to its parent, to distinguish them from other
@@ -30,9 +30,9 @@ type Process struct {
 	err    error        // how it ended, once lines is closed
 }
 
-// Command returns a command that runs the test's own binary, for StartProcess. With a
-// test's name it runs only that test. env contains further variables ("NAME=value"),
-// which tell the child in TestMain or in the test what to do.
+// Command returns a command that runs the test's own binary, for StartProcess. With a test's
+// name it runs only that test. env contains additional variables ("NAME=value"), with which
+// TestMain or the test recognises its task.
 func Command(test string, env ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], "-test.count=1")
 	if test != "" {
@@ -45,8 +45,8 @@ func Command(test string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// StartProcess starts a child. It is killed at the end of the test if it still
-// runs then.
+// StartProcess starts a child. The child is killed at the end of the test if it is still
+// running.
 func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{cmd: cmd, lines: make(chan string, 64)}
@@ -138,8 +138,8 @@ func (p *Process) Finish(t testing.TB) {
 	}
 }
 
-// Wait reads the rest of the child's lines and returns how it ended: nil for exit code 0,
-// else the error with its standard error.
+// Wait reads the rest of the child's lines and returns its result: nil for exit code 0, else
+// the error with its standard error.
 func (p *Process) Wait(t testing.TB) ([]string, error) {
 	t.Helper()
 	var left []string
@@ -163,7 +163,7 @@ func Tell(line string) {
 	}
 }
 
-// Hear waits for a line from a child's parent. If the parent has ended, the child exits.
+// Hear returns the next line from a child's parent. If the parent has ended, the child exits.
 func Hear(in *bufio.Reader) string {
 	line, err := in.ReadString('\n')
 	if err != nil {
