@@ -202,7 +202,7 @@ func interruptedLeavesNothing(t *testing.T, s stage) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stdout)
-	for lines.Scan() && !strings.Contains(lines.Text(), "events, told") {
+	for lines.Scan() && !strings.Contains(lines.Text(), "events, context") {
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

@@ -148,7 +148,7 @@ type demo struct {
 }
 
 func (d *demo) show(ctx context.Context, o options, getenv func(string) string) error {
-	d.say("cairn remembers what coding agents did and tells the next session. All of this is the real program at " +
+	d.say("cairn remembers what coding agents did and shows it to the next session. All of this is the real program at " +
 		"work, in a temporary home that is removed at the end.")
 	if o.mine {
 		found, err := d.showMine(ctx, getenv)

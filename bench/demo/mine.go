@@ -110,7 +110,7 @@ func (d *demo) busiest(ctx context.Context) (best knownProject, ok bool, err err
 }
 
 func (d *demo) contextOf(ctx context.Context, p knownProject) error {
-	d.heading("A new session in " + p.ID + " would be told this, byte for byte")
+	d.heading("A new session in " + p.ID + " would get this context, byte for byte")
 	began := time.Now()
 	out, err := d.home.output(ctx, d.home.dir, "context", "--project", p.ID)
 	if err != nil {

@@ -65,7 +65,7 @@ func (d *demo) replaySession(ctx context.Context, r recording, values map[string
 			told = append(told, strconv.Itoa(tokens(out)))
 		}
 	}
-	d.line("  %-8s%3d events, told %7s tokens  %s", r.repo, len(r.payloads), strings.Join(told, "+"), d.dim(quote(asked, 56)))
+	d.line("  %-8s%3d events, context %7s tokens  %s", r.repo, len(r.payloads), strings.Join(told, "+"), d.dim(quote(asked, 56)))
 	return took, d.flush()
 }
 
@@ -103,7 +103,7 @@ func (d *demo) held(ctx context.Context) (string, error) {
 
 // newSession starts another session and shows its injected context.
 func (d *demo) newSession(ctx context.Context) error {
-	d.heading("A new session starts in shop; this is what the agent is told, byte for byte")
+	d.heading("A new session starts in shop. The agent gets this context, byte for byte")
 	body, err := json.Marshal(map[string]string{
 		"session_id": "91c4e7b2-08fd-4f5e-b1a6-3e7d20c9a815", "cwd": d.home.repos["shop"],
 		"hook_event_name": "SessionStart", "source": "startup",

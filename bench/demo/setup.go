@@ -12,15 +12,15 @@ func (d *demo) howToUse(ctx context.Context) error {
 		return err
 	}
 	d.heading("On your own sessions")
-	d.say("Put the program where it shall live, on your PATH: agents' settings will name it. Then connect your agents:")
+	d.say("Put the program into a folder of your PATH, because agents' settings will contain its path. Then connect your agents:")
 	d.line("\n  alias cairn=%s", shellWord(d.home.program))
 	for _, c := range []struct{ command, what string }{
 		{"init --dry-run", "shows what would change in your agents' settings"},
 		{"init", "connects them and reads the sessions they kept"},
 		{"search 'failing test'", "finds what happened, in all projects"},
-		{"context", "prints what the next session in this folder would be told"},
-		{"doctor", "says whether all is well"},
-		{"uninstall", "gives every settings file back as it was"},
+		{"context", "prints the context that the next session in this folder will get"},
+		{"doctor", "checks that everything works"},
+		{"uninstall", "restores every settings file"},
 	} {
 		d.line("  cairn %-22s  %s", c.command, d.dim(c.what))
 	}
