@@ -271,8 +271,8 @@ func (e *examiner) undoEdit() {
 	}
 }
 
-// find returns the first text in the session's requests that contains all parts, or "" if there
-// is none.
+// find returns the first text in the session's requests that contains all parts, or "" if no
+// text does.
 func (s session) find(parts ...string) string {
 	for _, r := range s.requests {
 		if found := r.Find(parts...); len(found) > 0 {

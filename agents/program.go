@@ -22,7 +22,7 @@ type Program struct {
 	Compact *Compaction // nil: cannot be compacted headless
 
 	ReadsTranscript bool   // hooks read the session's transcript
-	Sessions        string // folder below the home with a session's files, found by its id; "" if there is none
+	Sessions        string // folder below the home with a session's files, found by its id; "" if it has no folder
 
 	Hooks []string // hook events that a session must cause
 	Rows  []string // types of rows that a session must store

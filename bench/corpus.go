@@ -12,7 +12,7 @@ import (
 )
 
 // realTranscripts unpacks the archives of --corpus outside the repository and returns the
-// folder, or "" if there are none.
+// folder, or "" without archives.
 func (b *bench) realTranscripts() (dir string, err error) {
 	archives, err := filepath.Glob(b.corpus)
 	if err != nil || len(archives) == 0 {

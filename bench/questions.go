@@ -302,7 +302,7 @@ func (h *hits) count(found []string, answer string) {
 	}
 }
 
-// share returns n as a share of the questions, or 0 if there are none.
+// share returns n as a share of the questions, or 0 without questions.
 func (h *hits) share(n float64) float64 { return n / max(float64(h.asked), 1) }
 
 // String formats hit@1/hit@5.

@@ -64,7 +64,7 @@ func isWorktree(below string) bool {
 	return strings.HasPrefix(below, "/.worktrees/") || strings.HasPrefix(below, "/.claude/worktrees/")
 }
 
-// of returns the checkout that contains a path, or nil if there is none.
+// of returns the checkout that contains a path, or nil if no checkout contains it.
 func (f *folders) of(file string) *checkout {
 	for _, c := range f.checkouts {
 		if file == c.folder || strings.HasPrefix(file, c.folder+"/") {

@@ -34,7 +34,7 @@ type session struct {
 	events []*event
 }
 
-// firstPrompt returns the first text that the user typed, or nil if there is none.
+// firstPrompt returns the first text that the user typed, or nil if the user typed nothing.
 func (s *session) firstPrompt() *event {
 	for _, e := range s.events {
 		if e.Kind == observation.Prompt && e.AgentID == "" {

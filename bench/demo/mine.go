@@ -12,7 +12,7 @@ import (
 )
 
 // showMine imports Claude Code's transcripts into the temporary store without changing them. It
-// asks about the project with the most sessions. It returns false if there are none.
+// asks about the project with the most sessions. It returns false without transcripts.
 func (d *demo) showMine(ctx context.Context, getenv func(string) string) (bool, error) {
 	user, err := os.UserHomeDir()
 	if err != nil {
@@ -91,7 +91,7 @@ func (p knownProject) folder(other string) string {
 	return other
 }
 
-// busiest returns the project with the most sessions, or false if there is none.
+// busiest returns the project with the most sessions, or false without projects.
 func (d *demo) busiest(ctx context.Context) (best knownProject, ok bool, err error) {
 	out, err := d.home.output(ctx, d.home.dir, "project", "list", "--json")
 	if err != nil {

@@ -30,17 +30,12 @@ type similarTurns struct {
 // contains any word of it) to 1.
 func (r *recalling) cover() float64 {
 	all, best := 0.0, 0.0
-	weigh := func(i int) float64 {
-		t := &r.terms[i]
-		if t.pair {
-			return 0
-		}
-		return t.share() * t.weight * r.rarityOf(t.count)
-	}
 	weights := make([]float64, len(r.terms))
 	for i := range r.terms {
-		weights[i] = weigh(i)
-		all += weights[i]
+		if t := &r.terms[i]; !t.pair {
+			weights[i] = t.share() * t.weight * r.rarityOf(t.count)
+			all += weights[i]
+		}
 	}
 	for _, t := range r.found {
 		sum := 0.0
@@ -110,18 +105,18 @@ func (r *recalling) readSimilar() ([]similarTurns, error) {
 // word counts at most share of a word. It counts less the less similar it is, and less if it is
 // more common than the word itself.
 func (r *recalling) takeSimilar(all []similarTurns, share float64) {
-	held := map[int]map[int64]float64{} // by term, the partial count that its similar words add to a turn
-	rarity := map[int]map[int64]float64{}
+	type match struct{ count, rarity float64 }
+	best := map[int]map[int64]match{} // by term and turn, that of its best similar word
 	for _, s := range all {
-		if held[s.term] == nil {
-			held[s.term], rarity[s.term] = map[int64]float64{}, map[int64]float64{}
+		if best[s.term] == nil {
+			best[s.term] = map[int64]match{}
 		}
 		weight := share * (s.word.Likeness - 0.4) / 0.6
 		rare := r.rarityOf(float64(len(s.ids)))
 		take := func(ids []int64, count float64) {
 			for _, id := range ids {
-				if weight*count > held[s.term][id] {
-					held[s.term][id], rarity[s.term][id] = weight*count, rare
+				if weight*count > best[s.term][id].count {
+					best[s.term][id] = match{weight * count, rare}
 				}
 			}
 		}
@@ -130,20 +125,20 @@ func (r *recalling) takeSimilar(all []similarTurns, share float64) {
 			take(s.often[i], m.About)
 		}
 	}
-	for i, turns := range held {
+	for i, turns := range best {
 		t := &r.terms[i]
 		if t.count == 0 || t.borrowed { // no turn contains the word itself
 			t.borrowed, t.count = true, 0
-			for _, x := range turns {
-				t.count += min(1, x)
+			for _, m := range turns {
+				t.count += min(1, m.count)
 			}
 			t.count = min(t.count, r.turns)
 			t.rarity = r.rarityOf(t.count)
 			t.full = t.share() * t.weight * t.rarity * (bmK + 1)
 		}
-		for id, x := range turns {
+		for id, m := range turns {
 			f := r.turn(id)
-			f.counts[i] = max(f.counts[i], x*min(1, rarity[i][id]/max(t.rarity, 0.01)))
+			f.counts[i] = max(f.counts[i], m.count*min(1, m.rarity/max(t.rarity, 0.01)))
 		}
 	}
 }
