@@ -17,6 +17,7 @@ import (
 	"cairn/internal/mail/documents"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/record/archived"
 	"cairn/internal/store"
 )
 
@@ -132,10 +133,10 @@ func recordPart() archive.Part {
 	return archive.Part{
 		Prefix:   record.StreamPrefix,
 		Root:     "records",
-		Projects: record.WithRecords,
-		Stream:   record.StreamOf,
+		Projects: archived.WithRecords,
+		Stream:   archived.StreamOf,
 		Render: func(ctx context.Context, tx *store.Tx, changes []store.Change) (archive.RenderedFiles, error) {
-			pages, err := record.Render(ctx, tx, changes)
+			pages, err := archived.Render(ctx, tx, changes)
 			out := archive.RenderedFiles{Ops: pages.Ops, Refused: pages.Refused}
 			for _, f := range pages.Files {
 				out.Files = append(out.Files, archive.File{Path: f.Path, Content: f.Content})
@@ -143,12 +144,12 @@ func recordPart() archive.Part {
 			return out, err
 		},
 		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
-			return record.RenderAll(ctx, tx, id, func(f record.File) error {
+			return archived.RenderAll(ctx, tx, id, func(f archived.File) error {
 				return put(archive.Entity{}, []archive.File{{Path: f.Path, Content: f.Content}})
 			})
 		},
 		Source: func(path string) (archive.Entity, bool) {
-			id, ours := record.SourceOf(path)
+			id, ours := archived.SourceOf(path)
 			if id == "" {
 				return archive.Entity{}, ours
 			}
@@ -375,7 +376,7 @@ func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (ReindexRe
 	}
 	r := reindexRun{
 		cairn: c, store: s, moved: map[string]string{}, args: args, bad: []documents.Unusable{},
-		mail: documents.NewReindexer(s, mailArchive(), args.DryRun), records: record.NewReindexer(s, c.observationConfig.Filter, args.DryRun),
+		mail: documents.NewReindexer(s, mailArchive(), args.DryRun), records: archived.NewReindexer(s, c.observationConfig.Filter, args.DryRun),
 	}
 	err = a.Each(ctx, folder, func(f archive.Archived) error { return r.add(ctx, f) }, func(folder string, why error) {
 		r.unusable(folder, "", why)
@@ -402,7 +403,7 @@ type reindexRun struct {
 	moved   map[string]string // folder name → project id, for folders that do not have their project's name
 	args    ArchiveArgs
 	mail    *documents.Reindexer
-	records *record.Reindexer
+	records *archived.Reindexer
 	bad     []documents.Unusable
 }
 
@@ -435,7 +436,7 @@ func (r *reindexRun) add(ctx context.Context, f archive.Archived) error {
 	}
 	if has(record.StreamPrefix) {
 		id = cmp.Or(r.mail.ProjectID(f.Name), id)
-		return r.records.Add(ctx, id, record.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
+		return r.records.Add(ctx, id, archived.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
 	}
 	return nil
 }

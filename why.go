@@ -3,7 +3,7 @@ package cairn
 import (
 	"context"
 
-	"cairn/internal/record"
+	"cairn/internal/record/commands"
 	"cairn/internal/why"
 )
 
@@ -31,7 +31,7 @@ func (c *Cairn) why(ctx context.Context) (*why.Service, error) {
 	}
 	out := &why.Service{Store: s, Journal: c.observationsOver(s), Filter: c.observationConfig.Filter, Place: c.location, Cwd: c.config.Cwd, Home: c.config.Home}
 	if s != nil {
-		out.Records = record.New(s, c.recordConfig())
+		out.Records = commands.New(s, c.recordConfig())
 	}
 	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/memory"
 	"cairn/internal/record"
+	"cairn/internal/record/lookup"
 )
 
 // everyTool returns all tools of the product, without a store.
@@ -153,7 +154,7 @@ func TestEnumsAreThoseOfTheParts(t *testing.T) {
 		{"list_records", "states", stateNames()},
 		{"search_records", "states", stateNames()},
 		{"transition", "to_state", stateNames()},
-		{"get_recent_activity", "types", record.ActivityTypes()},
+		{"get_recent_activity", "types", lookup.ActivityTypes()},
 		{"get_default_prompts", "memory_type", memory.PromptKinds()},
 	} {
 		tools := everyTool()
