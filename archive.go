@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cairn/internal/archive"
+	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
 	"cairn/internal/mail/documents"
@@ -94,11 +95,11 @@ func mailPart() archive.Part {
 			pages, err := documents.Render(ctx, tx, changes)
 			out := archive.RenderedFiles{Files: mailFiles(pages.Files), Ops: pages.Ops, Refused: pages.Refused}
 			for _, g := range pages.Gone {
-				out.Gone = append(out.Gone, archive.DeletePattern(g))
+				out.Gone = append(out.Gone, repository.DeletePattern(g))
 			}
 			return out, err
 		},
-		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
+		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []repository.File) error) error {
 			uid, err := documents.UIDOf(ctx, tx, id)
 			if err != nil || uid == "" {
 				return err
@@ -139,13 +140,13 @@ func recordPart() archive.Part {
 			pages, err := archived.Render(ctx, tx, changes)
 			out := archive.RenderedFiles{Ops: pages.Ops, Refused: pages.Refused}
 			for _, f := range pages.Files {
-				out.Files = append(out.Files, archive.File{Path: f.Path, Content: f.Content})
+				out.Files = append(out.Files, repository.File{Path: f.Path, Content: f.Content})
 			}
 			return out, err
 		},
-		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
+		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []repository.File) error) error {
 			return archived.RenderAll(ctx, tx, id, func(f archived.File) error {
-				return put(archive.Entity{}, []archive.File{{Path: f.Path, Content: f.Content}})
+				return put(archive.Entity{}, []repository.File{{Path: f.Path, Content: f.Content}})
 			})
 		},
 		Source: func(path string) (archive.Entity, bool) {
@@ -158,10 +159,10 @@ func recordPart() archive.Part {
 	}
 }
 
-func mailFiles(files []documents.File) []archive.File {
-	out := make([]archive.File, 0, len(files))
+func mailFiles(files []documents.File) []repository.File {
+	out := make([]repository.File, 0, len(files))
 	for _, f := range files {
-		out = append(out, archive.File{Path: f.Path, Content: f.Content})
+		out = append(out, repository.File{Path: f.Path, Content: f.Content})
 	}
 	return out
 }

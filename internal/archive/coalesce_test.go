@@ -3,12 +3,14 @@ package archive
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 )
@@ -17,7 +19,9 @@ import (
 // part that renders each change as a file named after its id.
 func linesOf(t *testing.T, c Config, n int) (*Archiver, []*projectWorker) {
 	t.Helper()
-	newArchive(t) // skips without git
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("without git")
+	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -58,12 +62,12 @@ func plainPart() Part {
 				if c.ID == "panic" {
 					panic("a defect")
 				}
-				pages.Files = append(pages.Files, File{Path: c.ID, Content: c.Doc})
+				pages.Files = append(pages.Files, repository.File{Path: c.ID, Content: c.Doc})
 				pages.Ops = append(pages.Ops, "plain: "+c.ID)
 			}
 			return pages, nil
 		},
-		RenderAll: func(context.Context, *store.Tx, string, func(Entity, []File) error) error { return nil },
+		RenderAll: func(context.Context, *store.Tx, string, func(Entity, []repository.File) error) error { return nil },
 		Source: func(path string) (Entity, bool) {
 			return Entity{}, false
 		},
@@ -95,7 +99,7 @@ func TestASilentWorkerDoesNotHoldUpOtherProjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.shards[0].silence = 50 * time.Millisecond
-	unlock, err := store.LockFile(t.Context(), filepath.Join(stuck.dir, commitLock))
+	unlock, err := store.LockFile(t.Context(), filepath.Join(stuck.dir, ".commit.lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,8 +181,8 @@ func TestACommitThatFailedLetsNothingBehindItThrough(t *testing.T) {
 	if err := l.open(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
-	bad := &request{run: r, first: 1, last: 1, files: files("../x", "1"), done: make(chan error, 1)}
-	good := &request{run: r, first: 2, last: 2, files: files("b", "1"), done: make(chan error, 1)}
+	bad := &request{run: r, first: 1, last: 1, files: []repository.File{{Path: "../x", Content: []byte("1")}}, done: make(chan error, 1)}
+	good := &request{run: r, first: 2, last: 2, files: []repository.File{{Path: "b", Content: []byte("1")}}, done: make(chan error, 1)}
 	if err := commitAll([]*request{bad}); err == nil {
 		t.Error("a bad path was committed")
 	}
@@ -265,7 +269,7 @@ func TestNoTwoProjectsShareAFolderAndNoneIsADevice(t *testing.T) {
 		if got := ProjectOf(name); got != id {
 			t.Errorf("%s is the folder of %s, not of %s", name, id, got)
 		}
-		if stem, _, _ := strings.Cut(name, "."); isDevice(strings.ToLower(stem)) {
+		if stem, _, _ := strings.Cut(name, "."); repository.IsDevice(strings.ToLower(stem)) {
 			t.Errorf("%s is %s", id, name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
 	"cairn/internal/store"
 )
@@ -45,7 +46,7 @@ func (a *Archiver) follower() store.Follower {
 		Name: FollowerName, Poll: pollEvery, Limit: maxChanges,
 		Lanes: &store.Lanes{
 			Of: a.projectsOf, Behind: a.behind, Begin: a.begin, Failed: a.logError, Rest: restAfter,
-			QuietAfter: IdleAfter, Drain: drainLimit,
+			QuietAfter: repository.IdleAfter, Drain: drainLimit,
 			Turn: func(ctx context.Context, project string, woken <-chan struct{}) (store.Turned, error) {
 				return a.worker(project).catchUp(ctx, woken)
 			},
@@ -87,7 +88,7 @@ func (a *Archiver) begin(ctx context.Context) {
 		default:
 			return
 		}
-		if sleep(ctx, probeAgain) != nil {
+		if !store.Pause(ctx, probeAgain, nil) {
 			return
 		}
 	}

@@ -2,7 +2,6 @@ package archived
 
 import (
 	"bytes"
-	"cairn/internal/record"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"cairn/internal/record"
 )
 
 // File is a file of the archive: its path below the project's folder, with slashes, and

@@ -1,12 +1,13 @@
 package commands
 
 import (
-	"cairn/internal/record"
-	"cairn/internal/record/lookup"
 	"context"
 	"database/sql"
 	"slices"
 	"strings"
+
+	"cairn/internal/record"
+	"cairn/internal/record/lookup"
 )
 
 // The records that a session changed after a tick, in the order of the changes.

@@ -1,11 +1,12 @@
 package commands
 
 import (
-	"cairn/internal/record"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"slices"
+
+	"cairn/internal/record"
 )
 
 const (

@@ -1,7 +1,6 @@
 package lookup
 
 import (
-	"cairn/internal/record"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -9,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"cairn/internal/record"
 )
 
 // ActivityTypes returns the types of events that the activity shows (seed, ActivityType).

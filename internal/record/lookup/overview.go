@@ -1,11 +1,12 @@
 package lookup
 
 import (
-	"cairn/internal/record"
 	"context"
 	"database/sql"
 	"fmt"
 	"slices"
+
+	"cairn/internal/record"
 )
 
 const (

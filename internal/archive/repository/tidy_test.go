@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"os"
@@ -52,7 +52,7 @@ func TestPacksAreConsolidatedWhileCommitsGoOn(t *testing.T) {
 // visit starts a git process in the folder that runs until leave is called.
 func (a *archive) visit() (leave func()) {
 	a.t.Helper()
-	if !exists("/proc/self/cwd") {
+	if !Exists("/proc/self/cwd") {
 		a.t.Skip("needs /proc")
 	}
 	reader := exec.Command("git", "cat-file", "--batch")
@@ -179,11 +179,11 @@ func TestWhatKilledImportsLeftIsClearedAway(t *testing.T) {
 	}
 	b := a.again("")
 	for _, path := range append(kept, debris...) {
-		if exists(path) {
+		if Exists(path) {
 			t.Errorf("%s stays", filepath.Base(path))
 		}
 	}
-	if !exists(theirs) {
+	if !Exists(theirs) {
 		t.Error("a mark of somebody else was removed")
 	}
 	b.archive("second", "b", "2")

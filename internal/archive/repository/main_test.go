@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 // the number and hash of each commit once it is acknowledged.
 func archiveForEver(dir, last string) error {
 	ctx := context.Background()
-	r, err := Open(ctx, dir, last)
+	r, err := Open(ctx, dir, last, 0)
 	if err != nil {
 		return err
 	}

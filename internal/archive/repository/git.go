@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"bufio"
@@ -27,7 +27,7 @@ const (
 	CodeFull  = "archive_paused" // the volume is nearly full
 )
 
-// git runs the git program for one repository.
+// Git runs the git program for one repository.
 type git struct {
 	program string
 	dir     string // the work tree, absolute; the repository is .git in it
@@ -116,14 +116,14 @@ func (g git) gone() error {
 		if err == nil {
 			err = errors.New("not a folder")
 		}
-		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+g.dir+" is gone: "+reason(err)).
+		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+g.dir+" is gone: "+Reason(err)).
 			WithHint("restore it, or move the folder away and run `cairn reconcile --rebuild`")
 	}
 	return nil
 }
 
-// reason returns the text of a system error without the path.
-func reason(err error) string {
+// Reason returns the text of a system error without the path.
+func Reason(err error) string {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err.Error()
 	}

@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ func newArchive(t *testing.T) *archive {
 
 func openArchive(t *testing.T, dir, last string) *archive {
 	t.Helper()
-	r, err := Open(t.Context(), dir, last)
+	r, err := Open(t.Context(), dir, last, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func (a *archive) fails(code, text string, files ...File) {
 // holds checks the files in main, besides .gitattributes.
 func (a *archive) holds(pairs ...string) {
 	a.t.Helper()
-	want := map[string]string{attributesFile: attributes}
+	want := map[string]string{AttributesFile: attributes}
 	for p := range slices.Chunk(pairs, 2) {
 		want[p[0]] = p[1]
 	}

@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"context"
@@ -63,7 +63,7 @@ func reading(dir string) (git, error) {
 		return git{}, err
 	}
 	if _, err := os.Stat(filepath.Join(abs, ".git", "HEAD")); err != nil {
-		return git{}, fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+abs+" is not a repository: "+reason(err)).
+		return git{}, fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+abs+" is not a repository: "+Reason(err)).
 			WithHint("run `cairn reconcile --rebuild`")
 	}
 	return git{program: "git", dir: abs}, nil
@@ -94,7 +94,7 @@ func Unbundle(ctx context.Context, dir, bundle string) error {
 			return err
 		}
 	}
-	r, err := Open(ctx, abs, "")
+	r, err := Open(ctx, abs, "", 0)
 	if err != nil {
 		return err
 	}

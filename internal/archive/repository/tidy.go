@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"cmp"
@@ -86,7 +86,7 @@ func (r *Repository) repack(ctx context.Context) error {
 func (r *Repository) arePacks(hashes []string) bool {
 	return !slices.ContainsFunc(hashes, func(hash string) bool {
 		stem := r.inGit("objects", "pack", "pack-"+hash)
-		return !exists(stem+".pack") || !exists(stem+".idx")
+		return !Exists(stem+".pack") || !Exists(stem+".idx")
 	})
 }
 
@@ -97,7 +97,7 @@ func (r *Repository) smallPacks() []string {
 	for _, pack := range matches(r.inGit("objects", "pack"), "*.pack") {
 		stem := strings.TrimSuffix(pack, ".pack")
 		info, err := os.Stat(pack)
-		if err == nil && exists(stem+".idx") && !exists(stem+".keep") {
+		if err == nil && Exists(stem+".idx") && !Exists(stem+".keep") {
 			packs, sizes[pack] = append(packs, pack), info.Size()
 		}
 	}
@@ -121,7 +121,7 @@ func (r *Repository) dropReplaced() {
 	}
 	var stems []string
 	for _, pack := range r.replaced {
-		if stem := strings.TrimSuffix(pack, ".pack"); !exists(stem+".keep") && r.arePacks(r.replacing) {
+		if stem := strings.TrimSuffix(pack, ".pack"); !Exists(stem+".keep") && r.arePacks(r.replacing) {
 			_ = os.Remove(stem + ".idx") // first: without its index no process uses the pack
 			stems = append(stems, stem)
 		}
@@ -163,13 +163,13 @@ func (r *Repository) clearDebris() {
 	for _, keep := range matches(packs, "*.keep") {
 		b, err := os.ReadFile(keep)
 		ours := err == nil && (len(b) == 0 || string(b) == "fast-import")
-		if ours && (olderThan(staleAfter, keep) || !exists(strings.TrimSuffix(keep, ".keep")+".idx")) {
+		if ours && (olderThan(staleAfter, keep) || !Exists(strings.TrimSuffix(keep, ".keep")+".idx")) {
 			_ = os.Remove(keep)
 		}
 	}
 	debris := append(matches(packs, "tmp_*"), matches(r.inGit(), "fast_import_crash_*")...)
 	for _, pack := range matches(packs, "*.pack") {
-		if !exists(strings.TrimSuffix(pack, ".pack") + ".idx") {
+		if !Exists(strings.TrimSuffix(pack, ".pack") + ".idx") {
 			debris = append(debris, pack)
 		}
 	}
@@ -191,7 +191,7 @@ func matches(dir, pattern string) (paths []string) {
 	return paths
 }
 
-func exists(path string) bool {
+func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }

@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"os"
@@ -74,7 +74,7 @@ func TestAReadOnlyFolderFailsClearlyAndIsTakenUpAgain(t *testing.T) {
 	if _, err := a.WriteFiles(t.Context(), files("b", "2")); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "read-only file system") {
 		t.Error(err)
 	}
-	if _, err := Open(t.Context(), filepath.Join(dir, "other"), ""); fault.KindOf(err) != fault.Unavailable {
+	if _, err := Open(t.Context(), filepath.Join(dir, "other"), "", 0); fault.KindOf(err) != fault.Unavailable {
 		t.Error(err)
 	}
 	if tree, err := a.Tree(t.Context()); err != nil || len(tree) != 2 {

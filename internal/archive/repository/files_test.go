@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"io/fs"
@@ -28,11 +28,11 @@ func TestPathsThatNotEverySystemCanKeepAreRefused(t *testing.T) {
 			t.Errorf("%q is committed: %v", p, err)
 		}
 	}
-	if exists(filepath.Join(a.Dir(), "good")) || a.person("rev-parse", "main") != before {
+	if Exists(filepath.Join(a.Dir(), "good")) || a.person("rev-parse", "main") != before {
 		t.Error("something was written or committed beside a refused path")
 	}
 	for _, p := range []string{"a", "console", "com", "com10", "nul-p", "a.b.c", "t~1a2b3c4d", "ü/é", "a b", "-rf", "x'y", "#", strings.Repeat("a", 255), "it~1"} {
-		if err := checkPath(p); err != nil {
+		if err := CheckPath(p); err != nil {
 			t.Errorf("%q is refused: %v", p, err)
 		}
 	}
@@ -52,13 +52,13 @@ func TestFilesAndFoldersAreForTheirOwnerAloneAndEmptyFoldersGo(t *testing.T) {
 	if n, err := a.WriteFiles(t.Context(), []File{{Path: "x/y/z", Deleted: true}, {Path: "no/such", Deleted: true}}); n != 1 || err != nil {
 		t.Error(n, err)
 	}
-	if exists(filepath.Join(a.Dir(), "x", "y")) || !exists(filepath.Join(a.Dir(), "x", "w")) {
+	if Exists(filepath.Join(a.Dir(), "x", "y")) || !Exists(filepath.Join(a.Dir(), "x", "w")) {
 		t.Error("an empty folder stays, or one that is not empty went")
 	}
 	a.commit("files", files("x/w", "2")...)
 	a.write("x/"+tempName, "what a kill left")
 	a.clean()
-	if n, err := a.WriteFiles(t.Context(), files("x/w", "3")); n != 1 || err != nil || exists(filepath.Join(a.Dir(), "x", tempName)) {
+	if n, err := a.WriteFiles(t.Context(), files("x/w", "3")); n != 1 || err != nil || Exists(filepath.Join(a.Dir(), "x", tempName)) {
 		t.Error(n, err)
 	}
 }
@@ -104,13 +104,13 @@ func FuzzPath(f *testing.F) {
 		f.Skip("needs git")
 	}
 	dir := f.TempDir()
-	r, err := Open(f.Context(), filepath.Join(dir, "in", "repository"), "")
+	r, err := Open(f.Context(), filepath.Join(dir, "in", "repository"), "", 0)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { _ = r.Close() })
 	f.Fuzz(func(t *testing.T, p string) {
-		if checkPath(p) != nil {
+		if CheckPath(p) != nil {
 			return
 		}
 		if !filepath.IsLocal(filepath.FromSlash(p)) || strings.Contains(strings.ToLower(p), ".git/") {

@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"os"
@@ -109,7 +109,7 @@ func TestPeopleMayDoWithTheirHeadWhatTheyLike(t *testing.T) {
 	if got := a.person("rev-parse", "HEAD"); got != first {
 		t.Errorf("HEAD was moved to %s", got)
 	}
-	if got := a.person("ls-files"); got != attributesFile+"\na" {
+	if got := a.person("ls-files"); got != AttributesFile+"\na" {
 		t.Errorf("the index of a detached HEAD was changed: %q", got)
 	}
 	a.person("checkout", "-q", "-f", "-b", "topic", first)

@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"bytes"
@@ -70,6 +70,24 @@ func (r *Repository) Blobs(ctx context.Context, hashes []string, each func(hash 
 	return nil
 }
 
+// Blob returns the content of a blob; found is false if the repository lacks it. Errors:
+// Unavailable as for Open.
+func (r *Repository) Blob(ctx context.Context, name string) (content []byte, found bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err = r.lookUp(ctx, name, func(_, kind string, b []byte) error {
+		content, found = b, kind == "blob"
+		return nil
+	})
+	return content, found, err
+}
+
+// HasFile reports whether main contains a file. Errors: Unavailable as for Open.
+func (r *Repository) HasFile(ctx context.Context, path string) (bool, error) {
+	_, found, err := r.Blob(ctx, mainRef+":"+path)
+	return found, err
+}
+
 // Head returns the commit of main, "" if there is no main.
 func (r *Repository) Head(ctx context.Context) (string, error) {
 	r.mu.Lock()
@@ -121,3 +139,36 @@ func (r *Repository) Log(ctx context.Context, n int) ([]Entry, error) {
 	}
 	return log, nil
 }
+
+// Fsck has git check every object. Errors: Unavailable as for Open, with git's complaint.
+func (r *Repository) Fsck(ctx context.Context) error {
+	_, err := r.git.run(ctx, "fsck", "--strict", "--full", "--no-dangling", "--no-progress")
+	return err
+}
+
+// Missing returns the blobs of a tree that the repository lacks. Errors: Unavailable as for
+// Open.
+func (r *Repository) Missing(ctx context.Context, tree map[string]string) (map[string]bool, error) {
+	var names strings.Builder
+	for _, hash := range tree {
+		names.WriteString(hash + "\n")
+	}
+	cmd := r.git.command(ctx, "cat-file", "--batch-check=%(objectname)")
+	told := &bounded{left: maxTold}
+	cmd.Stdin, cmd.Stderr = strings.NewReader(names.String()), told
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, r.git.refused(ctx, "cat-file", told.String(), err)
+	}
+	lost := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		if hash, missing := strings.CutSuffix(strings.TrimSpace(line), " missing"); missing {
+			lost[hash] = true
+		}
+	}
+	return lost, nil
+}
+
+// Gone returns an error if the folder is no longer a repository, else nil: Unavailable with
+// CodeGone.
+func (r *Repository) Gone() error { return r.git.gone() }

@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ const (
 // written and others not.
 func (r *Repository) WriteFiles(ctx context.Context, files []File) (written int, err error) {
 	for _, f := range files {
-		if err := checkPath(f.Path); err != nil {
+		if err := CheckPath(f.Path); err != nil {
 			return 0, err
 		}
 	}
@@ -72,9 +72,9 @@ func (r *Repository) WriteFiles(ctx context.Context, files []File) (written int,
 // given prefix and suffix.
 type DeletePattern struct{ Folder, Begin, End string }
 
-// matching returns the files in main or the work tree that match delete patterns, marked
+// Matching returns the files in main or the work tree that match delete patterns, marked
 // as deleted. Errors: Unavailable as for Open, and with CodeFiles.
-func (r *Repository) matching(ctx context.Context, all []DeletePattern) (out []File, err error) {
+func (r *Repository) Matching(ctx context.Context, all []DeletePattern) (out []File, err error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -113,7 +113,7 @@ func (r *Repository) matching(ctx context.Context, all []DeletePattern) (out []F
 }
 
 func (r *Repository) unwritten(path string, err error) error {
-	return fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+r.git.dir+": "+path+" cannot be written: "+reason(err)).
+	return fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+r.git.dir+": "+path+" cannot be written: "+Reason(err)).
 		WithHint("check the free space of the volume and the permissions of the folder; the archive then catches up automatically")
 }
 
@@ -215,11 +215,11 @@ func holds(folder *os.Root, name string, content []byte) (bool, error) {
 	return err == nil && bytes.Equal(old, content), nil
 }
 
-// checkPath rejects paths that some system does not support. It rejects paths that leave
+// CheckPath rejects paths that some system does not support. It rejects paths that leave
 // the folder, names that begin with a dot (such as .git), and long names. It also rejects
 // names that Windows or macOS cannot store or treat as devices or as other names. Names
 // are separated by slashes.
-func checkPath(p string) error {
+func CheckPath(p string) error {
 	if len(p) > maxPath {
 		return badPath(p[:64]+"…", "is too long")
 	}
@@ -251,7 +251,7 @@ func badName(name string) string {
 		return "contains a name that ends with a dot or a space"
 	case strings.ContainsAny(name, "\\:*?\"<>|") || strings.ContainsFunc(name, invisible):
 		return "contains a character that not every system supports"
-	case isDevice(strings.TrimRight(stem, " ")):
+	case IsDevice(strings.TrimRight(stem, " ")):
 		return "contains the name of a device"
 	case strings.HasPrefix(lower, "git~"):
 		return "contains a name that some systems treat as .git"
@@ -262,7 +262,7 @@ func badName(name string) string {
 // invisible reports whether c is a control character, or one that macOS ignores in names.
 func invisible(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Cf, c) }
 
-func isDevice(stem string) bool {
+func IsDevice(stem string) bool {
 	if slices.Contains([]string{"con", "prn", "aux", "nul", "conin$", "conout$"}, stem) {
 		return true
 	}

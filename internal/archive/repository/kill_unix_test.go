@@ -1,6 +1,6 @@
 //go:build unix
 
-package archive
+package repository
 
 import (
 	"bufio"
@@ -63,7 +63,7 @@ func TestWhateverIsKilledEveryAcknowledgedCommitStays(t *testing.T) {
 	}
 	b.archive("at last", "state/last.json", "end")
 	for n := range len(tree) { // what a killed process wrote and did not commit is rendered again
-		if f := childFiles(n)[0]; tree[f.Path] == "" && exists(b.Dir()+"/"+f.Path) {
+		if f := childFiles(n)[0]; tree[f.Path] == "" && Exists(b.Dir()+"/"+f.Path) {
 			b.archive("rendered again", f.Path, string(f.Content))
 		}
 	}

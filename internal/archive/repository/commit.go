@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"bufio"
@@ -42,7 +42,7 @@ type File struct {
 // process moved main each time. The next call starts again.
 func (r *Repository) Commit(ctx context.Context, files []File, message string, when time.Time) (hash string, err error) {
 	for _, f := range files {
-		if err := checkPath(f.Path); err != nil {
+		if err := CheckPath(f.Path); err != nil {
 			return "", err
 		}
 	}
@@ -116,7 +116,7 @@ func (r *Repository) advance(ctx context.Context, changes []change, message stri
 				return "", err
 			}
 		} else {
-			changes = append([]change{{path: attributesFile, content: []byte(attributes)}}, changes...)
+			changes = append([]change{{path: AttributesFile, content: []byte(attributes)}}, changes...)
 		}
 	} else if main.hash != r.last && r.last != "" {
 		again, err := r.lost(ctx, main.hash)

@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"context"
@@ -20,7 +20,8 @@ func TestWithoutTheGitProgramACommitFailsAndThenCatchesUp(t *testing.T) {
 	_ = a.Close()
 	a.git.program = "no-such-git"
 	a.fails(CodeNoGit, "not installed", files("b", "2")...)
-	if _, err := open(t.Context(), git{program: "no-such-git", dir: filepath.Join(t.TempDir(), "x")}, ""); !fault.HasCode(err, CodeNoGit) {
+	without := &Repository{git: git{program: "no-such-git", dir: filepath.Join(t.TempDir(), "x")}, pause: sleep}
+	if err := without.open(t.Context(), ""); !fault.HasCode(err, CodeNoGit) {
 		t.Error(err)
 	}
 	a.git.program = "git"
@@ -60,7 +61,7 @@ func TestAFolderThatIsGoneOrReplacedIsReportedAndTakenUpAgain(t *testing.T) {
 				t.Error(err)
 			}
 			if name == "replaced by a file" {
-				if _, err := Open(t.Context(), a.Dir(), last); !fault.HasCode(err, CodeGone) {
+				if _, err := Open(t.Context(), a.Dir(), last, 0); !fault.HasCode(err, CodeGone) {
 					t.Error(err)
 				}
 			}
@@ -131,7 +132,7 @@ func TestAMissingObjectIsReportedAndTakenUpAgain(t *testing.T) {
 			}
 			a.fails(CodeGit, hash, files("dir/b", "2")...)
 			if what == "main" {
-				if _, err := Open(t.Context(), a.Dir(), last); !fault.HasCode(err, CodeGit) || !strings.Contains(err.Error(), hash) {
+				if _, err := Open(t.Context(), a.Dir(), last, 0); !fault.HasCode(err, CodeGit) || !strings.Contains(err.Error(), hash) {
 					t.Error(err)
 				}
 				if _, err := a.Tree(t.Context()); err == nil {
@@ -172,7 +173,7 @@ func TestOldLocksOfGitGoIfNobodyHoldsThem(t *testing.T) {
 				}
 			} else {
 				a.fails(CodeGit, ".lock", files("b", "2")...)
-				if !exists(lock) {
+				if !Exists(lock) {
 					t.Error("a young lock was removed")
 				}
 			}
@@ -181,9 +182,9 @@ func TestOldLocksOfGitGoIfNobodyHoldsThem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if exists("/proc/self/fd") {
+			if Exists("/proc/self/fd") {
 				a.clear()
-				if !exists(lock) {
+				if !Exists(lock) {
 					t.Error("a lock that is held was removed")
 				}
 			}
@@ -197,7 +198,7 @@ func TestOldLocksOfGitGoIfNobodyHoldsThem(t *testing.T) {
 				t.Errorf("it went after %d failures, want 2", len(tries))
 			}
 			put(61 * time.Second)
-			if b := a.again(""); exists(lock) {
+			if b := a.again(""); Exists(lock) {
 				t.Error("start leaves an old lock")
 			} else {
 				b.archive("fourth", "b", "4")
@@ -208,7 +209,7 @@ func TestOldLocksOfGitGoIfNobodyHoldsThem(t *testing.T) {
 
 func TestALockOfAGitThatWorksInTheFolderStays(t *testing.T) {
 	t.Parallel()
-	if !exists("/proc/self/cwd") {
+	if !Exists("/proc/self/cwd") {
 		t.Skip("needs /proc")
 	}
 	a := newArchive(t)

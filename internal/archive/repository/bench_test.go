@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 
 func benchArchive(b *testing.B) *Repository {
 	b.Helper()
-	r, err := Open(b.Context(), filepath.Join(b.TempDir(), "shop"), "")
+	r, err := Open(b.Context(), filepath.Join(b.TempDir(), "shop"), "", 0)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"context"
@@ -48,7 +48,7 @@ func (r *Repository) refreshIndex(ctx context.Context) error {
 		return err
 	}
 	bases := r.indexed()
-	if !exists(r.inGit("index")) {
+	if !Exists(r.inGit("index")) {
 		bases = nil
 	} else if len(bases) == 1 && bases[0] == main.hash {
 		return nil

@@ -1,4 +1,4 @@
-package archive
+package repository
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ const (
 	commitLock = ".commit.lock"  // held while the repository is changed
 	unborn     = "0000000000000000000000000000000000000000"
 
-	attributesFile = ".gitattributes"
+	AttributesFile = ".gitattributes"
 	attributes     = "* -text\n"
 	// cairn's own files in the work tree, which git must ignore.
 	excluded = "/" + filesLock + "\n/" + commitLock + "\n" + tempName + "\n"
@@ -63,28 +63,41 @@ type Repository struct {
 // commits of others from cairn's (see Commit). Contains reports whether the repository
 // still contains it.
 //
+// stale is the minimum age of an abandoned lock of git, 0 for a minute.
+//
 // Errors: Unavailable, with CodeNoGit, CodeGone if something else is at the folder's
 // path, CodeGit for other failures of git.
-func Open(ctx context.Context, dir, last string) (*Repository, error) {
-	return open(ctx, git{program: "git", dir: dir}, last)
-}
-
-func open(ctx context.Context, g git, last string) (*Repository, error) {
-	abs, err := filepath.Abs(g.dir)
+func Open(ctx context.Context, dir, last string, stale time.Duration) (*Repository, error) {
+	r, err := At(dir)
 	if err != nil {
 		return nil, err
 	}
-	g.dir = abs
-	if err := os.MkdirAll(g.dir, 0o700); err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+g.dir+" cannot be created: "+reason(err)).
-			WithHint("check what is at that path, and the permissions of the data directory")
-	}
-	r := &Repository{git: g, pause: sleep}
-	if err := r.locked(ctx, commitLock, func() error { return r.prepare(ctx, last) }); err != nil {
-		_ = r.Close()
+	r.git.stale = stale
+	if err := r.open(ctx, last); err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+func (r *Repository) open(ctx context.Context, last string) error {
+	if err := MakeDir(r.git.dir); err != nil {
+		return err
+	}
+	err := r.locked(ctx, commitLock, func() error { return r.prepare(ctx, last) })
+	if err != nil {
+		_ = r.Close()
+	}
+	return err
+}
+
+// At returns the repository in a folder, to read it. It creates nothing and does not
+// check whether there is one.
+func At(dir string) (*Repository, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Repository{git: git{program: "git", dir: abs}, pause: sleep}, nil
 }
 
 // prepare creates the missing parts of a repository.
@@ -101,9 +114,9 @@ func (r *Repository) prepare(ctx context.Context, last string) error {
 	if err := r.initMain(ctx, last); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(filepath.Join(r.git.dir, attributesFile)); err != nil {
-		if err := os.WriteFile(filepath.Join(r.git.dir, attributesFile), []byte(attributes), 0o600); err != nil {
-			return r.unwritten(attributesFile, err)
+	if _, err := os.Lstat(filepath.Join(r.git.dir, AttributesFile)); err != nil {
+		if err := os.WriteFile(filepath.Join(r.git.dir, AttributesFile), []byte(attributes), 0o600); err != nil {
+			return r.unwritten(AttributesFile, err)
 		}
 	}
 	if _, err := os.Stat(r.inGit("index")); err != nil {
@@ -148,9 +161,9 @@ func (r *Repository) initMain(ctx context.Context, last string) error {
 	return nil
 }
 
-// isLast reports whether a commit is the last one that this repository made or that the
+// IsLast reports whether a commit is the last one that this repository made or that the
 // caller passed.
-func (r *Repository) isLast(hash string) bool {
+func (r *Repository) IsLast(hash string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last == hash
@@ -224,7 +237,7 @@ func (r *Repository) within(ctx context.Context, t **gitProcess, args []string, 
 func (r *Repository) locked(ctx context.Context, name string, f func() error) error {
 	unlock, err := store.LockFile(ctx, filepath.Join(r.git.dir, name))
 	if err != nil {
-		return r.git.refused(ctx, "cannot be reached", "", fmt.Errorf("%s: %s", name, reason(err)))
+		return r.git.refused(ctx, "cannot be reached", "", fmt.Errorf("%s: %s", name, Reason(err)))
 	}
 	return errors.Join(f(), unlock())
 }
@@ -303,4 +316,14 @@ func (t *gitProcess) object(name string, found func(hash, kind string, content [
 		return err
 	}
 	return found(f[0], f[1], content[:size])
+}
+
+// MakeDir creates a folder that only its owner may read. Errors: Unavailable with CodeGone.
+func MakeDir(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+dir+" cannot be created: "+Reason(err)).
+			WithHint("check what is at that path, and the permissions of the data directory")
+	}
+	return nil
 }
