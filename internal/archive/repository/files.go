@@ -262,6 +262,8 @@ func badName(name string) string {
 // invisible reports whether c is a control character, or one that macOS ignores in names.
 func invisible(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Cf, c) }
 
+// IsDevice reports whether Windows takes a name in lower case, without its suffix, for a
+// device.
 func IsDevice(stem string) bool {
 	if slices.Contains([]string{"con", "prn", "aux", "nul", "conin$", "conout$"}, stem) {
 		return true

@@ -191,6 +191,7 @@ func matches(dir, pattern string) (paths []string) {
 	return paths
 }
 
+// Exists reports whether there is something at a path, also a broken link.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

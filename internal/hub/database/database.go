@@ -1,4 +1,4 @@
-package hub
+package database
 
 import (
 	"context"
@@ -27,24 +27,24 @@ import (
 const (
 	CodeUnavailable = memory.CodeHubUnavailable // busy, unreachable or failing; the request can be retried
 	CodeTooNew      = "hub_too_new"             // a newer cairn created the schema
-	codeUsage       = "usage"
+	CodeUsage       = "usage"
 )
 
-// database is the hub's database. Statements are written with $1, $2 … for PostgreSQL and
+// Database is the hub's database. Statements are written with $1, $2 … for PostgreSQL and
 // rewritten for SQLite.
-type database struct {
+type Database struct {
 	writer, reader *sql.DB
-	postgres       bool
-	retried        func(sqlstate string)
+	Postgres       bool
+	Retried        func(sqlstate string)
 }
 
-// openDatabase opens the database at an address: sqlite:PATH, or a URL of PostgreSQL. It does
+// Open opens the database at an address: sqlite:PATH, or a URL of PostgreSQL. It does
 // not connect yet.
-func openDatabase(address, replica string, pool int) (*database, error) {
+func Open(address, replica string, pool int) (*Database, error) {
 	if path, ok := strings.CutPrefix(address, "sqlite:"); ok {
 		return openSQLite(path, replica, pool)
 	}
-	d := &database{postgres: true}
+	d := &Database{Postgres: true}
 	var err error
 	if d.writer, err = openPostgres(address, pool, true); err != nil {
 		return nil, err
@@ -60,12 +60,12 @@ func openDatabase(address, replica string, pool int) (*database, error) {
 // lockWait is how long a process waits for another process's lock on an SQLite file.
 const lockWait = 5 * time.Second
 
-func openSQLite(path, replica string, pool int) (*database, error) {
+func openSQLite(path, replica string, pool int) (*Database, error) {
 	switch {
 	case path == "":
-		return nil, fault.New(fault.Invalid, codeUsage, "sqlite: requires a path").WithHint("such as sqlite:/var/lib/cairn/hub.db")
+		return nil, fault.New(fault.Invalid, CodeUsage, "sqlite: requires a path").WithHint("such as sqlite:/var/lib/cairn/hub.db")
 	case replica != "":
-		return nil, fault.New(fault.Invalid, codeUsage, "a database to read from requires PostgreSQL")
+		return nil, fault.New(fault.Invalid, CodeUsage, "a database to read from requires PostgreSQL")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, store.Explain(err)
@@ -78,19 +78,19 @@ func openSQLite(path, replica string, pool int) (*database, error) {
 		return nil, store.Explain(err)
 	}
 	bare := store.OpenRawDB(path, pool, lockWait)
-	return &database{writer: bare.Write, reader: bare.Read}, nil
+	return &Database{writer: bare.Write, reader: bare.Read}, nil
 }
 
 // openPostgres opens a connection pool. It caches statement descriptions but prepares no named
 // statements, so that a proxy can use another connection for each transaction.
 func openPostgres(address string, pool int, writes bool) (*sql.DB, error) {
 	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
-		return nil, fault.New(fault.Invalid, codeUsage, "the address is neither sqlite:PATH nor postgres://…").
+		return nil, fault.New(fault.Invalid, CodeUsage, "the address is neither sqlite:PATH nor postgres://…").
 			WithHint("such as sqlite:/var/lib/cairn/hub.db or postgres://cairn@db.example/cairn")
 	}
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, codeUsage, "the address of the database cannot be read").
+		return nil, fault.Wrap(err, fault.Invalid, CodeUsage, "the address of the database cannot be read").
 			WithHint("postgres://USER:PASSWORD@HOST:PORT/NAME?sslmode=verify-full")
 	}
 	config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
@@ -107,10 +107,11 @@ func openPostgres(address string, pool int, writes bool) (*sql.DB, error) {
 	return db, nil
 }
 
-// standardPool returns the number of connections of a process (memories §13.2).
-func standardPool() int { return min(4*runtime.NumCPU(), 32) }
+// StandardPool returns the number of connections of a process (memories §13.2).
+func StandardPool() int { return min(4*runtime.NumCPU(), 32) }
 
-func (d *database) close() error {
+// Close closes all connections.
+func (d *Database) Close() error {
 	err := d.writer.Close()
 	if d.reader != d.writer {
 		err = errors.Join(err, d.reader.Close())
@@ -118,26 +119,26 @@ func (d *database) close() error {
 	return err
 }
 
-// statements runs SQL on a connection or in a transaction.
-type statements struct {
+// Statements runs SQL on a connection or in a transaction.
+type Statements struct {
 	on interface {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
 		QueryContext(context.Context, string, ...any) (*sql.Rows, error)
 		PrepareContext(context.Context, string) (*sql.Stmt, error)
 	}
-	postgres bool
+	Postgres bool
 	retried  func(sqlstate string) // nil in a transaction, which is retried as a whole
 }
 
-func (s statements) text(query string) string {
-	if s.postgres {
+func (s Statements) text(query string) string {
+	if s.Postgres {
 		return query
 	}
 	return strings.ReplaceAll(query, "$", "?")
 }
 
-// exec returns the number of rows that the statement changed.
-func (s statements) exec(ctx context.Context, query string, args ...any) (int64, error) {
+// Exec returns the number of rows that the statement changed.
+func (s Statements) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	r, err := s.on.ExecContext(ctx, s.text(query), args...)
 	if err != nil {
 		return 0, err
@@ -145,8 +146,8 @@ func (s statements) exec(ctx context.Context, query string, args ...any) (int64,
 	return r.RowsAffected()
 }
 
-// many prepares a statement and runs it n times.
-func (s statements) many(ctx context.Context, query string, n int, args func(i int) []any) (err error) {
+// Many prepares a statement and runs it n times.
+func (s Statements) Many(ctx context.Context, query string, n int, args func(i int) []any) (err error) {
 	if n == 0 {
 		return nil
 	}
@@ -163,18 +164,18 @@ func (s statements) many(ctx context.Context, query string, n int, args func(i i
 	return nil
 }
 
-// one reads one row into dest and reports whether it exists.
-func (s statements) one(ctx context.Context, query string, args []any, dest ...any) (found bool, err error) {
-	err = s.each(ctx, query, args, func(scan func(...any) error) (bool, error) {
+// One reads one row into dest and reports whether it exists.
+func (s Statements) One(ctx context.Context, query string, args []any, dest ...any) (found bool, err error) {
+	err = s.Each(ctx, query, args, func(scan func(...any) error) (bool, error) {
 		found = true
 		return false, scan(dest...)
 	})
 	return found, err
 }
 
-// each calls row for every row until it returns false. Outside a transaction it retries a
+// Each calls row for every row until it returns false. Outside a transaction it retries a
 // query whose connection is broken.
-func (s statements) each(ctx context.Context, query string, args []any, row func(scan func(...any) error) (bool, error)) error {
+func (s Statements) Each(ctx context.Context, query string, args []any, row func(scan func(...any) error) (bool, error)) error {
 	for try := 1; ; try++ {
 		began := false
 		err := s.rows(ctx, query, args, func(scan func(...any) error) (bool, error) {
@@ -189,7 +190,7 @@ func (s statements) each(ctx context.Context, query string, args []any, row func
 	}
 }
 
-func (s statements) rows(ctx context.Context, query string, args []any, row func(scan func(...any) error) (bool, error)) (err error) {
+func (s Statements) rows(ctx context.Context, query string, args []any, row func(scan func(...any) error) (bool, error)) (err error) {
 	rows, err := s.on.QueryContext(ctx, s.text(query), args...)
 	if err != nil {
 		return err
@@ -203,16 +204,16 @@ func (s statements) rows(ctx context.Context, query string, args []any, row func
 	return rows.Err()
 }
 
-// eachOf is each for a query that ends in IN with the given values.
-func (s statements) eachOf(ctx context.Context, query string, args, values []any, row func(func(...any) error) (bool, error)) error {
+// EachOf is each for a query that ends in IN with the given values.
+func (s Statements) EachOf(ctx context.Context, query string, args, values []any, row func(func(...any) error) (bool, error)) error {
 	query, args = inList(query, args, values)
-	return s.each(ctx, query, args, row)
+	return s.Each(ctx, query, args, row)
 }
 
-// execOf is exec for a statement that ends in IN with the given values.
-func (s statements) execOf(ctx context.Context, query string, args, values []any) error {
+// ExecOf is exec for a statement that ends in IN with the given values.
+func (s Statements) ExecOf(ctx context.Context, query string, args, values []any) error {
 	query, args = inList(query, args, values)
-	_, err := s.exec(ctx, query, args...)
+	_, err := s.Exec(ctx, query, args...)
 	return err
 }
 
@@ -232,42 +233,54 @@ func inList(query string, args, values []any) (string, []any) {
 	return query + "(" + list.String()[1:] + ")", all
 }
 
-func (d *database) reading() statements { return statements{d.reader, d.postgres, d.retried} }
-func (d *database) writing() statements { return statements{d.writer, d.postgres, d.retried} }
+// InUse returns the number of connections in use.
+func (d *Database) InUse() int {
+	n := d.writer.Stats().InUse
+	if d.reader != d.writer {
+		n += d.reader.Stats().InUse
+	}
+	return n
+}
 
-// errNothing makes write roll back a transaction without changes.
-var errNothing = errors.New("nothing to commit")
+// Reading returns statements for reads, which may run at a replica.
+func (d *Database) Reading() Statements { return Statements{d.reader, d.Postgres, d.Retried} }
 
-// errMeanwhile reports that another transaction deleted a row between two statements of this
+// Writing returns statements outside a transaction, at the primary.
+func (d *Database) Writing() Statements { return Statements{d.writer, d.Postgres, d.Retried} }
+
+// ErrNothing makes write roll back a transaction without changes.
+var ErrNothing = errors.New("nothing to commit")
+
+// ErrMeanwhile reports that another transaction deleted a row between two statements of this
 // one.
-var errMeanwhile = errors.New("changed meanwhile")
+var ErrMeanwhile = errors.New("changed meanwhile")
 
 // The number of attempts of a transaction, and the pause between them (memories §13.1).
 const maxTries = 8
 
 var txBackoff = store.Backoff{First: 10 * time.Millisecond, Max: time.Second, Jitter: .5}
 
-// write runs change in a transaction, and runs it again if the database reports a temporary
+// Write runs change in a transaction, and runs it again if the database reports a temporary
 // failure. change must be repeatable.
-func (d *database) write(ctx context.Context, change func(statements) error) error {
+func (d *Database) Write(ctx context.Context, change func(Statements) error) error {
 	for try := 1; ; try++ {
 		err := d.attempt(ctx, change)
 		state, again := retryable(err)
 		if !again || try == maxTries || !store.Pause(ctx, txBackoff.Delay(try), nil) {
 			return err
 		}
-		d.retried(state)
+		d.Retried(state)
 	}
 }
 
-func (d *database) attempt(ctx context.Context, change func(statements) error) error {
+func (d *Database) attempt(ctx context.Context, change func(Statements) error) error {
 	tx, err := d.writer.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if err := change(statements{tx, d.postgres, nil}); err != nil {
+	if err := change(Statements{tx, d.Postgres, nil}); err != nil {
 		_ = tx.Rollback() // if this fails, closing the connection rolls back
-		if errors.Is(err, errNothing) {
+		if errors.Is(err, ErrNothing) {
 			return nil
 		}
 		return err
@@ -287,7 +300,7 @@ const readOnly = "25006"
 // retryable reports whether a transaction may succeed when it is retried. It also returns the
 // reason of the failure: the SQLSTATE, or 08000 for a broken or refused connection.
 func retryable(err error) (state string, again bool) {
-	if err == nil || errors.Is(err, errMeanwhile) {
+	if err == nil || errors.Is(err, ErrMeanwhile) {
 		return "40001", err != nil
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
@@ -318,9 +331,9 @@ func isFull(err error) bool {
 	return fault.HasCode(store.Explain(err), store.CodeFull)
 }
 
-// unavailable returns the error that callers get after a failure of the database. Only the log
+// Unavailable returns the error that callers get after a failure of the database. Only the log
 // contains the cause.
-func unavailable(err error) *fault.Error {
+func Unavailable(err error) *fault.Error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f
 	}

@@ -1,4 +1,4 @@
-package hub
+package database
 
 import (
 	"context"
@@ -110,22 +110,22 @@ var migrations = [...][]string{{
 
 // Names in hub_meta.
 const (
-	metaSchema     = "schema"
+	MetaSchema     = "schema"
 	metaMigrating  = "migrating" // the process that migrates, and until when others wait for it
 	metaPartitions = "partitions"
-	metaHub        = "hub_id"
-	metaEpoch      = "hub_epoch"
-	metaSweep      = "sweep:"     // followed by a deleted stream whose documents still exist
-	metaDevice     = "device:"    // followed by a user, a colon and a device: its highest number, 20 digits, and hash
-	metaCatalogue  = "catalogue:" // followed by a user: counts the changes of the user's catalogue
+	MetaHub        = "hub_id"
+	MetaEpoch      = "hub_epoch"
+	MetaSweep      = "sweep:"     // followed by a deleted stream whose documents still exist
+	MetaDevice     = "device:"    // followed by a user, a colon and a device: its highest number, 20 digits, and hash
+	MetaCatalogue  = "catalogue:" // followed by a user: counts the changes of the user's catalogue
 )
 
 const (
-	selectMeta = `SELECT value FROM hub_meta WHERE name = $1`
+	SelectMeta = `SELECT value FROM hub_meta WHERE name = $1`
 	insertMeta = `INSERT INTO hub_meta (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING`
-	swapMeta   = `UPDATE hub_meta SET value = $3 WHERE name = $1 AND value = $2`
-	setMeta    = `INSERT INTO hub_meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
-	deleteMeta = `DELETE FROM hub_meta WHERE name = $1 AND value = $2`
+	SwapMeta   = `UPDATE hub_meta SET value = $3 WHERE name = $1 AND value = $2`
+	SetMeta    = `INSERT INTO hub_meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+	DeleteMeta = `DELETE FROM hub_meta WHERE name = $1 AND value = $2`
 )
 
 // The time after which another process takes over a migration, and for which others wait
@@ -135,17 +135,17 @@ const migrationLimit = 60 * time.Second
 // maxPartitions is the largest number of partitions of a table.
 const maxPartitions = 1024
 
-// migrate migrates the schema, or waits while another process does. A new schema gets the
+// Migrate migrates the schema, or waits while another process does. A new schema gets the
 // given number of partitions. It returns the number of partitions. Errors: hub_too_new for a
 // newer schema, hub_unavailable if the other process does not finish.
-func (d *database) migrate(ctx context.Context, partitions int) (int, error) {
+func (d *Database) Migrate(ctx context.Context, partitions int) (int, error) {
 	if err := d.createMeta(ctx); err != nil {
 		return 0, err
 	}
-	s, me := d.writing(), rand.Text()
+	s, me := d.Writing(), rand.Text()
 	began := time.Now()
 	for {
-		version, err := s.number(ctx, metaSchema)
+		version, err := s.Number(ctx, MetaSchema)
 		switch {
 		case err != nil:
 			return 0, err
@@ -153,7 +153,7 @@ func (d *database) migrate(ctx context.Context, partitions int) (int, error) {
 			return 0, fault.Newf(fault.Unavailable, CodeTooNew, "the hub's database has schema %d, this cairn knows %d", version, schemaVersion).
 				WithHint("install the newer cairn that created it")
 		case version == schemaVersion:
-			n, err := s.number(ctx, metaPartitions)
+			n, err := s.Number(ctx, metaPartitions)
 			return int(n), err
 		}
 		claim, won, err := s.claim(ctx, me)
@@ -182,9 +182,9 @@ func isDuplicateObject(sqlstate string) bool {
 
 // createMeta creates the table that records which process migrates. If two processes create it
 // concurrently, PostgreSQL fails one of them.
-func (d *database) createMeta(ctx context.Context) error {
+func (d *Database) createMeta(ctx context.Context) error {
 	for try := 1; ; try++ {
-		_, err := d.writing().exec(ctx, createMeta)
+		_, err := d.Writing().Exec(ctx, createMeta)
 		state, again := retryable(err)
 		if err == nil || try == maxTries || !again && !isDuplicateObject(state) {
 			return err
@@ -197,27 +197,27 @@ func (d *database) createMeta(ctx context.Context) error {
 
 // claim makes this process the one that migrates. It inserts a row that only one process can
 // insert, or replaces the row of a process whose time has expired.
-func (s statements) claim(ctx context.Context, me string) (claim string, won bool, err error) {
+func (s Statements) claim(ctx context.Context, me string) (claim string, won bool, err error) {
 	claim = fmt.Sprintf("%d %s", time.Now().Add(migrationLimit).UnixNano(), me)
-	n, err := s.exec(ctx, insertMeta, metaMigrating, claim)
+	n, err := s.Exec(ctx, insertMeta, metaMigrating, claim)
 	if err != nil || n == 1 {
 		return claim, n == 1, err
 	}
 	var held string
-	if ok, err := s.one(ctx, selectMeta, []any{metaMigrating}, &held); err != nil || !ok {
+	if ok, err := s.One(ctx, SelectMeta, []any{metaMigrating}, &held); err != nil || !ok {
 		return "", false, err
 	}
 	until, _, _ := strings.Cut(held, " ")
 	if ns, err := strconv.ParseInt(until, 10, 64); err == nil && time.Now().UnixNano() < ns {
 		return "", false, nil
 	}
-	n, err = s.exec(ctx, swapMeta, metaMigrating, held, claim)
+	n, err = s.Exec(ctx, SwapMeta, metaMigrating, held, claim)
 	return claim, n == 1, err
 }
 
 // runMigrations runs the migrations above version.
-func (d *database) runMigrations(ctx context.Context, version, partitions int, claim string) error {
-	s := d.writing()
+func (d *Database) runMigrations(ctx context.Context, version, partitions int, claim string) error {
+	s := d.Writing()
 	for _, statements := range migrations[version:] {
 		for _, statement := range statements {
 			if err := d.define(ctx, statement, partitions); err != nil {
@@ -225,37 +225,37 @@ func (d *database) runMigrations(ctx context.Context, version, partitions int, c
 			}
 		}
 	}
-	for _, fact := range [][2]string{{metaPartitions, strconv.Itoa(partitions)}, {metaHub, rules.NewID()}, {metaEpoch, "1"}} {
-		if _, err := s.exec(ctx, insertMeta, fact[0], fact[1]); err != nil {
+	for _, fact := range [][2]string{{metaPartitions, strconv.Itoa(partitions)}, {MetaHub, rules.NewID()}, {MetaEpoch, "1"}} {
+		if _, err := s.Exec(ctx, insertMeta, fact[0], fact[1]); err != nil {
 			return err
 		}
 	}
-	if _, err := s.exec(ctx, setMeta, metaSchema, strconv.Itoa(schemaVersion)); err != nil {
+	if _, err := s.Exec(ctx, SetMeta, MetaSchema, strconv.Itoa(schemaVersion)); err != nil {
 		return err
 	}
-	_, err := s.exec(ctx, deleteMeta, metaMigrating, claim)
+	_, err := s.Exec(ctx, DeleteMeta, metaMigrating, claim)
 	return err
 }
 
 // define runs a statement that creates an object. A partitioned table is created with its
 // partitions.
-func (d *database) define(ctx context.Context, statement string, partitions int) error {
-	s := d.writing()
+func (d *Database) define(ctx context.Context, statement string, partitions int) error {
+	s := d.Writing()
 	if !strings.Contains(statement, "%s") {
-		_, err := s.exec(ctx, statement)
+		_, err := s.Exec(ctx, statement)
 		return err
 	}
 	if partitions == 1 {
-		_, err := s.exec(ctx, fmt.Sprintf(statement, ""))
+		_, err := s.Exec(ctx, fmt.Sprintf(statement, ""))
 		return err
 	}
-	if _, err := s.exec(ctx, fmt.Sprintf(statement, " PARTITION BY HASH (memory_id)")); err != nil {
+	if _, err := s.Exec(ctx, fmt.Sprintf(statement, " PARTITION BY HASH (memory_id)")); err != nil {
 		return err
 	}
 	_, name, _ := strings.Cut(statement, "EXISTS ")
 	name, _, _ = strings.Cut(name, " ")
 	for i := range partitions {
-		if _, err := s.exec(ctx, fmt.Sprintf(
+		if _, err := s.Exec(ctx, fmt.Sprintf(
 			`CREATE TABLE IF NOT EXISTS %[1]s_%[2]d PARTITION OF %[1]s FOR VALUES WITH (MODULUS %[3]d, REMAINDER %[2]d)`, name, i, partitions)); err != nil {
 			return err
 		}
@@ -263,10 +263,10 @@ func (d *database) define(ctx context.Context, statement string, partitions int)
 	return nil
 }
 
-// number returns a number from hub_meta, 0 if it is missing.
-func (s statements) number(ctx context.Context, name string) (int64, error) {
+// Number returns a number from hub_meta, 0 if it is missing.
+func (s Statements) Number(ctx context.Context, name string) (int64, error) {
 	var text string
-	if ok, err := s.one(ctx, selectMeta, []any{name}, &text); err != nil || !ok {
+	if ok, err := s.One(ctx, SelectMeta, []any{name}, &text); err != nil || !ok {
 		return 0, err
 	}
 	return strconv.ParseInt(text, 10, 64)
@@ -278,19 +278,19 @@ func (s statements) number(ctx context.Context, name string) (int64, error) {
 // has one partition.
 func Init(ctx context.Context, address string, partitions int) (err error) {
 	if partitions < 1 || partitions > maxPartitions {
-		return fault.Newf(fault.Invalid, codeUsage, "there can be 1 to %d partitions", maxPartitions)
+		return fault.Newf(fault.Invalid, CodeUsage, "there can be 1 to %d partitions", maxPartitions)
 	}
-	d, err := openDatabase(address, "", 2)
+	d, err := Open(address, "", 2)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.close()) }()
-	if !d.postgres && partitions > 1 {
-		return fault.New(fault.Invalid, codeUsage, "SQLite has no partitions").WithHint("they are for --database postgres://…")
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if !d.Postgres && partitions > 1 {
+		return fault.New(fault.Invalid, CodeUsage, "SQLite has no partitions").WithHint("they are for --database postgres://…")
 	}
-	have, err := d.migrate(ctx, partitions)
+	have, err := d.Migrate(ctx, partitions)
 	if err != nil {
-		return openFault(err)
+		return OpenFault(err)
 	}
 	if have != partitions {
 		return fault.Newf(fault.Conflict, "hub_partitions", "the database has %d partitions and keeps them", have).
@@ -299,8 +299,8 @@ func Init(ctx context.Context, address string, partitions int) (err error) {
 	return nil
 }
 
-// openFault returns the error for a database that cannot be opened, without its address.
-func openFault(err error) error {
+// OpenFault returns the error for a database that cannot be opened, without its address.
+func OpenFault(err error) error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f
 	}
