@@ -1,4 +1,4 @@
-package project
+package gitdir
 
 import (
 	"bytes"
@@ -17,26 +17,26 @@ import (
 
 // Limits for reading a place.
 const (
-	maxLevels  = 64        // folders climbed (observations §2, rule 1)
-	maxPath    = 32 << 10  // bytes of a path that is accessed on disk
-	maxPointer = 8 << 10   // bytes of a .git or commondir file
-	maxConfig  = 256 << 10 // bytes of a repository's config
+	MaxLevels  = 64        // folders climbed (observations §2, rule 1)
+	MaxPath    = 32 << 10  // bytes of a path that is accessed on disk
+	MaxPointer = 8 << 10   // bytes of a .git or commondir file
+	MaxConfig  = 256 << 10 // bytes of a repository's config
 )
 
-// repository is a Git repository as seen from a folder.
-type repository struct {
-	identity string // canonical common git directory
-	root     string // the folder that contains .git; "" inside a bare repository
+// Repository is a Git repository as seen from a folder.
+type Repository struct {
+	Identity string // canonical common git directory
+	Root     string // the folder that contains .git; "" inside a bare repository
 }
 
-// enclosing climbs from dir to the nearest repository. A repository in the home folder
+// Enclosing climbs from dir to the nearest repository. A repository in the home folder
 // counts only if the climb begins there (rule 5). Missing and broken folders are skipped.
-func enclosing(dir, home string) (repository, bool) {
-	if len(dir) > maxPath {
-		return repository{}, false
+func Enclosing(dir, home string) (Repository, bool) {
+	if len(dir) > MaxPath {
+		return Repository{}, false
 	}
-	for level := range maxLevels {
-		if r, ok := repositoryAt(dir); ok && (level == 0 || !sameFolder(dir, home)) {
+	for level := range MaxLevels {
+		if r, ok := At(dir); ok && (level == 0 || !SameFolder(dir, home)) {
 			return r, true
 		}
 		parent := filepath.Dir(dir)
@@ -45,26 +45,26 @@ func enclosing(dir, home string) (repository, bool) {
 		}
 		dir = parent
 	}
-	return repository{}, false
+	return Repository{}, false
 }
 
-// repositoryAt returns the repository whose worktree begins at dir, or that is dir
+// At returns the repository whose worktree begins at dir, or that is dir
 // itself.
-func repositoryAt(dir string) (repository, bool) {
-	if git, ok := gitDirectory(dir); ok {
+func At(dir string) (Repository, bool) {
+	if git, ok := Directory(dir); ok {
 		if common, ok := commonDirectory(git); ok {
-			return repository{identity: canonical(common), root: dir}, true
+			return Repository{Identity: Canonical(common), Root: dir}, true
 		}
 	}
 	if isBare(dir) {
-		return repository{identity: canonical(dir)}, true
+		return Repository{Identity: Canonical(dir)}, true
 	}
-	return repository{}, false
+	return Repository{}, false
 }
 
-// gitDirectory returns the folder that dir's .git is or refers to. Any folder of that
+// Directory returns the folder that dir's .git is or refers to. Any folder of that
 // name counts, whatever its content.
-func gitDirectory(dir string) (string, bool) {
+func Directory(dir string) (string, bool) {
 	entry := filepath.Join(dir, ".git")
 	info, err := os.Stat(entry)
 	if err != nil {
@@ -73,7 +73,7 @@ func gitDirectory(dir string) (string, bool) {
 	if info.IsDir() {
 		return entry, true
 	}
-	text, ok := readPointer(entry)
+	text, ok := ReadPointer(entry)
 	if !ok {
 		return "", false
 	}
@@ -82,8 +82,8 @@ func gitDirectory(dir string) (string, bool) {
 	if !ok || target == "" {
 		return "", false
 	}
-	target = absoluteIn(dir, target)
-	return target, isDir(target)
+	target = AbsoluteIn(dir, target)
+	return target, IsDir(target)
 }
 
 // commonDirectory returns the git directory that all worktrees of git's repository share
@@ -93,31 +93,32 @@ func commonDirectory(git string) (string, bool) {
 	if _, err := os.Lstat(file); isGone(err) {
 		return git, true
 	}
-	target, ok := readPointer(file)
+	target, ok := ReadPointer(file)
 	if !ok || target == "" {
 		return "", false
 	}
-	target = absoluteIn(git, target)
-	return target, isDir(target)
+	target = AbsoluteIn(git, target)
+	return target, IsDir(target)
 }
 
 // isBare reports whether dir has the files that Git requires in a git directory.
 func isBare(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, "HEAD"))
 	return err == nil && info.Mode().IsRegular() &&
-		isDir(filepath.Join(dir, "objects")) && isDir(filepath.Join(dir, "refs"))
+		IsDir(filepath.Join(dir, "objects")) && IsDir(filepath.Join(dir, "refs"))
 }
 
-// readPointer reads a small file that contains one path. ok is false for other files.
-func readPointer(file string) (text string, ok bool) {
-	data, err := regular.ReadHead(file, maxPointer+1)
-	if err != nil || len(data) > maxPointer || bytes.IndexByte(data, 0) >= 0 {
+// ReadPointer reads a small file that contains one path. ok is false for other files.
+func ReadPointer(file string) (text string, ok bool) {
+	data, err := regular.ReadHead(file, MaxPointer+1)
+	if err != nil || len(data) > MaxPointer || bytes.IndexByte(data, 0) >= 0 {
 		return "", false
 	}
 	return strings.TrimRight(string(data), "\r\n"), true
 }
 
-func absoluteIn(dir, path string) string {
+// AbsoluteIn returns a path that a file in dir names, absolute and clean.
+func AbsoluteIn(dir, path string) string {
 	path = filepath.FromSlash(path)
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -125,7 +126,8 @@ func absoluteIn(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-func isDir(path string) bool {
+// IsDir reports whether a path is a folder, or a link to one.
+func IsDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
@@ -136,13 +138,15 @@ func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-func pathIsGone(path string) bool {
+// PathIsGone reports whether a path does not exist. It is false for one that cannot be
+// accessed.
+func PathIsGone(path string) bool {
 	_, err := os.Stat(path)
 	return isGone(err)
 }
 
-// sameFolder reports whether two paths are the same folder, by name or by identity.
-func sameFolder(a, b string) bool {
+// SameFolder reports whether two paths are the same folder, by name or by identity.
+func SameFolder(a, b string) bool {
 	if a == b || a == "" || b == "" {
 		return a == b && a != ""
 	}
@@ -154,9 +158,9 @@ func sameFolder(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// canonical returns a path with its symbolic links resolved, in the spelling for
+// Canonical returns a path with its symbolic links resolved, in the spelling for
 // comparisons, or the path unchanged if that fails.
-func canonical(path string) string {
+func Canonical(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -166,10 +170,10 @@ func canonical(path string) string {
 	return path
 }
 
-// physical returns a path with the symbolic links of its existing part resolved; gone
+// Physical returns a path with the symbolic links of its existing part resolved; gone
 // reports whether the path does not exist.
-func physical(path string) (real string, gone bool) {
-	if len(path) > maxPath {
+func Physical(path string) (real string, gone bool) {
+	if len(path) > MaxPath {
 		return path, true
 	}
 	real, err := filepath.EvalSymlinks(path)
@@ -178,7 +182,7 @@ func physical(path string) (real string, gone bool) {
 	}
 	gone = isGone(err)
 	dir := path
-	for range maxLevels {
+	for range MaxLevels {
 		parent := filepath.Dir(dir)
 		if parent == dir {
 			break
