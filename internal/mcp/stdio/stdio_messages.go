@@ -1,4 +1,4 @@
-package mcp
+package stdio
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 )
 
 // accept queues the messages of a line. It sends an error for anything else.
-func (c *lineConn) accept(ctx context.Context, l line) error {
+func (c *Conn) accept(ctx context.Context, l line) error {
 	if l.tooLong {
 		return c.refuse(ctx, nil, invalidRequest("message longer than 16 MiB"))
 	}
@@ -24,7 +24,7 @@ func (c *lineConn) accept(ctx context.Context, l line) error {
 	return c.acceptOne(ctx, data, nil)
 }
 
-func (c *lineConn) acceptOne(ctx context.Context, data []byte, b *batch) error {
+func (c *Conn) acceptOne(ctx context.Context, data []byte, b *batch) error {
 	msg, refusal := decode(data)
 	if refusal == nil {
 		refusal = c.admit(msg, b)
@@ -36,7 +36,7 @@ func (c *lineConn) acceptOne(ctx context.Context, data []byte, b *batch) error {
 	return nil
 }
 
-func (c *lineConn) acceptBatch(ctx context.Context, data []byte) error {
+func (c *Conn) acceptBatch(ctx context.Context, data []byte) error {
 	var items []json.RawMessage
 	if err := json.Unmarshal(data, &items); err != nil {
 		return c.refuse(ctx, nil, parseError())
@@ -70,7 +70,7 @@ func decode(data []byte) (jsonrpc.Message, *jsonrpc.Error) {
 }
 
 // admit adds a call to the calls without a response.
-func (c *lineConn) admit(msg jsonrpc.Message, b *batch) *jsonrpc.Error {
+func (c *Conn) admit(msg jsonrpc.Message, b *batch) *jsonrpc.Error {
 	request, ok := msg.(*jsonrpc.Request)
 	if !ok || !request.IsCall() {
 		return nil
@@ -92,7 +92,7 @@ func (c *lineConn) admit(msg jsonrpc.Message, b *batch) *jsonrpc.Error {
 }
 
 // take removes a call that gets its response, so that its id can be used again.
-func (c *lineConn) take(id jsonrpc.ID) call {
+func (c *Conn) take(id jsonrpc.ID) call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	entry := c.calls[id]
@@ -102,7 +102,7 @@ func (c *lineConn) take(id jsonrpc.ID) call {
 
 // collect returns the data to write for a response: the response itself, or all responses
 // of its batch if it is the last one, else nil.
-func (c *lineConn) collect(b *batch, data []byte) []byte {
+func (c *Conn) collect(b *batch, data []byte) []byte {
 	if b == nil {
 		return data
 	}
@@ -116,7 +116,7 @@ func (c *lineConn) collect(b *batch, data []byte) []byte {
 }
 
 // done records that the response to a call is written or cannot be written.
-func (c *lineConn) done(entry call) {
+func (c *Conn) done(entry call) {
 	if !entry.awaited {
 		return
 	}
@@ -131,8 +131,8 @@ func (c *lineConn) done(entry call) {
 
 // refuse sends an error for a message without a usable id. In a batch the error is
 // collected with the other responses.
-func (c *lineConn) refuse(ctx context.Context, b *batch, e *jsonrpc.Error) error {
-	data, err := encode(struct {
+func (c *Conn) refuse(ctx context.Context, b *batch, e *jsonrpc.Error) error {
+	data, err := json.Marshal(struct {
 		Version string         `json:"jsonrpc"`
 		ID      any            `json:"id"`
 		Error   *jsonrpc.Error `json:"error"`

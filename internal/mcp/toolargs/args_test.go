@@ -1,4 +1,4 @@
-package mcp
+package toolargs
 
 import (
 	"encoding/json"
@@ -24,17 +24,16 @@ type everyKind struct {
 }
 
 // decoded decodes arguments in the style of a part.
-func decoded[In any](style argStyle, raw string, scope Scope) (in In, ignored []string, err error) {
-	params := paramsOf(reflect.TypeFor[In]())
+func decoded[In any](style Style, raw string, scope Scope) (in In, ignored []string, err error) {
+	params := ParamsOf(reflect.TypeFor[In]())
 	for i := range params {
-		params[i].style = style
+		params[i].Style = style
 	}
-	c := Call{Scope: scope}
-	own, err := c.decode(json.RawMessage(raw), params, reflect.TypeFor[In](), reflect.TypeFor[struct{}]())
+	own, _, ignored, err := Decode(json.RawMessage(raw), params, reflect.TypeFor[In](), reflect.TypeFor[struct{}](), scope)
 	if err == nil {
 		in = *own.(*In)
 	}
-	return in, c.ignored, err
+	return in, ignored, err
 }
 
 func TestProjectTellsOmittedNullAndNamedApart(t *testing.T) {

@@ -1,4 +1,4 @@
-package mcp
+package toolargs
 
 import (
 	"bytes"
@@ -33,20 +33,20 @@ func (p Param) ambiguous(fields map[string]json.RawMessage) bool {
 	if len(p.Aliases) == 0 || fields[p.Name] == nil || fields[p.Aliases[0]] == nil {
 		return false
 	}
-	one, _ := text(fields[p.Name])
-	other, _ := text(fields[p.Aliases[0]])
+	one, _ := Text(fields[p.Name])
+	other, _ := Text(fields[p.Aliases[0]])
 	return one != other
 }
 
 // coerced converts a text to the integer or boolean that it contains, if the parameter
 // expects one. Else it returns raw.
 func (p Param) coerced(raw json.RawMessage) json.RawMessage {
-	s, ok := text(raw)
+	s, ok := Text(raw)
 	switch {
 	case !ok:
 	case p.Kind == Integer && isDecimal(s):
 		return json.RawMessage(s)
-	case p.Kind == Boolean && p.style == mailStyle && (s == "true" || s == "false"):
+	case p.Kind == Boolean && p.Style == MailStyle && (s == "true" || s == "false"):
 		return json.RawMessage(s)
 	}
 	return raw
@@ -54,7 +54,7 @@ func (p Param) coerced(raw json.RawMessage) json.RawMessage {
 
 // integer reads an element of a list.
 func (p Param) integer(raw json.RawMessage) (int64, bool) {
-	if s, ok := text(raw); ok && p.style == mailStyle && isDecimal(s) {
+	if s, ok := Text(raw); ok && p.Style == MailStyle && isDecimal(s) {
 		raw = json.RawMessage(s)
 	}
 	return integer(raw)
@@ -71,13 +71,13 @@ func isDecimal(s string) bool {
 	return len(digits) > 0
 }
 
-// missing returns the error for a missing required parameter.
-func (p Param) missing() error {
-	switch p.style {
+// Missing returns the error for a missing required parameter.
+func (p Param) Missing() error {
+	switch p.Style {
 	case defaultStyle:
-		return argError(p.Name, fmt.Sprintf("missing required argument %q", p.Name))
-	case memoryStyle:
-		return memoryArgError(p.Name, p.Name+" is required")
+		return Error(p.Name, fmt.Sprintf("missing required argument %q", p.Name))
+	case MemoryStyle:
+		return MemoryError(p.Name, p.Name+" is required")
 	}
 	err := fault.New(fault.Invalid, mail.CodeMissing, p.Name+" is missing").WithHint("give the argument " + p.Name + " and call again")
 	err.Details = map[string]any{"recoverable": true, "field": p.Name, "provided": nil}
@@ -87,11 +87,11 @@ func (p Param) missing() error {
 // styleError converts an error about a value to the conventions of the parameter's part.
 func (p Param) styleError(err error, raw json.RawMessage) error {
 	f := fault.As(err)
-	switch p.style {
+	switch p.Style {
 	case defaultStyle:
 		return err
-	case memoryStyle:
-		return memoryArgError(p.Name, f.Message)
+	case MemoryStyle:
+		return MemoryError(p.Name, f.Message)
 	}
 	code, provided := mail.CodeType, any(raw)
 	switch {
@@ -105,8 +105,8 @@ func (p Param) styleError(err error, raw json.RawMessage) error {
 	return e
 }
 
-// memoryArgError returns an error about an argument in the form of memories.
-func memoryArgError(field, message string) error {
+// MemoryError returns an error about an argument in the form of memories.
+func MemoryError(field, message string) error {
 	e := fault.New(fault.Invalid, memory.CodeInvalid, message).WithHint("change " + field + " and call again")
 	e.Details = map[string]any{"field": field}
 	return e

@@ -1,4 +1,4 @@
-package mcp
+package stdio
 
 import (
 	"bufio"
@@ -8,56 +8,23 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// MaxMessage is the longest message accepted from a client, in bytes.
+const MaxMessage = 16 << 20
+
 // drainLimit is how long calls may run after the end of the input.
 const drainLimit = 5 * time.Second
 
-// ServeStdio serves one client, with one message per line, until in or ctx ends. It closes in
-// and out. It returns nil at the end of the input, or when the client has closed its end of
-// out. If ctx ends first, it returns ctx's cause. Otherwise it returns the error of reading or
-// writing.
-//
-// A line that is not a message gets a JSON-RPC error, and the session continues. At the
-// end of the input, calls already received may run for up to five seconds. When ctx ends
-// they are cancelled. In both cases it returns after they have returned.
-func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	conn := newLineConn(in, out)
-	session, err := s.sdk.Connect(ctx, lineTransport{conn}, nil)
-	if err != nil {
-		return errors.Join(fmt.Errorf("starting the session: %w", err), conn.Close())
-	}
-	stop := context.AfterFunc(ctx, conn.closeBoth)
-	defer stop()
-	err = session.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe): // the client has disconnected
-		return nil
-	}
-	return err
-}
-
-// lineTransport gives the SDK a prepared connection. The SDK's own connection ends the
-// session at the first malformed line, and drops the responses of running calls when the
-// input ends.
-type lineTransport struct{ conn *lineConn }
-
-func (t lineTransport) Connect(context.Context) (sdk.Connection, error) {
-	go t.conn.scan()
-	go t.conn.print()
-	return t.conn, nil
-}
-
-// lineConn is a connection with one JSON-RPC message per line. Reading and writing block
-// in separate goroutines, so that callers can stop waiting.
-type lineConn struct {
+// Conn is a connection with one JSON-RPC message per line, and the transport that
+// returns it. The SDK's own connection ends the session at the first malformed line, and
+// drops the responses of running calls when the input ends. Reading and writing block in
+// separate goroutines, so that callers can stop waiting.
+type Conn struct {
 	in     io.ReadCloser
 	out    io.WriteCloser
 	lines  chan line
@@ -101,24 +68,32 @@ type batch struct {
 	replies []json.RawMessage
 }
 
-func newLineConn(in io.ReadCloser, out io.WriteCloser) *lineConn {
-	return &lineConn{
+// NewConn returns a connection that reads in and writes out. It closes both.
+func NewConn(in io.ReadCloser, out io.WriteCloser) *Conn {
+	return &Conn{
 		in: in, out: out,
 		lines: make(chan line), prints: make(chan outputLine), closed: make(chan struct{}),
 		calls: map[jsonrpc.ID]call{}, answered: make(chan struct{}, 1),
 	}
 }
 
+// Connect starts reading and writing, and returns the connection. The SDK calls it once.
+func (c *Conn) Connect(context.Context) (sdk.Connection, error) {
+	go c.scan()
+	go c.print()
+	return c, nil
+}
+
 // SessionID is empty: the connection is the session.
-func (c *lineConn) SessionID() string { return "" }
+func (c *Conn) SessionID() string { return "" }
 
 // Close stops reading and writing, even if they are blocked.
-func (c *lineConn) Close() error {
+func (c *Conn) Close() error {
 	c.closeBoth()
 	return c.failed
 }
 
-func (c *lineConn) closeBoth() {
+func (c *Conn) closeBoth() {
 	c.once.Do(func() {
 		close(c.closed)
 		c.failed = errors.Join(c.in.Close(), c.out.Close())
@@ -126,7 +101,7 @@ func (c *lineConn) closeBoth() {
 }
 
 // scan reads lines until the input ends or the connection is closed.
-func (c *lineConn) scan() {
+func (c *Conn) scan() {
 	r := bufio.NewReaderSize(c.in, 64<<10)
 	for {
 		l := readLine(r)
@@ -147,7 +122,7 @@ func readLine(r *bufio.Reader) line {
 	var l line
 	for {
 		part, err := r.ReadSlice('\n')
-		if l.tooLong = l.tooLong || len(l.data)+len(part) > maxMessage; l.tooLong {
+		if l.tooLong = l.tooLong || len(l.data)+len(part) > MaxMessage; l.tooLong {
 			l.data = nil
 		} else {
 			l.data = append(l.data, part...)
@@ -161,7 +136,7 @@ func readLine(r *bufio.Reader) line {
 
 // Read returns the next message. It returns io.EOF after the end of the input, when the
 // running calls have their responses.
-func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (c *Conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		if len(c.queue) > 0 {
 			next := c.queue[0]
@@ -187,7 +162,7 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // Write sends a message, or keeps it until its batch is complete.
-func (c *lineConn) Write(ctx context.Context, msg jsonrpc.Message) error {
+func (c *Conn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -211,7 +186,7 @@ func (c *lineConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 }
 
 // drain waits for the running calls, for a limited time.
-func (c *lineConn) drain(ctx context.Context) {
+func (c *Conn) drain(ctx context.Context) {
 	limit := time.NewTimer(drainLimit)
 	defer limit.Stop()
 	for c.busy() {
@@ -227,14 +202,14 @@ func (c *lineConn) drain(ctx context.Context) {
 	}
 }
 
-func (c *lineConn) busy() bool {
+func (c *Conn) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.awaited > 0
 }
 
 // send writes one line. If ctx ends first, the line may still be written later.
-func (c *lineConn) send(ctx context.Context, data []byte) error {
+func (c *Conn) send(ctx context.Context, data []byte) error {
 	p := outputLine{data: append(data, '\n'), result: make(chan error, 1)}
 	select {
 	case c.prints <- p:
@@ -254,7 +229,7 @@ func (c *lineConn) send(ctx context.Context, data []byte) error {
 }
 
 // print writes lines until the connection is closed.
-func (c *lineConn) print() {
+func (c *Conn) print() {
 	for {
 		select {
 		case p := <-c.prints:

@@ -1,8 +1,7 @@
-package mcp
+package toolargs
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"cairn/internal/fault"
-	"cairn/internal/memory"
 )
 
 // CodeInvalidArgument is the stable code of every argument error.
@@ -26,73 +24,29 @@ type Scope struct {
 	Name string // this project or alias; unset when All
 }
 
-// Call contains what a tool knows about a call in addition to its arguments.
-type Call struct {
-	// Scope is the default of an omitted project argument. It is the current project; over
-	// HTTP it is the URL's ?project=, else all projects (contract observations §8).
-	Scope Scope
-
-	// Connection is the id of the cairn session of this transport session, used if no
-	// other session is known ([cairn.NewSessionID]). It is unique and the same for all
-	// calls of the transport session. It is "" if the transport has no sessions (HTTP since
-	// revision 2026-07-28, and a plain POST). Over HTTP it survives a restart of the server.
-	Connection string
-
-	Remote     bool   // the call came over HTTP, so its client did not start this process
-	AgentToken string // the token of an agent in an HTTP header, or "" (mail §4)
-
-	common  any               // a pointer to the common arguments of the tool's part
-	bearer  Bearer            // the caller's token
-	trace   string            // the header traceparent
-	key     string            // the header Idempotency-Key
-	ignored []string          // undeclared names in the request, sorted; empty for a strict tool
-	receipt *memory.WriteInfo // of a call that wrote memories, in addition to its result
-}
-
-// ProjectOf returns the project of a call without a project argument: the project in
-// the HTTP URL, else standard.
-func (c Call) ProjectOf(standard string) string { return cmp.Or(c.Scope.Name, standard) }
-
-// decode reads the arguments of a call of t into a new value of its struct type, and
-// returns a pointer to it. A strict tool rejects unknown arguments; the error names the
-// first one. Other tools only note them in the call.
-func (t Tool) decode(raw json.RawMessage, scope Scope) (c Call, in any, err error) {
-	c = Call{Scope: scope, receipt: new(memory.WriteInfo)}
-	in, err = c.decode(raw, t.Params, t.in, t.common)
-	if !t.strict {
-		return c, in, err
-	}
-	unknown := c.ignoredNames()
-	c.ignored = nil
-	if err == nil && len(unknown) > 0 {
-		err = memoryArgError(unknown[0], "unknown argument "+unknown[0])
-	}
-	return c, in, err
-}
-
-// decode checks raw against params, the parameters of the types own and common. It stores
-// the arguments in new values of these types: in and c.common point to them. It notes
-// unknown names in c. Its errors are Invalid. They name the argument, the expected and the
-// actual type, and have the name in details.field.
-func (c *Call) decode(raw json.RawMessage, params []Param, own, common reflect.Type) (in any, err error) {
+// Decode checks raw against params, the parameters of the struct types own and common.
+// It returns pointers to new values of these types with the arguments, and the names in raw
+// that are no parameter's, sorted. scope is the project of an omitted project argument. Its
+// errors are Invalid. They name the argument, the expected and the actual type, and have
+// the name in details.field.
+func Decode(raw json.RawMessage, params []Param, own, common reflect.Type, scope Scope) (in, shared any, unknown []string, err error) {
 	var fields map[string]json.RawMessage
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &fields); err != nil {
-			return nil, fault.Newf(fault.Invalid, CodeInvalidArgument, "arguments must be an object, not %s", typeOf(raw))
+			return nil, nil, nil, fault.Newf(fault.Invalid, CodeInvalidArgument, "arguments must be an object, not %s", TypeOf(raw))
 		}
 	}
 	structs := [2]reflect.Value{reflect.New(own), reflect.New(common)}
 	for _, p := range params {
 		v, given, err := p.decode(fields)
 		if err == nil {
-			err = p.store(structs, v, given, c.Scope)
+			err = p.store(structs, v, given, scope)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
 	}
-	c.common, c.ignored = structs[1].Interface(), slices.Sorted(maps.Keys(fields))
-	return structs[0].Interface(), nil
+	return structs[0].Interface(), structs[1].Interface(), slices.Sorted(maps.Keys(fields)), nil
 }
 
 // presence is the state of an argument: given, omitted or null.
@@ -107,8 +61,8 @@ const (
 // decode removes p's argument from fields and returns its value. null counts as omitted,
 // except for a Project.
 func (p Param) decode(fields map[string]json.RawMessage) (v any, given presence, err error) {
-	if p.style == memoryStyle && p.ambiguous(fields) {
-		return nil, present, memoryArgError(p.Name, p.Name+" and "+p.Aliases[0]+" have different values")
+	if p.Style == MemoryStyle && p.ambiguous(fields) {
+		return nil, present, MemoryError(p.Name, p.Name+" and "+p.Aliases[0]+" have different values")
 	}
 	field, there := p.take(fields)
 	isNull := there && string(field) == "null"
@@ -117,7 +71,7 @@ func (p Param) decode(fields map[string]json.RawMessage) (v any, given presence,
 		return []string{}, present, nil
 	case isNull && p.Kind == Project:
 		return Scope{All: true}, present, nil
-	case isNull && p.Kind == Object && p.style == memoryStyle:
+	case isNull && p.Kind == Object && p.Style == MemoryStyle:
 		return nil, present, p.styleError(wrongType(p.Name, "an object", field), field)
 	case isNull && p.Kind == Nullable:
 		return nil, null, nil
@@ -125,13 +79,13 @@ func (p Param) decode(fields map[string]json.RawMessage) (v any, given presence,
 		v, err = decodeArg(p, field)
 		return v, present, err
 	case p.Required:
-		return nil, omitted, p.missing()
+		return nil, omitted, p.Missing()
 	}
 	return nil, omitted, nil
 }
 
-// argError returns an Invalid error about one argument.
-func argError(name, message string) error {
+// Error returns an Invalid error about one argument.
+func Error(name, message string) error {
 	err := fault.New(fault.Invalid, CodeInvalidArgument, message)
 	err.Details = map[string]any{"field": name}
 	return err
@@ -141,9 +95,9 @@ func argError(name, message string) error {
 // omitted.
 func decodeArg(p Param, raw json.RawMessage) (any, error) {
 	if !isText(raw) {
-		return nil, p.styleError(argError(p.Name, fmt.Sprintf("argument %q must be valid Unicode", p.Name)), raw)
+		return nil, p.styleError(Error(p.Name, fmt.Sprintf("argument %q must be valid Unicode", p.Name)), raw)
 	}
-	if p.style != defaultStyle {
+	if p.Style != defaultStyle {
 		raw = p.coerced(raw)
 	}
 	v, err := p.read(raw)
@@ -151,7 +105,7 @@ func decodeArg(p Param, raw json.RawMessage) (any, error) {
 	case err != nil:
 		return nil, p.styleError(err, raw)
 	case p.nonempty && v == "":
-		return nil, memoryArgError(p.Name, p.Name+" is empty")
+		return nil, MemoryError(p.Name, p.Name+" is empty")
 	}
 	return v, nil
 }
@@ -180,7 +134,7 @@ func (p Param) read(raw json.RawMessage) (any, error) {
 		}
 		return raw, nil
 	case Project:
-		s, ok := text(raw)
+		s, ok := Text(raw)
 		switch {
 		case !ok:
 			return nil, wrongType(p.Name, "a string or null", raw)
@@ -191,7 +145,7 @@ func (p Param) read(raw json.RawMessage) (any, error) {
 		}
 		return Scope{Name: s}, nil
 	default:
-		s, ok := text(raw)
+		s, ok := Text(raw)
 		switch {
 		case !ok && p.Kind == Nullable:
 			return nil, wrongType(p.Name, "a string or null", raw)
@@ -208,12 +162,12 @@ func (p Param) readList(raw json.RawMessage) (any, error) {
 	case Integers:
 		return list(p.Name, "an array of integers", raw, p.integer)
 	case Names:
-		if s, ok := text(raw); ok {
+		if s, ok := Text(raw); ok {
 			return []string{s}, nil
 		}
-		return list(p.Name, "a string or an array of strings", raw, text)
+		return list(p.Name, "a string or an array of strings", raw, Text)
 	}
-	return list(p.Name, "an array of strings", raw, text)
+	return list(p.Name, "an array of strings", raw, Text)
 }
 
 // isText reports whether every string in a JSON value is valid Unicode: valid UTF-8, and
@@ -253,7 +207,8 @@ func unit(raw []byte) rune {
 	return rune(n)
 }
 
-func text(raw json.RawMessage) (s string, ok bool) {
+// Text returns a JSON value that is a string; ok is false for any other.
+func Text(raw json.RawMessage) (s string, ok bool) {
 	return s, json.Unmarshal(raw, &s) == nil && bytes.TrimSpace(raw)[0] == '"'
 }
 
@@ -267,7 +222,7 @@ func list[T any](name, want string, raw json.RawMessage, read func(json.RawMessa
 	for i, item := range items {
 		v, ok := read(item)
 		if !ok {
-			return nil, argError(name, fmt.Sprintf("argument %q must be %s; element %d is %s", name, want, i+1, typeOf(item)))
+			return nil, Error(name, fmt.Sprintf("argument %q must be %s; element %d is %s", name, want, i+1, TypeOf(item)))
 		}
 		all[i] = v
 	}
@@ -297,11 +252,11 @@ func integer(raw json.RawMessage) (int64, bool) {
 }
 
 func wrongType(name, want string, raw json.RawMessage) error {
-	return argError(name, fmt.Sprintf("argument %q must be %s, not %s", name, want, typeOf(raw)))
+	return Error(name, fmt.Sprintf("argument %q must be %s, not %s", name, want, TypeOf(raw)))
 }
 
-// typeOf returns the name of a JSON value's type. It does not reveal the value.
-func typeOf(raw json.RawMessage) string {
+// TypeOf returns the name of a JSON value's type. It does not reveal the value.
+func TypeOf(raw json.RawMessage) string {
 	switch raw = bytes.TrimSpace(raw); {
 	case len(raw) == 0:
 		return "nothing"

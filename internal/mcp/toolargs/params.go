@@ -1,4 +1,4 @@
-package mcp
+package toolargs
 
 import (
 	"encoding"
@@ -13,8 +13,8 @@ import (
 
 // target is the field of a tool's struct in which an argument is stored.
 type target struct {
-	path []int // the number of the struct, then an index as in [reflect.Value.FieldByIndex]
-	form form
+	Path []int // the number of the struct, then an index as in [reflect.Value.FieldByIndex]
+	Form form
 }
 
 // form is the property of an argument that a field contains.
@@ -23,11 +23,11 @@ type form uint8
 const (
 	asValue   form = iota
 	inverted       // the negated boolean
-	ifNull         // whether the argument is null
-	ifOmitted      // whether the argument is omitted
+	IfNull         // whether the argument is null
+	IfOmitted      // whether the argument is omitted
 )
 
-// paramsOf returns the parameters that struct types declare with the tags of their
+// ParamsOf returns the parameters that struct types declare with the tags of their
 // fields, in order. It panics for an invalid tag, which is a bug.
 //
 //	arg:"limit,default=20,min=1,max=100" about:"How many rows." lean:"How many."
@@ -47,7 +47,7 @@ const (
 // the description. A pointer is nil if the argument is omitted. All fields of the same name
 // get the argument; the first one declares it. A field that is a struct declares its own
 // parameters; a tag arg on it selects some of them.
-func paramsOf(types ...reflect.Type) (params []Param) {
+func ParamsOf(types ...reflect.Type) (params []Param) {
 	for i, of := range types {
 		params = appendParams(params, of, []int{i}, nil)
 	}
@@ -83,7 +83,7 @@ func appendParams(params []Param, of reflect.Type, path []int, chosen []string) 
 		if first < 0 {
 			first, params = len(params), append(params, p)
 		}
-		params[first].targets = append(params[first].targets, target{at, form})
+		params[first].Targets = append(params[first].Targets, target{at, form})
 	}
 	return params
 }
@@ -112,7 +112,7 @@ func paramOf(field reflect.StructField, tag string) (p Param, as form) {
 		case "or":
 			p.Aliases = strings.Split(value, "|")
 		case "unlisted":
-			p.unlisted = true
+			p.Unlisted = true
 		case "nullable":
 			p.Kind = Nullable
 		case "names":
@@ -124,11 +124,11 @@ func paramOf(field reflect.StructField, tag string) (p Param, as form) {
 		case "not":
 			as = inverted
 		case "null":
-			as = ifNull
+			as = IfNull
 		case "omitted":
-			as = ifOmitted
+			as = IfOmitted
 		case "last":
-			p.last, p.Required = true, true
+			p.Last, p.Required = true, true
 		default:
 			panic(fmt.Sprintf("mcp: the tag of %s has the unknown option %q", field.Name, option))
 		}
@@ -178,15 +178,15 @@ func (p Param) store(in [2]reflect.Value, v any, given presence, scope Scope) er
 	if v == nil && p.Kind == Project {
 		v = scope
 	}
-	for _, t := range p.targets {
-		field := in[t.path[0]].Elem().FieldByIndex(t.path[1:])
+	for _, t := range p.Targets {
+		field := in[t.Path[0]].Elem().FieldByIndex(t.Path[1:])
 		switch {
-		case t.form == ifNull:
+		case t.Form == IfNull:
 			field.SetBool(given == null)
-		case t.form == ifOmitted:
+		case t.Form == IfOmitted:
 			field.SetBool(given == omitted)
 		case v != nil:
-			if err := p.assign(field, v, t.form == inverted); err != nil {
+			if err := p.assign(field, v, t.Form == inverted); err != nil {
 				return err
 			}
 		}
@@ -226,7 +226,7 @@ func (p Param) assign(field reflect.Value, v any, not bool) error {
 		if field.Kind() != reflect.Map {
 			field.SetBytes(v)
 		} else if json.Unmarshal(v, field.Addr().Interface()) != nil {
-			return memoryArgError(p.Name, p.Name+" must be an object of strings")
+			return MemoryError(p.Name, p.Name+" must be an object of strings")
 		}
 	default:
 		field.Set(reflect.ValueOf(v))
@@ -234,9 +234,9 @@ func (p Param) assign(field reflect.Value, v any, not bool) error {
 	return nil
 }
 
-// withTexts sets the description of parameters without one to the part's text for their
+// WithTexts sets the description of parameters without one to the part's text for their
 // name.
-func withTexts(params []Param, texts map[string]string) {
+func WithTexts(params []Param, texts map[string]string) {
 	for i := range params {
 		if params[i].Description == "" {
 			params[i].Description = texts[params[i].Name]
