@@ -1,4 +1,4 @@
-package redact
+package looks
 
 // bigrams[26*a+b] measures how unlikely it is in language that letter b follows letter a.
 // 'K' is the frequency in random text. Each following letter of the alphabet means half a

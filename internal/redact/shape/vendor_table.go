@@ -1,8 +1,8 @@
-package redact
+package shape
 
-// vendors contains one line per key that has no characteristic shape and is recognised by
+// Vendors contains one line per key that has no characteristic shape and is recognised by
 // its vendor's name: name, sign, value. They follow the rules of gitleaks v8.30.1.
-var vendors = [...]vendor{
+var Vendors = [...]Vendor{
 	{"adafruit_key", "adafruit", "b32"},
 	{"adobe_client_id", "adobe", "X32"},
 	{"airtable_api_key", "airtable", "a17"},

@@ -34,7 +34,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Print("package redact\n\n" +
+	fmt.Print("package looks\n\n" +
 		"// bigrams[26*a+b] measures how unlikely it is in language that letter b follows letter a:\n" +
 		"// 'K' is what a random letter would be, every letter of the alphabet above it half a bit\n" +
 		"// rarer in words, every one below half a bit more frequent. Made by bigrams_gen.go from\n" +

@@ -1,29 +1,33 @@
-package redact
+package looks
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/shape"
+)
 
 // stretch is the part of a word that is least similar to language.
 type stretch struct {
-	start, end int // bytes in the word
-	halfBits   int // evidence that it is random, in half bits; 0 for none
+	Start, End int // bytes in the word
+	HalfBits   int // evidence that it is random, in half bits; 0 for none
 }
 
-// longestChecked is the maximum number of bytes of a word that are read if only the
+// LongestChecked is the maximum number of bytes of a word that are read if only the
 // decision matters.
-const longestChecked = 512
+const LongestChecked = 512
 
-// strange reports whether the stretch of word is a secret. It must be most of the word
+// Strange reports whether the stretch of word is a secret. It must be most of the word
 // with some evidence, half of it with dense evidence, or a long part with much evidence.
 // Longer words, names with many joints and names without a digit require more evidence.
-func (r stretch) strange(word string, some, much int) bool {
+func (r stretch) Strange(word string, some, much int) bool {
 	const long = 18
-	n := r.end - r.start
-	part := word[r.start:r.end]
+	n := r.End - r.Start
+	part := word[r.Start:r.End]
 	if !strings.ContainsAny(part, "0123456789") {
 		some += 8
 	}
 	joints := strings.Count(part, "-") + strings.Count(part, ".") + strings.Count(part, "_")
-	bits := r.halfBits - 5*max(0, joints-1-n/16)
+	bits := r.HalfBits - 5*max(0, joints-1-n/16)
 	switch {
 	case 4*n >= 3*len(word):
 		return bits >= max(some, n-4)
@@ -44,24 +48,24 @@ const (
 	evidenceSeparator = -4 // a dot, a hyphen, …
 )
 
-// strangest finds the part of word with the most evidence of randomness. In that part the
+// Strangest finds the part of word with the most evidence of randomness. In that part the
 // sequence of letters, digits and capitals is least similar to names and words (the
 // greatest sum of consecutive terms). It skips random but public parts: UUIDs, runs of
 // hexadecimal digits and matches of public.
-func strangest(word string) stretch {
+func Strangest(word string) stretch {
 	var best stretch
 	start, sum, run := 0, 0, 0
 	neutral := false
 	for i := 0; i < len(word); i++ {
 		c := word[i]
-		if i >= run && (i == 0 || !isAlnum(word[i-1])) {
+		if i >= run && (i == 0 || !shape.IsAlnum(word[i-1])) {
 			if n := publicAt(word, i); n > 0 {
 				i += n - 1
 				start, sum, run = i+1, 0, i+1
 				continue
 			}
-			run = i + countClass(word, i, len(word), 'a')
-			neutral = hexRun(word[i:run])
+			run = i + shape.CountClass(word, i, len(word), 'a')
+			neutral = HexRun(word[i:run])
 		}
 		switch {
 		case c >= 0x80:
@@ -73,8 +77,8 @@ func strangest(word string) stretch {
 		}
 		if sum <= 0 {
 			sum, start = 0, i+1
-		} else if sum > best.halfBits {
-			best.halfBits, best.start, best.end = sum, start, i+1
+		} else if sum > best.HalfBits {
+			best.HalfBits, best.Start, best.End = sum, start, i+1
 		}
 	}
 	return best
@@ -83,15 +87,15 @@ func strangest(word string) stretch {
 // evidence returns the evidence of the byte c following p.
 func evidence(p, c byte) int {
 	switch {
-	case !isAlnum(c):
+	case !shape.IsAlnum(c):
 		return evidenceOf(c)
-	case !isAlnum(p), isDigit(c) && isDigit(p):
+	case !shape.IsAlnum(p), shape.IsDigit(c) && shape.IsDigit(p):
 		return 0
-	case isDigit(c):
+	case shape.IsDigit(c):
 		return evidenceDigit
-	case isDigit(p):
+	case shape.IsDigit(p):
 		return evidenceAfter
-	case isUpper(c) && !isUpper(p):
+	case shape.IsUpper(c) && !shape.IsUpper(p):
 		return evidenceHump
 	case c-p == 1 || p-c == 1:
 		return evidenceNext
@@ -109,15 +113,15 @@ func evidenceOf(c byte) int {
 	return evidenceSeparator
 }
 
-// hexRun reports whether a run of letters and digits is a hexadecimal number. It must be
+// HexRun reports whether a run of letters and digits is a hexadecimal number. It must be
 // long enough, contain a digit, and use one case.
-func hexRun(s string) bool {
+func HexRun(s string) bool {
 	const shortest = 6
 	var digit, small, capital bool
 	for i := range len(s) {
 		c := s[i]
 		switch {
-		case isDigit(c):
+		case shape.IsDigit(c):
 			digit = true
 		case 'a' <= c && c <= 'f':
 			small = true
@@ -130,22 +134,22 @@ func hexRun(s string) bool {
 	return len(s) >= shortest && digit && !(small && capital)
 }
 
-// whole returns the bytes of word to redact for the stretch. They are a value without its
+// Whole returns the bytes of word to redact for the stretch. They are a value without its
 // name, or the part of a path or URL that contains the stretch.
-func (r stretch) whole(word string) (int, int) {
+func (r stretch) Whole(word string) (int, int) {
 	start, end := 0, len(word)
-	if i := strings.IndexAny(word, "=:"); i > 0 && i <= r.start && i < len(word)-1 {
+	if i := strings.IndexAny(word, "=:"); i > 0 && i <= r.Start && i < len(word)-1 {
 		start = i + 1
 	}
-	if 5*(r.end-r.start) >= 3*(end-start) && !strings.Contains(word, "://") {
+	if 5*(r.End-r.Start) >= 3*(end-start) && !strings.Contains(word, "://") {
 		return start, end
 	}
 	const separators = "/=:&?@#|\\~*!$^%"
-	if i := strings.LastIndexAny(word[:r.start], separators); i >= 0 {
+	if i := strings.LastIndexAny(word[:r.Start], separators); i >= 0 {
 		start = max(start, i+1)
 	}
-	if i := strings.IndexAny(word[r.end:], separators); i >= 0 {
-		end = r.end + i
+	if i := strings.IndexAny(word[r.End:], separators); i >= 0 {
+		end = r.End + i
 	}
 	return start, end
 }

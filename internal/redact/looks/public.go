@@ -1,6 +1,10 @@
-package redact
+package looks
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/shape"
+)
 
 // public returns the length of a random but public text at the start of w, or 0. A run of
 // letters and digits must begin there.
@@ -26,7 +30,7 @@ func publicAt(w string, i int) int {
 
 // uuidLength returns 36 if w begins with a UUID, else 0.
 func uuidLength(w string) int {
-	if len(w) >= 36 && w[8] == '-' && isUUID(w[:36]) {
+	if len(w) >= 36 && w[8] == '-' && shape.IsUUID(w[:36]) {
 		return 36
 	}
 	return 0
@@ -37,7 +41,7 @@ func uuidLength(w string) int {
 func sshPublicKey(w string) int {
 	for _, p := range [...]string{"AAAAB3NzaC1", "AAAAC3NzaC1", "AAAAE2VjZHNh", "AAAAGnNr"} {
 		if strings.HasPrefix(w, p) {
-			return countClass(w, 0, len(w), 'F')
+			return shape.CountClass(w, 0, len(w), 'F')
 		}
 	}
 	return 0
@@ -61,12 +65,12 @@ func isKubernetesLetter(c byte) bool {
 // as 6d4cf56db6-x7k2p, at the start of w. It returns 0 if there is none.
 func podSuffix(w string) int {
 	const shortest, longest, pod = 5, 10, 5
-	hash := skip(w, 0, longest+1, isKubernetesLetter)
+	hash := shape.Skip(w, 0, longest+1, isKubernetesLetter)
 	if hash < shortest || hash > longest || hash == len(w) || w[hash] != '-' || !strings.ContainsAny(w[:hash], "0123456789") {
 		return 0
 	}
-	end := skip(w, hash+1, pod+1, func(c byte) bool { return kubernetesLetters[c] })
-	if end != hash+1+pod || end < len(w) && (isWord(w[end]) || w[end] == '-') {
+	end := shape.Skip(w, hash+1, pod+1, func(c byte) bool { return kubernetesLetters[c] })
+	if end != hash+1+pod || end < len(w) && (shape.IsWord(w[end]) || w[end] == '-') {
 		return 0
 	}
 	return end
@@ -77,24 +81,24 @@ func podSuffix(w string) int {
 // precedes w.
 func nameSuffix(w string) int {
 	const shortest, longest = 5, 10
-	end := skip(w, 0, longest+1, isKubernetesLetter)
-	if end < shortest || end > longest || end < len(w) && (isWord(w[end]) || w[end] == '-' || w[end] == '+' || w[end] == '=') ||
+	end := shape.Skip(w, 0, longest+1, isKubernetesLetter)
+	if end < shortest || end > longest || end < len(w) && (shape.IsWord(w[end]) || w[end] == '-' || w[end] == '+' || w[end] == '=') ||
 		!strings.ContainsAny(w[:end], "0123456789") {
 		return 0
 	}
 	return end
 }
 
-// isKubernetesName reports whether v is the name of a Kubernetes object that ends
+// IsKubernetesName reports whether v is the name of a Kubernetes object that ends
 // in a generated part: words, hyphens, then the part.
-func isKubernetesName(v string) bool {
+func IsKubernetesName(v string) bool {
 	words := 0
 	for rest := v; ; words++ {
-		word := skip(rest, 0, len(rest), func(c byte) bool { return isLower(c) || isDigit(c) })
+		word := shape.Skip(rest, 0, len(rest), func(c byte) bool { return shape.IsLower(c) || shape.IsDigit(c) })
 		if words > 0 && (podSuffix(rest) == len(rest) || nameSuffix(rest) == len(rest)) {
 			return true
 		}
-		if word == 0 || word == len(rest) || rest[word] != '-' || strangest(rest[:word]).halfBits >= 8 {
+		if word == 0 || word == len(rest) || rest[word] != '-' || Strangest(rest[:word]).HalfBits >= 8 {
 			return false
 		}
 		rest = rest[word+1:]
@@ -108,7 +112,7 @@ func vendorID(w string) int {
 	case 't', 's', 'r', 'm', 'c':
 		for _, p := range [...]string{"toolu_", "srvtoolu_", "req_", "msg_", "call_", "resp_", "chatcmpl-"} {
 			if strings.HasPrefix(w, p) {
-				return len(p) + countClass(w, len(p), 64, 'a')
+				return len(p) + shape.CountClass(w, len(p), 64, 'a')
 			}
 		}
 	}
@@ -118,11 +122,11 @@ func vendorID(w string) int {
 // nodeID returns the length of a GitHub GraphQL id, such as PR_kwDO…, at the start of w.
 // It returns 0 if there is none.
 func nodeID(w string) int {
-	i := skip(w, 0, 6, isUpper)
+	i := shape.Skip(w, 0, 6, shape.IsUpper)
 	if i == 0 || len(w) < i+3 || w[i:i+2] != "_k" || w[i+2] != 'w' && w[i+2] != 'g' {
 		return 0
 	}
-	return i + countClass(w, i, 64, 'b')
+	return i + shape.CountClass(w, i, 64, 'b')
 }
 
 // macTemporary returns the length of "var/folders/xx/long name" at the start of w. It
@@ -154,7 +158,7 @@ func digest(w string) int {
 		length int // length of the digest in base64
 	}{{"sha1-", 28}, {"sha256-", 44}, {"sha384-", 64}, {"sha512-", 88}, {"h1:", 44}, {"SHA256:", 43}} {
 		if strings.HasPrefix(w, d.prefix) {
-			if n := countClass(w, len(d.prefix), 100, 'F'); n == d.length {
+			if n := shape.CountClass(w, len(d.prefix), 100, 'F'); n == d.length {
 				return len(d.prefix) + n
 			}
 		}
@@ -166,7 +170,7 @@ func digest(w string) int {
 // returns 0 if there is none.
 func ulid(w string) int {
 	const length = 26
-	if !strings.HasPrefix(w, "01") || countClass(w, 0, length+1, 'a') != length {
+	if !strings.HasPrefix(w, "01") || shape.CountClass(w, 0, length+1, 'a') != length {
 		return 0
 	}
 	for i := range length {
@@ -177,8 +181,8 @@ func ulid(w string) int {
 	return length
 }
 
-// nixLetters are the characters of Nix's base32.
-const nixLetters = "0123456789abcdfghijklmnpqrsvwxyz"
+// NixLetters are the characters of Nix's base32.
+const NixLetters = "0123456789abcdfghijklmnpqrsvwxyz"
 
 // nixStore returns the length of a Nix store path up to its hash, "nix/store/<32>", at the
 // start of w. It also accepts a hash of 52 letters there. It returns 0 if there is
@@ -189,14 +193,14 @@ func nixStore(w string) int {
 		length = 32
 		sha256 = 52
 	)
-	isNix := func(c byte) bool { return strings.IndexByte(nixLetters, c) >= 0 }
+	isNix := func(c byte) bool { return strings.IndexByte(NixLetters, c) >= 0 }
 	if w[0] == 'n' && strings.HasPrefix(w, store) {
-		if end := skip(w, len(store), length+1, isNix); end == len(store)+length && (end == len(w) || w[end] == '-' || w[end] == '.') {
+		if end := shape.Skip(w, len(store), length+1, isNix); end == len(store)+length && (end == len(w) || w[end] == '-' || w[end] == '.') {
 			return end
 		}
 		return 0
 	}
-	if len(w) >= sha256 && isNix(w[0]) && skip(w, 0, sha256+1, isNix) == sha256 && (len(w) == sha256 || !isWord(w[sha256])) {
+	if len(w) >= sha256 && isNix(w[0]) && shape.Skip(w, 0, sha256+1, isNix) == sha256 && (len(w) == sha256 || !shape.IsWord(w[sha256])) {
 		return sha256
 	}
 	return 0
@@ -211,7 +215,7 @@ func buildID(w string) int {
 	}
 	n := 0
 	for end := 0; ; n++ {
-		if countClass(w, end, length+1, 'b') != length {
+		if shape.CountClass(w, end, length+1, 'b') != length {
 			return 0
 		}
 		if end += length; end == len(w) || w[end] != '/' {
@@ -234,9 +238,9 @@ var documents = [...]string{
 	"play.rust-lang.org/", "www.typescriptlang.org/play", "gist.github.com/", "imgur.com/", "medium.com/", "arxiv.org/", "claude.ai/", "chatgpt.com/",
 }
 
-// documentEnd returns the end of the path of a URL in word if document ids are public on
+// DocumentEnd returns the end of the path of a URL in word if document ids are public on
 // its host. It returns 0 for other words. The rest of the word is a query or a fragment.
-func documentEnd(word string) int {
+func DocumentEnd(word string) int {
 	i := strings.Index(word, "://")
 	if i < 0 {
 		return 0

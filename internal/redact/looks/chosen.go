@@ -1,19 +1,23 @@
-package redact
+package looks
 
-import "strings"
+import (
+	"strings"
 
-// looksChosen reports whether v looks like a password that a user or a program has chosen.
+	"cairn/internal/redact/shape"
+)
+
+// Chosen reports whether v looks like a password that a user or a program has chosen.
 // It is false for a word, a number with its unit, an algorithm, a path, an address and
-// code. v contains no blanks. looksChosen decides where a name or a sentence is not enough
+// code. v contains no blanks. Chosen decides where a name or a sentence is not enough
 // evidence.
-func looksChosen(v string) bool {
+func Chosen(v string) bool {
 	const shortest = 4
 	v = strings.Trim(v, "*_~`")
 	bare := strings.TrimRight(v, ".,:;!?")
-	if len(bare) < shortest || strings.ContainsAny(bare, "()[]{}<>|") || isLocation(bare) || isExpression(bare) || isAddress(bare) || isFileName(bare) {
+	if len(bare) < shortest || strings.ContainsAny(bare, "()[]{}<>|") || IsLocation(bare) || isExpression(bare) || isAddress(bare) || isFileName(bare) {
 		return false
 	}
-	letters, digits, signs := countKinds(bare)
+	letters, digits, signs := CountKinds(bare)
 	switch {
 	case letters == 0:
 		return digits == len(bare)
@@ -25,14 +29,14 @@ func looksChosen(v string) bool {
 	return !ordinaryParts(bare)
 }
 
-// countKinds counts the letters, the digits and the signs of a password in v.
+// CountKinds counts the letters, the digits and the signs of a password in v.
 // Bytes beyond ASCII count as letters.
-func countKinds(v string) (letters, digits, signs int) {
+func CountKinds(v string) (letters, digits, signs int) {
 	for i := range len(v) {
 		switch c := v[i]; {
-		case isLetter(c) || c >= 0x80:
+		case shape.IsLetter(c) || c >= 0x80:
 			letters++
-		case isDigit(c):
+		case shape.IsDigit(c):
 			digits++
 		case isSign(c):
 			signs++
@@ -75,8 +79,8 @@ func ordinaryParts(v string) bool {
 // isOrdinary reports whether v is a word, a number, a number with its unit (8chars), or a
 // term with a number (sha256, v2). v consists of letters and digits.
 func isOrdinary(v string) bool {
-	head := skip(v, 0, len(v), isLetter)
-	number := skip(v, head, len(v), isDigit)
+	head := shape.Skip(v, 0, len(v), shape.IsLetter)
+	number := shape.Skip(v, head, len(v), shape.IsDigit)
 	switch {
 	case head == len(v):
 		return true

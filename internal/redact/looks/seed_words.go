@@ -1,8 +1,19 @@
-package redact
+package looks
 
-// seedWords contains the 2,048 English words of BIP-39 in alphabetical order, each
+import (
+	"strings"
+
+	"cairn/internal/redact/shape"
+)
+
+const (
+	SeedShortest = 3
+	SeedLongest  = 8
+)
+
+// SeedWords contains the 2,048 English words of BIP-39 in alphabetical order, each
 // followed by a blank.
-const seedWords = "" +
+const SeedWords = "" +
 	"abandon ability able about above absent absorb abstract absurd abuse access accident account accuse achieve acid acoustic acquire across act action " +
 	"actor actress actual adapt add addict address adjust admit adult advance advice aerobic affair afford afraid again age agent agree ahead aim air " +
 	"airport aisle alarm album alcohol alert alien all alley allow almost alone alpha already also alter always amateur amazing among amount amused " +
@@ -93,3 +104,32 @@ const seedWords = "" +
 	"weather web wedding weekend weird welcome west wet whale what wheat wheel when where whip whisper wide width wife wild will win window wine wing wink " +
 	"winner winter wire wisdom wise wish witness wolf woman wonder wood wool word work world worry worth wrap wreck wrestle wrist write wrong yard year " +
 	"yellow you young youth zebra zero zone zoo "
+
+// IsSeedWord reports whether w, in any case, is one of seedWords. It uses a binary search.
+func IsSeedWord(w string) bool {
+	if len(w) < SeedShortest || len(w) > SeedLongest {
+		return false
+	}
+	var folded [SeedLongest]byte
+	for i := range len(w) {
+		folded[i] = shape.Lower(w[i])
+	}
+	word := string(folded[:len(w)])
+	low, high := 0, len(SeedWords) // offsets of words
+	for low < high {
+		middle := strings.LastIndexByte(SeedWords[:(low+high)/2], ' ') + 1
+		if middle < low {
+			middle = low
+		}
+		end := middle + strings.IndexByte(SeedWords[middle:], ' ')
+		switch strings.Compare(SeedWords[middle:end], word) {
+		case 0:
+			return true
+		case -1:
+			low = end + 1
+		default:
+			high = middle
+		}
+	}
+	return false
+}
