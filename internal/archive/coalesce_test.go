@@ -44,6 +44,16 @@ func linesOf(t *testing.T, c Config, n int) (*Archiver, []*projectWorker) {
 	return a, lines
 }
 
+// subjects returns the subjects of the commits of main, newest first.
+func subjects(t *testing.T, dir string) []string {
+	t.Helper()
+	out, err := exec.Command("git", "-C", dir, "log", "--format=%s", "main").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
 // caughtUp catches up with a project once.
 func (l *projectWorker) caughtUp(t *testing.T) error {
 	_, err := l.catchUp(t.Context(), nil)
@@ -160,9 +170,8 @@ func TestWhatComesWithinTheWindowIsOneCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	log, err := l.repo.Log(t.Context(), 10)
-	if err != nil || len(log) != 2 || !strings.HasSuffix(log[0].Subject, " (+4095)") {
-		t.Errorf("%+v, %v", log, err)
+	if log := subjects(t, l.repo.Dir()); len(log) != 2 || !strings.HasSuffix(log[0], " (+4095)") {
+		t.Errorf("%q", log)
 	}
 	if r.committed != l.written.Load() || r.committed == 0 {
 		t.Errorf("committed to %d, written to %d", r.committed, l.written.Load())
@@ -213,9 +222,8 @@ func TestADefectInRenderingSetsOneChangeAside(t *testing.T) {
 	if err != nil || len(s) != 1 || len(s[0].Aside) != 2 || s[0].Lag != 0 || !strings.Contains(s[0].Aside[0].Error, "a defect") {
 		t.Errorf("%+v, %v", s, err)
 	}
-	log, err := l.repo.Log(t.Context(), 10)
-	if err != nil || len(log) != 2 || !strings.HasSuffix(log[0].Subject, " (+1)") {
-		t.Errorf("%+v, %v", log, err)
+	if log := subjects(t, l.repo.Dir()); len(log) != 2 || !strings.HasSuffix(log[0], " (+1)") {
+		t.Errorf("%q", log)
 	}
 }
 

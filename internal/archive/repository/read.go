@@ -6,9 +6,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // Tree returns the files in main: the blob's hash by path. A missing main has no files.
@@ -38,36 +36,6 @@ func BlobHash(content []byte) string {
 	fmt.Fprintf(h, "blob %d\x00", len(content))
 	_, _ = h.Write(content)
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-// Blobs calls each with the content of every hash, in order, and with nil for missing
-// blobs. It stops at the first error of each and returns it. Errors: Unavailable as for
-// Open.
-func (r *Repository) Blobs(ctx context.Context, hashes []string, each func(hash string, content []byte) error) error {
-	t, err := r.git.start("cat-file", "--batch")
-	if err != nil {
-		return err
-	}
-	for _, hash := range hashes {
-		var content []byte
-		err := t.within(ctx, func() error {
-			return t.object(hash, func(_, kind string, b []byte) error {
-				if kind == "blob" {
-					content = b
-				}
-				return nil
-			})
-		})
-		if err != nil {
-			return err
-		}
-		if err := each(hash, content); err != nil {
-			t.end("")
-			return err
-		}
-	}
-	t.end("")
-	return nil
 }
 
 // Blob returns the content of a blob; found is false if the repository lacks it. Errors:
@@ -111,33 +79,6 @@ func (r *Repository) Contains(ctx context.Context, hash string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// Entry is one commit of main.
-type Entry struct {
-	Hash    string
-	Author  string
-	When    time.Time // of the author, in UTC
-	Subject string
-}
-
-// Log returns the newest commits of main, newest first, at most n. Errors: Unavailable as
-// for Open, also when there is no main.
-func (r *Repository) Log(ctx context.Context, n int) ([]Entry, error) {
-	out, err := r.git.run(ctx, "log", "-z", "--no-color", "--format=%H%n%an%n%at%n%s", "--max-count="+strconv.Itoa(max(n, 0)), mainRef, "--")
-	if err != nil {
-		return nil, err
-	}
-	var log []Entry
-	for commit := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		f := strings.SplitN(commit, "\n", 4)
-		if len(f) != 4 {
-			continue
-		}
-		at, _ := strconv.ParseInt(f[2], 10, 64)
-		log = append(log, Entry{f[0], f[1], time.Unix(at, 0).UTC(), f[3]})
-	}
-	return log, nil
 }
 
 // Fsck has git check every object. Errors: Unavailable as for Open, with git's complaint.
