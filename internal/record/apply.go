@@ -217,7 +217,7 @@ func (s *CallTx) PutRow(ctx context.Context, m *Session, e *Entry, number int64)
 		return err
 	}
 	unchanged := !isNew && old.Title == e.Title && old.Summary == e.Summary && old.Body == e.Body
-	if unchanged || s.Tx != s.Log { // a search of the past makes its index; see indexPast
+	if unchanged || s.Tx != s.Log { // a search of the past makes its index; see package lookup
 		return nil
 	}
 	return PutWords(ctx, s.Tx, key, &e.Record, isNew)
@@ -234,7 +234,7 @@ func PutWords(ctx context.Context, tx *store.Tx, key int64, r *Record, isNew boo
 	return err
 }
 
-// WordsOf returns the arguments of insertWords for a record.
+// WordsOf returns the arguments of InsertWords for a record.
 func WordsOf(key int64, r *Record) []any {
 	args := []any{key}
 	for _, text := range [...]string{r.Title, r.Summary, r.Body} {

@@ -10,12 +10,12 @@ import (
 	"cairn/internal/store"
 )
 
-// RecordColumns are the columns of the record r that scanRecord reads.
+// RecordColumns are the columns of the record r that ScanRecord reads.
 const RecordColumns = `r.key, r.number, ifnull(r.parent, 0), r.path, r.version, r.state, r.type, r.title, r.summary,
 r.created_at, r.modified_at, r.creator, ifnull(r.resolved_by, 0), ifnull(r.related, ''), ifnull(r.metadata, ''),
 ifnull(r.cited, ''), r.body`
 
-// RefColumns are the columns of the record r that scanRef reads.
+// RefColumns are the columns of the record r that ScanRef reads.
 const RefColumns = `r.number, ifnull(r.parent, 0), r.state, r.type, r.title, r.summary, ifnull(r.cited, ''),
 (SELECT count(*) FROM records c WHERE c.project_key = r.project_key AND c.parent = r.number),
 (SELECT count(*) FROM records c WHERE c.project_key = r.project_key AND c.parent = r.number AND c.state = 'OPEN')`

@@ -6,7 +6,7 @@ import "strings"
 type Shape struct {
 	Name    string
 	Literal string // the prefix
-	Parts   string // the text after the prefix, see match
+	Parts   string // the text after the prefix, see Match
 	Flags   Flags
 }
 
@@ -31,7 +31,7 @@ type Middle struct {
 }
 
 // Match reports whether text has the given parts from i on, and returns where they end. A
-// part is a literal in quotes ('-us'), or a class of bytes (see inClass) and their number.
+// part is a literal in quotes ('-us'), or a class of bytes (see InClass) and their number.
 // "x40" means forty, "d8-10" eight to ten, "w20+" twenty or more. Parts are matched
 // greedily, without backtracking. A last part without "+" must not be followed by more
 // bytes of its class or of a word.
@@ -191,5 +191,5 @@ func classSigns(class byte) string {
 type Vendor struct {
 	Name    string
 	Keyword string // in lower case; found in any case, also inside a name
-	Parts   string // shape of the value, see match
+	Parts   string // shape of the value, see Match
 }
