@@ -142,6 +142,17 @@ func (c *Cairn) Close() error {
 	return errors.Join(stopped, c.store.Close())
 }
 
+// Leave is Close for a process that exits immediately afterwards and has written no
+// memories. It leaves a short write-ahead log to the next process (store.Leave).
+func (c *Cairn) Leave() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.store == nil {
+		return nil
+	}
+	return c.store.Leave()
+}
+
 // Store opens the store for writing. A missing store is created.
 func (c *Cairn) Store(ctx context.Context) (*store.Store, error) {
 	return c.opened(ctx, true)

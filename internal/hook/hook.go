@@ -127,7 +127,10 @@ func (p *Process) store(ctx context.Context, o Options, e observation.Event) (do
 		return done, err
 	}
 	done, err = c.Record(ctx, e, project.HarnessProcess(), o.Assist)
-	return done, errors.Join(err, c.Close())
+	if e.TurnEnds || e.Kind == observation.SessionEnd {
+		return done, errors.Join(err, c.Close()) // while the agent waits, everything is in one file
+	}
+	return done, errors.Join(err, c.Leave())
 }
 
 // answer prints the result of an event for the agent program. failed is the error because of
