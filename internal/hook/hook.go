@@ -19,6 +19,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/harness"
+	"cairn/internal/hooktimes"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/store"
@@ -56,6 +57,7 @@ func (p *Process) Record(ctx context.Context, o Options) (code int) {
 	if p.IsOff() {
 		return p.answerNothing(o)
 	}
+	began := time.Now()
 	// A hook works sequentially: more processors would only cost waking threads.
 	runtime.GOMAXPROCS(1)
 	payload, err := harness.ReadPayload(p.In)
@@ -75,7 +77,19 @@ func (p *Process) Record(ctx context.Context, o Options) (code int) {
 			return code
 		}
 	}
-	return p.answer(o, e, done, failed)
+	code = p.answer(o, e, done, failed)
+	if e.Kind != observation.Ignored && failed == nil {
+		p.keepTime(o, e, began)
+	}
+	return code
+}
+
+// keepTime stores how long the hook of an event took until its answer.
+func (p *Process) keepTime(o Options, e observation.Event, began time.Time) {
+	if config, err := workspace.ConfigOf(p.Getenv, o.DB); err == nil {
+		end := time.Now()
+		hooktimes.Add(config.Dir, e.Source, end, end.Sub(began))
+	}
 }
 
 // For a payload between these sizes, in bytes, garbage is not collected: the process ends
