@@ -11,6 +11,7 @@ import (
 	"cairn/internal/gitread"
 	"cairn/internal/guard"
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/mail"
 	"cairn/internal/mail/agents"
 	"cairn/internal/mail/reservations"
@@ -105,7 +106,7 @@ func (c *Cairn) GuardSettings() (mode string, strict bool) {
 func (c *Cairn) guardEdits(ctx context.Context, e *observation.Event) harness.GuardDecision {
 	paths := editedFiles(e)
 	mode := c.settings.work.Guard.mode()
-	if e.Source != "PreToolUse" && !harness.WarnsAfter(*e) || len(paths) == 0 || mode == guard.Off {
+	if e.Source != "PreToolUse" && !harnesses.WarnsAfter(*e) || len(paths) == 0 || mode == guard.Off {
 		return harness.GuardDecision{}
 	}
 	found, err := c.reservationConflicts(ctx, e, paths)
@@ -173,7 +174,7 @@ func (c *Cairn) runMail(ctx context.Context, e *observation.Event, q project.Pro
 		return "", nil
 	}
 	return o.Notices(ctx, service.NoticeArgs{
-		Session: e.Session, Event: e.Source, Often: often, Mute: e.AgentID != "" || !harness.Listens(*e),
+		Session: e.Session, Event: e.Source, Often: often, Mute: e.AgentID != "" || !harnesses.Listens(*e),
 	})
 }
 
@@ -231,7 +232,7 @@ func (c *Cairn) lease(ctx context.Context, o *service.Mail, e *observation.Event
 
 // programOf returns the program name of agents of a harness.
 func programOf(name string) string {
-	if h, ok := harness.Of(name); ok {
+	if h, ok := harnesses.Of(name); ok {
 		return h.Program
 	}
 	return name

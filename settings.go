@@ -10,7 +10,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"cairn/internal/fault"
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/observation"
 	"cairn/internal/observation/assist"
 	"cairn/internal/redact"
@@ -304,7 +304,7 @@ func (s *settings) observationConfig(home string) (observation.Config, error) {
 	}
 	return observation.Config{
 		Filter: filter, Home: home, DedupWindow: window, AssistTime: help, AssistWall: wall, Worked: cpuTime,
-		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20, Output: s.Capture.Output, OutputDays: outputDays, Unnamed: harness.UnnamedHarnesses(),
+		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20, Output: s.Capture.Output, OutputDays: outputDays, Unnamed: harnesses.UnnamedHarnesses(),
 		Limits: observation.Limits{
 			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,
 			SuppressCross: s.Context.SuppressCrossProject, Plain: s.Context.Fold != nil && !*s.Context.Fold, Off: s.Context.Off,

@@ -9,7 +9,7 @@ import (
 
 	"cairn"
 	"cairn/bench/workload"
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/observation/assist"
 	"cairn/internal/observation/capture"
 	"cairn/internal/project"
@@ -212,7 +212,7 @@ func (b *bench) onePass(ctx context.Context, db string, text []byte) (parts [6]t
 		parts[i] = time.Since(began)
 		began = time.Now()
 	}
-	e, err := harness.Hook(text, "claude", "")
+	e, err := harnesses.Hook(text, "claude", "")
 	if err != nil {
 		return parts, err
 	}
