@@ -13,7 +13,7 @@ import (
 	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/mail/agents"
-	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
@@ -76,9 +76,9 @@ type Cairn struct {
 	openStore func(context.Context, store.Config) (*store.Store, error)
 
 	mu       sync.Mutex
-	store    *store.Store    // nil until it is needed and exists
-	memories *memory.Service // uses the store; nil until it is needed
-	key      []byte          // of the open store, nil if it is not encrypted
+	store    *store.Store      // nil until it is needed and exists
+	memories *memories.Service // uses the store; nil until it is needed
+	key      []byte            // of the open store, nil if it is not encrypted
 
 	following   *archive.Archiver // of this process's FollowArchive
 	serverState serverState

@@ -16,7 +16,7 @@ import (
 	"cairn/internal/copies"
 	"cairn/internal/fault"
 	"cairn/internal/harness"
-	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/observation"
 	"cairn/internal/observation/capture"
 	"cairn/internal/regular"
@@ -115,7 +115,7 @@ func splitExports(paths []string) (exports, others []string) {
 
 func (c *Cairn) exportImporter(s *store.Store, a ImportArgs) copies.Importer {
 	return copies.Importer{
-		Store: s, Observations: c.observationsOver(s), Memories: memory.New(s, c.settings.work.memoryConfig(c.observationConfig.Filter)), Filter: c.observationConfig.Filter, Archive: mailArchive(),
+		Store: s, Observations: c.observationsOver(s), Memories: memories.New(s, c.settings.work.memoryConfig(c.observationConfig.Filter)), Filter: c.observationConfig.Filter, Archive: mailArchive(),
 		IncludePurged: a.IncludePurged, Merge: a.Merge, Progress: a.LineProgress,
 	}
 }
