@@ -2,7 +2,6 @@ package cairn
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"cairn/internal/doctor"
@@ -11,6 +10,7 @@ import (
 	"cairn/internal/githook"
 	"cairn/internal/memory"
 	"cairn/internal/memory/memories"
+	"cairn/internal/settings"
 	"cairn/internal/store"
 	"cairn/internal/tomlfile"
 )
@@ -18,13 +18,13 @@ import (
 // Diagnose checks the store and the harnesses; see doctor.Diagnose. It also works with
 // invalid settings and with a damaged store.
 func Diagnose(ctx context.Context, config Config, a doctor.Args) (doctor.Diagnosis, error) {
-	config = withDB(config)
+	config = config.WithDB()
 	c, err := openDespiteSettings(config)
 	of := doctor.Subject{
 		DB: config.DB, Dir: config.Dir, Wait: config.Wait, Clock: config.Clock,
 		Settings: err,
 		Unknown: func() ([]tomlfile.UnknownKey, error) {
-			return tomlfile.Unknown(filepath.Join(config.Dir, "config.toml"), &userFile{})
+			return settings.Unknown(config.Dir)
 		},
 		Key:      c.keyForDoctor,
 		Restores: c.Backups().RestoresUnderWay,
@@ -52,17 +52,8 @@ func Diagnose(ctx context.Context, config Config, a doctor.Args) (doctor.Diagnos
 
 // keyForDoctor returns the state of the key for doctor.
 func (c *Cairn) keyForDoctor() (doctor.Key, error) {
-	k, key, err := c.keyState()
+	k, key, err := c.KeyState()
 	return doctor.Key{Bytes: key, Why: k.Why, Place: k.Place, Wide: k.Wide}, err
 }
 
 func errorText(err error) string { return fault.As(err).Message }
-
-// openDespiteSettings is Open, but continues with the readable settings after an error.
-func openDespiteSettings(config Config) (*Cairn, error) {
-	c, err := Open(config)
-	if c == nil {
-		c = &Cairn{config: config}
-	}
-	return c, err
-}

@@ -13,7 +13,7 @@ import (
 // Followers returns the state of the change log's followers; see
 // followers.Service.Account. It is empty without a store.
 func (c *Cairn) Followers(ctx context.Context) (followers.Account, error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil || s == nil {
 		return followers.Account{Followers: []followers.Status{}, SetAside: []followers.Aside{}}, err
 	}
@@ -22,7 +22,7 @@ func (c *Cairn) Followers(ctx context.Context) (followers.Account, error) {
 
 // SetAside lists the changes that followers set aside; see followers.Service.Aside.
 func (c *Cairn) SetAside(ctx context.Context) ([]followers.Aside, error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil || s == nil {
 		return []followers.Aside{}, err
 	}
@@ -32,7 +32,7 @@ func (c *Cairn) SetAside(ctx context.Context) ([]followers.Aside, error) {
 // Retry makes followers try again; see followers.Service.Retry. Errors: those of
 // Service.Retry, and NotFound with store.CodeMissing without a store.
 func (c *Cairn) Retry(ctx context.Context, follower string) (out followers.Retried, err error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet, so it has no followers")
 	}

@@ -21,6 +21,7 @@ import (
 	"cairn/internal/observation/capture"
 	"cairn/internal/regular"
 	"cairn/internal/store"
+	"cairn/internal/workspace"
 )
 
 // ImportArgs are the options of an import.
@@ -92,10 +93,10 @@ func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) 
 		r.Restored = append(r.Restored, imported)
 	}
 	if len(others) > 0 {
-		err = r.importAll(ctx, c.observationsOver(s), files, a)
+		err = r.importAll(ctx, c.ObservationsOver(s), files, a)
 	}
 	if err == nil && !a.DryRun {
-		_, err = c.observationsOver(s).IndexTurns(ctx, math.MaxInt)
+		_, err = c.ObservationsOver(s).IndexTurns(ctx, math.MaxInt)
 	}
 	r.Seconds = time.Since(began).Seconds()
 	return r, errors.Join(err, done())
@@ -115,7 +116,7 @@ func splitExports(paths []string) (exports, others []string) {
 
 func (c *Cairn) exportImporter(s *store.Store, a ImportArgs) copies.Importer {
 	return copies.Importer{
-		Store: s, Observations: c.observationsOver(s), Memories: memories.New(s, c.settings.work.memoryConfig(c.observationConfig.Filter)), Filter: c.observationConfig.Filter, Archive: mailArchive(),
+		Store: s, Observations: c.ObservationsOver(s), Memories: memories.New(s, memoryConfig(&c.Settings.Work, c.ObservationConfig.Filter)), Filter: c.ObservationConfig.Filter, Archive: workspace.MailArchive(),
 		IncludePurged: a.IncludePurged, Merge: a.Merge, Progress: a.LineProgress,
 	}
 }
@@ -132,12 +133,12 @@ func (c *Cairn) importStore(ctx context.Context, dryRun bool) (s *store.Store, d
 		return nil, nil, err
 	}
 	path := filepath.Join(dir, "cairn.db")
-	s, err = c.opened(ctx, false)
+	s, err = c.Opened(ctx, false)
 	if err == nil && s != nil {
 		err = s.CopyTo(ctx, path)
 	}
 	if err == nil {
-		s, err = store.Open(ctx, store.Config{Path: path, Key: c.key, Clock: c.config.Clock, Temporary: true})
+		s, err = store.Open(ctx, store.Config{Path: path, Key: c.Key(), Clock: c.Config.Clock, Temporary: true})
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))

@@ -44,14 +44,14 @@ func (m Memories) Write(ctx context.Context, c memory.Caller, do func(context.Co
 // service opens the memories; its result there is false if there is no store.
 func (m Memories) service(ctx context.Context, make bool) (b *memories.Service, there bool, err error) {
 	c := m.cairn
-	s, err := c.opened(ctx, make)
+	s, err := c.Opened(ctx, make)
 	if err != nil {
 		return nil, false, memoryStoreFault(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.memories == nil || s == nil {
-		config := c.settings.work.memoryConfig(c.observationConfig.Filter)
+		config := memoryConfig(&c.Settings.Work, c.ObservationConfig.Filter)
 		if s != nil {
 			config.OnFirstRead = func(ctx context.Context, user, stream string) { c.Replication().pullFirstRead(ctx, s, user, stream) }
 			config.ReadThrough = func(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
@@ -87,7 +87,7 @@ func memoryStoreFault(err error) error {
 
 func (m Memories) completeCaller(c memory.Caller) memory.Caller {
 	if c.Place == (project.Location{}) {
-		c.Place = m.cairn.location
+		c.Place = m.cairn.Location
 	}
 	return c
 }

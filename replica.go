@@ -17,6 +17,7 @@ import (
 	"cairn/internal/memory/replication"
 	"cairn/internal/regular"
 	"cairn/internal/replica"
+	"cairn/internal/settings"
 	"cairn/internal/store"
 	"cairn/internal/wholefile"
 )
@@ -121,10 +122,10 @@ func (r Replication) Leave(ctx context.Context, c memory.Caller, force bool) (le
 
 // tokenFile returns the path of a local user's hub token.
 func (r Replication) tokenFile(user string) string {
-	return filepath.Join(r.cairn.config.Dir, "hub-token-"+user)
+	return filepath.Join(r.cairn.Config.Dir, "hub-token-"+user)
 }
 
-func (r Replication) timeout() time.Duration { return r.cairn.settings.work.hubTimeout() }
+func (r Replication) timeout() time.Duration { return hubTimeout(&r.cairn.Settings.Work) }
 
 // client returns a client for the hub of a user. Errors: CodeNotJoined (Conflict);
 // Unavailable, code unauthorized, if the token is missing.
@@ -140,7 +141,7 @@ func (r Replication) client(u memory.User) (*replica.Client, error) {
 		return nil, err
 	}
 	hub := u.HubURL
-	if s := value(r.cairn.settings.work.Hub.URL); s != "" {
+	if s := settings.Value(r.cairn.Settings.Work.Hub.URL); s != "" {
 		hub = s
 	}
 	return replica.NewClient(hub, token, r.timeout(), true) // plain HTTP was allowed or rejected when joining
@@ -157,10 +158,10 @@ func (r Replication) replicator(ctx context.Context, s *store.Store, b *memories
 	if err != nil {
 		return nil, err
 	}
-	h := r.cairn.settings.work.Hub
+	h := r.cairn.Settings.Work.Hub
 	return replica.New(replica.Config{
 		Store: s, Book: b, User: u.UserID, Generation: u.Generation, Client: client, Log: log,
-		Leases: leases, Batch: value(h.Batch), Halt: value(h.OnPermanent) == "halt",
+		Leases: leases, Batch: settings.Value(h.Batch), Halt: settings.Value(h.OnPermanent) == "halt",
 	}), nil
 }
 
@@ -168,7 +169,7 @@ func (r Replication) replicator(ctx context.Context, s *store.Store, b *memories
 // hub_unavailable if the hub is not accepting changes.
 func (r Replication) Drain(ctx context.Context, c memory.Caller, log *slog.Logger) error {
 	return r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
-		s, err := r.cairn.opened(ctx, false)
+		s, err := r.cairn.Opened(ctx, false)
 		if err != nil || s == nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"cairn/internal/memory/memories"
 	"cairn/internal/memory/replication"
 	"cairn/internal/replica"
+	"cairn/internal/settings"
 	"cairn/internal/store"
 )
 
@@ -116,7 +117,7 @@ func (r *replicatorPool) createLeases(ctx context.Context) error {
 		return nil
 	}
 	r.store.RemoveStaleLocks()
-	leases, err := replica.NewLeases(r.store, secondsOf(r.cairn.settings.work.Hub.LeaseS), r.log)
+	leases, err := replica.NewLeases(r.store, settings.Seconds(r.cairn.Settings.Work.Hub.LeaseS), r.log)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func TestReplicationHoldsNothingUntilAUserHasJoined(t *testing.T) {
 		t.Error("it read a store that nobody had written to")
 	}
 
-	other, err := Open(Config{Dir: c.config.Dir, Home: c.config.Home})
+	other, err := Open(Config{Dir: c.Config.Dir, Home: c.Config.Home})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"cairn"
 	"cairn/bench/workload"
 	"cairn/internal/harness"
+	"cairn/internal/hook"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 )
@@ -77,7 +78,7 @@ func recordIn(t *testing.T, db string, payload []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Record(t.Context(), e, project.Process{}, false); err != nil {
+	if _, err := hook.Record(t.Context(), c.Workspace, e, project.Process{}, false); err != nil {
 		t.Errorf("%s: %v", payload, err)
 	}
 	if err := c.Close(); err != nil {

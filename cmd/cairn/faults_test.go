@@ -39,10 +39,7 @@ func (h *home) fails(what string, e ending, code int, words ...string) {
 // the files of SQLite, the write lock and the error log.
 func (h *home) untouched(run func()) {
 	h.t.Helper()
-	before, err := os.ReadFile(h.db())
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	before := h.storeFile()
 	run()
 	after, err := os.ReadFile(h.db())
 	if err != nil || !bytes.Equal(before, after) {
@@ -95,13 +92,8 @@ func TestDamagedStoreIsRefusedAndLeftAsItIs(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)
 			h.worked()
-			file, err := os.ReadFile(h.db())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(h.db(), damage(file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			file := h.storeFile()
+			h.putStore(damage(file))
 			h.untouched(func() {
 				for event, code := range h.everyEvent() {
 					h.fails(event, h.record(h.anyEvent(event)), code, "cairn: record: ", "cairn doctor --salvage")

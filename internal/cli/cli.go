@@ -22,7 +22,9 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/settings"
 	"cairn/internal/store"
+	"cairn/internal/workspace"
 )
 
 // Process is the part of the operating system's process that commands use: arguments,
@@ -219,7 +221,7 @@ func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
 	if err != nil {
 		return cairn.Config{}, err
 	}
-	c, err := cairn.ConfigOf(p.Getenv, db)
+	c, err := workspace.ConfigOf(p.Getenv, db)
 	c.Clock = p.hooks.clock()
 	return c, err
 }
@@ -227,10 +229,10 @@ func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
 // setting returns the environment's value for a key of the settings, such as
 // CAIRN_GUARD_MODE for guard.mode; "" if it is not set.
 func (p *Process) setting(key string) string {
-	return p.Getenv(cairn.EnvName(key))
+	return p.Getenv(settings.EnvName(key))
 }
 
-func (p *Process) home() string { return cairn.HomeOf(p.Getenv) }
+func (p *Process) home() string { return workspace.HomeOf(p.Getenv) }
 
 // printJSON writes a result as indented JSON.
 func printJSON(w io.Writer, v any) error {

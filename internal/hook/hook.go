@@ -17,12 +17,12 @@ import (
 	"strings"
 	"time"
 
-	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/harness"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/workspace"
 )
 
 // Process contains the streams, environment and functions that a hook needs.
@@ -31,8 +31,8 @@ type Process struct {
 	Out, Err io.Writer
 	Getenv   func(string) string
 
-	// Open opens cairn: cairn.Open, or cairn.OpenWithDriver in the program cairn-hook.
-	Open func(cairn.Config) (*cairn.Cairn, error)
+	// OpenStore opens a store: store.Open, or store.OpenWithDriver in the program cairn-hook.
+	OpenStore func(context.Context, store.Config) (*store.Store, error)
 	// HandOver, if set, passes the payload to another program. It is called for a store that
 	// this program cannot open, because a newer cairn has written it or it is encrypted. It
 	// returns false if that is not possible.
@@ -65,7 +65,7 @@ func (p *Process) Record(ctx context.Context, o Options) (code int) {
 	if n := len(payload); n > largePayload && n < hugePayload {
 		debug.SetGCPercent(400)
 	}
-	e, err := harness.Hook(payload, o.From, cairn.HomeOf(p.Getenv))
+	e, err := harness.Hook(payload, o.From, workspace.HomeOf(p.Getenv))
 	if err != nil {
 		return p.failed(o, e, err)
 	}
@@ -95,7 +95,7 @@ func (p *Process) answerNothing(o Options) (code int) {
 	if err != nil {
 		return 0
 	}
-	e, err := harness.Hook(payload, o.From, cairn.HomeOf(p.Getenv))
+	e, err := harness.Hook(payload, o.From, workspace.HomeOf(p.Getenv))
 	if err != nil {
 		return 0
 	}
@@ -110,11 +110,11 @@ func (p *Process) answerNothing(o Options) (code int) {
 }
 
 // store opens the store in the event's folder and records the event.
-func (p *Process) store(ctx context.Context, o Options, e observation.Event) (done cairn.RecordResult, err error) {
+func (p *Process) store(ctx context.Context, o Options, e observation.Event) (done RecordResult, err error) {
 	if e.Kind == observation.Ignored {
 		return done, nil
 	}
-	config, err := cairn.ConfigOf(p.Getenv, o.DB)
+	config, err := workspace.ConfigOf(p.Getenv, o.DB)
 	if err != nil {
 		return done, err
 	}
@@ -122,17 +122,20 @@ func (p *Process) store(ctx context.Context, o Options, e observation.Event) (do
 	if e.Kind == observation.SessionEnd {
 		config.Wait = 500 * time.Millisecond // the host allows 1.5 s in total
 	}
-	c, err := p.Open(config)
+	w, err := workspace.Open(config, workspace.Options{OpenStore: p.OpenStore})
 	if err != nil {
 		return done, err
 	}
-	done, err = c.Record(ctx, e, project.HarnessProcess(), o.Assist)
-	return done, errors.Join(err, c.Close())
+	done, err = Record(ctx, w, e, project.HarnessProcess(), o.Assist)
+	if e.TurnEnds || e.Kind == observation.SessionEnd {
+		return done, errors.Join(err, w.Close()) // while the agent waits, everything is in one file
+	}
+	return done, errors.Join(err, w.Leave())
 }
 
 // answer prints the result of an event for the agent program. failed is the error because of
 // which the event was not stored.
-func (p *Process) answer(o Options, e observation.Event, done cairn.RecordResult, failed error) (code int) {
+func (p *Process) answer(o Options, e observation.Event, done RecordResult, failed error) (code int) {
 	said, err := harness.HookOutput(e, done.Context, done.Guard)
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
@@ -157,7 +160,7 @@ func (p *Process) answer(o Options, e observation.Event, done cairn.RecordResult
 // failed reports and logs why an event was not stored.
 func (p *Process) failed(o Options, e observation.Event, err error) (code int) {
 	p.report(err)
-	if config, cerr := cairn.ConfigOf(p.Getenv, o.DB); cerr == nil {
+	if config, cerr := workspace.ConfigOf(p.Getenv, o.DB); cerr == nil {
 		logError(config.Dir, "record", err)
 	}
 	if fault.HasCode(err, store.CodeCorrupt) && harness.ShowsError(e) {

@@ -64,7 +64,7 @@ type memoryCommon struct {
 	UserID    string `arg:"user_id,nonempty"`
 	Project   string `arg:"project" about:"The project whose own memory default is. Omitted: the current one."`
 	Key       string `arg:"idempotency_key"`
-	RequestID string `arg:"request_id" about:"An id of this attempt, for the log."`
+	RequestID string `arg:"request_id" about:"Id of this attempt, for the log."`
 }
 
 type memoryTools struct {
@@ -141,7 +141,7 @@ type (
 	inflightArgs struct {
 		UserID string `arg:"user_id,required,nonempty" about:"Your user's id: the actorId of every vault and entry of yours."`
 		memoryArgs
-		Limit int64 `arg:"limit,default=25,min=1,max=50" about:"How many entries."`
+		Limit int64 `arg:"limit,default=25,min=1,max=50" about:"Maximum number of entries."`
 	}
 	inflightEntryArgs struct {
 		UserID string `arg:"user_id,required,nonempty" about:"Your user's id: the actorId of every vault and entry of yours."`

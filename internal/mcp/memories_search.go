@@ -13,7 +13,7 @@ import (
 
 type topArgs struct {
 	memoryArgs
-	K     int64  `arg:"k,default=10,min=1,max=100" about:"How many entries; 50 at most without a query."`
+	K     int64  `arg:"k,default=10,min=1,max=100" about:"Maximum number of entries; at most 50 without a query."`
 	Query string `arg:"query" about:"What to search for."`
 }
 

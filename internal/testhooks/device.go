@@ -18,6 +18,7 @@ import (
 	"cairn/internal/memory"
 	"cairn/internal/memory/memories"
 	"cairn/internal/memory/replication"
+	"cairn/internal/settings"
 )
 
 // Device controls one `cairn serve --http`.
@@ -50,7 +51,7 @@ func (d *Device) Now() time.Time { return d.kept.Now() }
 // Setting returns the test's value of an environment variable.
 func (d *Device) Setting(variable string) (text string, ok bool) {
 	for key, text := range d.kept.settings() {
-		if cairn.EnvName(key) == variable {
+		if settings.EnvName(key) == variable {
 			return text, true
 		}
 	}

@@ -57,10 +57,10 @@ type Entry struct {
 type NewEntry struct {
 	MemoryID  string            `json:"-" arg:"memory_id,required,nonempty" lean:"default: this project's."` // a UUID or DefaultMemory
 	RawEntry  string            `json:"rawEntry" arg:"raw_entry,required" about:"The text to keep, at most 9,000 characters." lean:"The text."`
-	Summary   string            `json:"summary" arg:"summary,required" about:"What it says, in one line of at most 512 characters."`
+	Summary   string            `json:"summary" arg:"summary,required" about:"The content in one line of at most 512 characters."`
 	Tags      map[string]string `json:"tags" arg:"tags" about:"Words to filter by: an object of texts, such as {\"topic\":\"billing\"}."`
-	Metadata  json.RawMessage   `json:"metadata,omitempty" arg:"metadata" about:"Anything else to keep with it, at most 16 KiB of JSON."`              // an object; nil for none
-	SessionID string            `json:"sessionId" arg:"session_id,nonempty" about:"The session that writes it: its id, as recall and search show it."` // a UUID or a product session
+	Metadata  json.RawMessage   `json:"metadata,omitempty" arg:"metadata" about:"Other data to keep with it, at most 16 KiB of JSON."`        // an object; nil for none
+	SessionID string            `json:"sessionId" arg:"session_id,nonempty" about:"Id of the writing session, as recall and search show it."` // a UUID or a product session
 }
 
 // entryRow is a row of the entries.

@@ -16,8 +16,8 @@ import (
 
 // NewDocument contains the arguments of UpdateContext.
 type NewDocument struct {
-	MemoryID  string `json:"-" arg:"memory_id,required,nonempty"`                                                                                     // a UUID or DefaultMemory
-	SessionID string `json:"session_id" arg:"session_id,required,nonempty" about:"The session that writes it: its id, as recall and search show it."` // a UUID or a product session
+	MemoryID  string `json:"-" arg:"memory_id,required,nonempty"`                                                                            // a UUID or DefaultMemory
+	SessionID string `json:"session_id" arg:"session_id,required,nonempty" about:"Id of the writing session, as recall and search show it."` // a UUID or a product session
 	Markdown  string `json:"markdown" arg:"markdown,required,or=content" about:"The whole new document in Markdown, at most 5,000 characters."`
 }
 

@@ -32,7 +32,7 @@ func Limit(asked int64) int {
 // ListArgs are the arguments of ListEntries.
 type ListArgs struct {
 	MemoryID  string   `arg:"memory_id,required,nonempty"`                                            // a UUID or DefaultMemory
-	Limit     int64    `arg:"limit,default=25,min=1,max=50" about:"How many entries."`                // clamped by Limit
+	Limit     int64    `arg:"limit,default=25,min=1,max=50" about:"Maximum number of entries."`       // clamped by Limit
 	Before    string   `arg:"before" about:"Only what is older: a time (RFC 3339) or an entry's id."` // not with After; RFC3339(Nano) or the id of an entry of the memory
 	After     string   `arg:"after" about:"The page that is newer than this: a time or an entry's id. Not with before."`
 	Tags      []string `arg:"tags" about:"Only entries with all of these tags, each written KEY:VALUE."`

@@ -47,7 +47,7 @@ const maxQuery = 1_000
 type SearchArgs struct {
 	MemoryID  string            `arg:"memory_id,required,nonempty"`                                                                                   // a UUID or DefaultMemory
 	Query     string            `arg:"query,required" about:"What to search for, at most 1,000 characters; names and terms help."`                    // any text; not blank
-	TopK      int64             `arg:"top_k,default=10,min=1,max=100" about:"How many hits."`                                                         // clamped by TopK
+	TopK      int64             `arg:"top_k,default=10,min=1,max=100" about:"Maximum number of hits."`                                                // clamped by TopK
 	Mode      string            `arg:"mode,default=auto,enum=auto|lexical|hybrid" about:"By words, by words and meaning, or whichever is available."` // "" for ModeAuto
 	Tags      map[string]string `arg:"tags" about:"Only entries with all of these tags: an object of texts."`
 	SessionID string            `arg:"session_id,nonempty" about:"Only entries of this session."` // "" for any

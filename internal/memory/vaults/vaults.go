@@ -32,7 +32,7 @@ type NewVault struct {
 type NewMemory struct {
 	VaultID     string `json:"vaultId" arg:"vault_id,required,nonempty"`
 	Title       string `json:"title" arg:"title,required"`
-	MemoryType  string `json:"memoryType" arg:"memory_type,default=chat" about:"A word for its kind: lower-case letters, digits, hyphens, underscores."`
+	MemoryType  string `json:"memoryType" arg:"memory_type,default=chat" about:"The kind of memory, one word: lower-case letters, digits, hyphens, underscores."`
 	Description string `json:"description" arg:"description"`
 }
 

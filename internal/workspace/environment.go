@@ -1,8 +1,10 @@
-package cairn
+package workspace
 
 import (
 	"os"
 	"strings"
+
+	"cairn/internal/settings"
 )
 
 // ConfigOf returns the configuration in an environment: data directory, key, agent and
@@ -18,7 +20,7 @@ func ConfigOf(getenv func(string) string, db string) (Config, error) {
 	}
 	return Config{
 		Home: home, Dir: dir, DB: db, Key: getenv("CAIRN_KEY"), Agent: strings.TrimSpace(getenv("CAIRN_AGENT")),
-		Setting: func(key string) string { return getenv(EnvName(key)) },
+		Setting: func(key string) string { return getenv(settings.EnvName(key)) },
 	}, nil
 }
 

@@ -1,4 +1,4 @@
-package cairn
+package settings
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"cairn/internal/cputime"
 	"cairn/internal/fault"
 	"cairn/internal/harness"
 	"cairn/internal/observation"
@@ -17,13 +18,13 @@ import (
 	"cairn/internal/tomlfile"
 )
 
-// CodeSettings is the code of an error in the settings. Nothing is recorded then, because
-// the settings may contain redaction patterns or exclusions.
-const CodeSettings = tomlfile.Code
+// Code is the code of an error in the settings. Nothing is recorded then, because the
+// settings may contain redaction patterns or exclusions.
+const Code = tomlfile.Code
 
-// settings are the keys of config.toml for observations. A repository's .cairn.toml can
-// only make them stricter.
-type settings struct {
+// Settings are the settings of a process. Its own fields are the keys of observations,
+// which a repository's .cairn.toml can make stricter.
+type Settings struct {
 	Filter struct {
 		Level         string   `toml:"level"`
 		ExtraPatterns []string `toml:"extra_patterns"`
@@ -37,23 +38,23 @@ type settings struct {
 		Off     bool                   `toml:"off"`
 		Output  observation.OutputMode `toml:"output"`
 	} `toml:"capture"`
-	Context contextSettings `toml:"context"`
+	Context Context `toml:"context"`
 	Assist  struct {
 		Off   bool `toml:"off"`
 		MaxMS *int `toml:"max_ms"` // CPU time per event; only in the user's file
 
 		MaxWallMS *int `toml:"max_wall_ms"` // clock time per event; only in the user's file
 	} `toml:"assist"`
-	Retention   retentionSettings `toml:"retention"`
-	MaxDBSizeMB int64             `toml:"max_db_size_mb"`
+	Retention   Retention `toml:"retention"`
+	MaxDBSizeMB int64     `toml:"max_db_size_mb"`
 
-	keyFile string // the user's store.key_file, unchanged
-	records recordSettings
-	work    workSettings
+	KeyFile string  `toml:"-"` // the user's store.key_file, unchanged
+	Records Records `toml:"-"`
+	Work    Work    `toml:"-"`
 }
 
-// recordSettings are the keys of records, only in the user's file.
-type recordSettings struct {
+// Records are the keys of records, only in the user's file.
+type Records struct {
 	StaleAfter *int `toml:"stale_after"` // ticks
 	MaxDepth   *int `toml:"max_depth"`   // levels
 }
@@ -61,17 +62,18 @@ type recordSettings struct {
 // maxRecordDepth is the upper limit of records.max_depth.
 const maxRecordDepth = 256
 
-func (s *recordSettings) validate(path string) error {
+func (s *Records) validate(path string) error {
 	if n := s.StaleAfter; n != nil && *n < 1 {
-		return settingsFault(nil, path, "records.stale_after", "records.stale_after must be 1 or more")
+		return keyFault(nil, path, "records.stale_after", "records.stale_after must be 1 or more")
 	}
 	if n := s.MaxDepth; n != nil && (*n < 1 || *n > maxRecordDepth) {
-		return settingsFault(nil, path, "records.max_depth", fmt.Sprintf("records.max_depth must be from 1 to %d", maxRecordDepth))
+		return keyFault(nil, path, "records.max_depth", fmt.Sprintf("records.max_depth must be from 1 to %d", maxRecordDepth))
 	}
 	return nil
 }
 
-type contextSettings struct {
+// Context are the keys of the context of a session.
+type Context struct {
 	LocalLimit           *int  `toml:"local_limit"`
 	CrossLimit           *int  `toml:"cross_limit"`
 	MaxTokens            int   `toml:"max_tokens"`
@@ -83,59 +85,69 @@ type contextSettings struct {
 // userFile is config.toml. The keys of a part are under its name, common keys are under
 // store. key_file may also be at the top.
 type userFile struct {
-	Observations settings            `toml:"observations"`
-	Records      recordSettings      `toml:"records"`
-	Mail         mailSettings        `toml:"mail"`
-	Memory       memorySettings      `toml:"memory"`
-	Hub          hubSettings         `toml:"hub"`
-	Reservations reservationSettings `toml:"reservations"`
-	Guard        guardSettings       `toml:"guard"`
-	MCP          mcpSettings         `toml:"mcp"`
-	HTTP         httpSettings        `toml:"http"`
-	Archive      archiveSettings     `toml:"archive"`
-	Disk         diskSettings        `toml:"disk"`
-	DB           dbSettings          `toml:"db"`
-	KeyFile      string              `toml:"key_file"`
+	Observations Settings     `toml:"observations"`
+	Records      Records      `toml:"records"`
+	Mail         Mail         `toml:"mail"`
+	Memory       Memory       `toml:"memory"`
+	Hub          Hub          `toml:"hub"`
+	Reservations Reservations `toml:"reservations"`
+	Guard        Guard        `toml:"guard"`
+	MCP          MCP          `toml:"mcp"`
+	HTTP         HTTP         `toml:"http"`
+	Archive      Archive      `toml:"archive"`
+	Disk         Disk         `toml:"disk"`
+	DB           DB           `toml:"db"`
+	KeyFile      string       `toml:"key_file"`
 	Store        struct {
 		KeyFile string `toml:"key_file"`
 	} `toml:"store"`
 }
 
-// readSettings reads the user's config.toml, and the .cairn.toml at a repository's root
-// unless root is "". Missing files mean defaults.
-func readSettings(dataDir, root string) (settings, error) {
+// Check returns the first invalid key of a part that this package does not know, nil if
+// there is none.
+type Check func(*Work) *KeyError
+
+// Read reads the user's config.toml, and the .cairn.toml at a repository's root unless root
+// is "". Missing files mean defaults. check may be nil. Errors: Code (Invalid), with the
+// line of the key.
+func Read(dataDir, root string, check Check) (Settings, error) {
 	var user userFile
 	if err := tomlfile.Read(filepath.Join(dataDir, "config.toml"), &user); err != nil {
-		return settings{}, err
+		return Settings{}, err
 	}
 	s := user.Observations
-	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
-	s.records = user.Records
-	s.work = workSettings{
+	s.KeyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
+	s.Records = user.Records
+	s.Work = Work{
 		user.Mail, user.Reservations, user.Guard, user.MCP, user.HTTP, user.Archive, user.Disk, user.DB, user.Memory, user.Hub,
 	}
 	userPath := filepath.Join(dataDir, "config.toml")
-	if err := s.records.validate(userPath); err != nil {
+	if err := s.Records.validate(userPath); err != nil {
 		return s, err
 	}
-	if wrong := s.work.check(); wrong != nil {
-		return s, settingsFault(nil, userPath, wrong.key, wrong.Error())
+	if wrong := s.Work.check(check); wrong != nil {
+		return s, keyFault(nil, userPath, wrong.Key, wrong.Error())
 	}
 	if err := s.validate(userPath); err != nil || root == "" {
 		return s, err
 	}
-	var repo settings
+	var repo Settings
 	path := filepath.Join(root, ".cairn.toml")
 	if err := tomlfile.Read(path, &repo); err != nil {
-		return settings{}, err
+		return Settings{}, err
 	}
 	s.tighten(repo)
 	return s, s.validate(path)
 }
 
-// settingsFault returns the error for a key of a settings file; key may be "". It reads the
+// Unknown lists the keys of the user's config.toml that cairn does not know.
+func Unknown(dataDir string) ([]tomlfile.UnknownKey, error) {
+	return tomlfile.Unknown(filepath.Join(dataDir, "config.toml"), &userFile{})
+}
+
+// keyFault returns the error for a key of a settings file; key may be "". It reads the
 // file again to find the line of the key.
-func settingsFault(err error, path, key, why string) error {
+func keyFault(err error, path, key, why string) error {
 	if line := tomlfile.LineOf(path, key); line > 0 {
 		why = fmt.Sprintf("line %d: %s", line, why)
 	}
@@ -144,7 +156,7 @@ func settingsFault(err error, path, key, why string) error {
 
 // tighten applies the settings of a repository: more patterns, more exclusions, a smaller
 // context. A repository cannot weaken a setting.
-func (s *settings) tighten(repo settings) {
+func (s *Settings) tighten(repo Settings) {
 	s.Filter.ExtraPatterns = append(s.Filter.ExtraPatterns, repo.Filter.ExtraPatterns...)
 	s.Capture.Exclude = append(s.Capture.Exclude, repo.Capture.Exclude...)
 	s.Capture.Off = s.Capture.Off || repo.Capture.Off
@@ -189,75 +201,75 @@ func smaller(user, repo *int, usual, recovery int) *int {
 	return new(min(*repo, usual))
 }
 
-func (s *settings) validate(path string) error {
+func (s *Settings) validate(path string) error {
 	for _, glob := range s.Capture.Exclude {
 		if !doublestar.ValidatePattern(filepath.ToSlash(glob)) {
-			return settingsFault(doublestar.ErrBadPattern, path, "capture.exclude", fmt.Sprintf("capture.exclude: %q is not a valid glob", glob))
+			return keyFault(doublestar.ErrBadPattern, path, "capture.exclude", fmt.Sprintf("capture.exclude: %q is not a valid glob", glob))
 		}
 	}
 	if !s.Capture.Output.IsValid() {
-		return settingsFault(nil, path, "capture.output", `capture.output must be "digest", "errors" or "off"`)
+		return keyFault(nil, path, "capture.output", `capture.output must be "digest", "errors" or "off"`)
 	}
 	if w := s.Dedup.WindowSeconds; w != nil && *w < 0 {
-		return settingsFault(nil, path, "dedup.window_seconds", "dedup.window_seconds must not be negative")
+		return keyFault(nil, path, "dedup.window_seconds", "dedup.window_seconds must not be negative")
 	}
 	if ms := s.Assist.MaxMS; ms != nil && *ms < 0 {
-		return settingsFault(nil, path, "assist.max_ms", "assist.max_ms must not be negative")
+		return keyFault(nil, path, "assist.max_ms", "assist.max_ms must not be negative")
 	}
 	if ms := s.Assist.MaxWallMS; ms != nil && *ms < 1 {
-		return settingsFault(nil, path, "assist.max_wall_ms", "assist.max_wall_ms must be 1 or more")
+		return keyFault(nil, path, "assist.max_wall_ms", "assist.max_wall_ms must be 1 or more")
 	}
 	if s.Context.MaxTokens < 0 {
-		return settingsFault(nil, path, "context.max_tokens", "context.max_tokens must not be negative")
+		return keyFault(nil, path, "context.max_tokens", "context.max_tokens must not be negative")
 	}
 	if s.MaxDBSizeMB < 0 {
-		return settingsFault(nil, path, "max_db_size_mb", "max_db_size_mb must not be negative")
+		return keyFault(nil, path, "max_db_size_mb", "max_db_size_mb must not be negative")
 	}
 	_, err := s.Retention.retention()
 	if err == nil {
 		_, err = s.Retention.outputDays()
 	}
-	if wrong, ok := errors.AsType[keyError](err); ok {
-		return settingsFault(nil, path, wrong.key, wrong.key+" "+wrong.why)
+	if wrong, ok := errors.AsType[KeyError](err); ok {
+		return keyFault(nil, path, wrong.Key, wrong.Error())
 	}
 	return err
 }
 
-// keyError describes an invalid key of the settings.
-type keyError struct{ key, why string }
+// KeyError describes an invalid key of the settings.
+type KeyError struct{ Key, Why string }
 
-func (e keyError) Error() string { return e.key + " " + e.why }
+func (e KeyError) Error() string { return e.Key + " " + e.Why }
 
-// filterFault returns the error for an invalid redaction filter, with its file: the user's
+// FilterFault returns the error for an invalid redaction filter, with its file: the user's
 // settings, or those at a repository's root.
-func filterFault(err error, dataDir, root string) error {
+func FilterFault(err error, dataDir, root string) error {
 	key := "filter.extra_patterns"
 	if fault.HasCode(err, "invalid_level") {
 		key = "filter.level"
 	}
 	path := filepath.Join(dataDir, "config.toml")
-	var repo settings
+	var repo Settings
 	if root == "" || tomlfile.Read(filepath.Join(root, ".cairn.toml"), &repo) != nil {
-		return settingsFault(err, path, key, fault.As(err).Message)
+		return keyFault(err, path, key, fault.As(err).Message)
 	}
-	if user, uerr := readSettings(dataDir, ""); uerr == nil {
+	if user, uerr := Read(dataDir, "", nil); uerr == nil {
 		if _, uerr = user.filter(); uerr == nil {
 			path = filepath.Join(root, ".cairn.toml")
 			_, err = repo.filter()
 		}
 	}
-	return settingsFault(err, path, key, fault.As(err).Message)
+	return keyFault(err, path, key, fault.As(err).Message)
 }
 
-func (s *settings) filter() (*redact.Filter, error) {
+func (s *Settings) filter() (*redact.Filter, error) {
 	return redact.New(redact.Options{
 		Level: redact.Level(s.Filter.Level), ExtraPatterns: s.Filter.ExtraPatterns, Allow: s.Filter.Allow,
 	})
 }
 
-// excludes reports whether a working directory is excluded from recording. The globs match
+// Excludes reports whether a working directory is excluded from recording. The globs match
 // the folder itself and everything below it.
-func (s *settings) excludes(cwd string) bool {
+func (s *Settings) Excludes(cwd string) bool {
 	if s.Capture.Off {
 		return true
 	}
@@ -273,8 +285,9 @@ func (s *settings) excludes(cwd string) bool {
 	return false
 }
 
-// observationConfig returns the settings of the observations part.
-func (s *settings) observationConfig(home string) (observation.Config, error) {
+// ObservationConfig returns the settings of the observations part. Errors: those of the
+// redaction filter; see FilterFault.
+func (s *Settings) ObservationConfig(home string) (observation.Config, error) {
 	filter, err := s.filter()
 	if err != nil {
 		return observation.Config{}, err
@@ -303,7 +316,7 @@ func (s *settings) observationConfig(home string) (observation.Config, error) {
 		wall = time.Duration(*ms) * time.Millisecond
 	}
 	return observation.Config{
-		Filter: filter, Home: home, DedupWindow: window, AssistTime: help, AssistWall: wall, Worked: cpuTime,
+		Filter: filter, Home: home, DedupWindow: window, AssistTime: help, AssistWall: wall, Worked: cputime.Spent,
 		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20, Output: s.Capture.Output, OutputDays: outputDays, Unnamed: harness.UnnamedHarnesses(),
 		Limits: observation.Limits{
 			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,

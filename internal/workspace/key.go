@@ -1,4 +1,4 @@
-package cairn
+package workspace
 
 import (
 	"context"
@@ -34,14 +34,14 @@ type Key struct {
 //
 // Errors: store.CodeKey (Unavailable), naming the place, or all three if none has a key.
 // An error never contains a part of a key.
-func (c *Cairn) LoadKey() (Key, error) {
-	if c.config.Key != "" {
-		return keyFrom("CAIRN_KEY", c.config.Key)
+func (w *Workspace) LoadKey() (Key, error) {
+	if w.Config.Key != "" {
+		return keyFrom("CAIRN_KEY", w.Config.Key)
 	}
-	if c.settings.keyFile != "" {
-		return readKey(c.keyFile())
+	if w.Settings.KeyFile != "" {
+		return readKey(w.keyFile())
 	}
-	path := c.ownKeyFile()
+	path := w.ownKeyFile()
 	k, err := readKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Key{}, fault.New(fault.Unavailable, store.CodeKey, "the store is encrypted, and there is no key").
@@ -53,16 +53,16 @@ func (c *Cairn) LoadKey() (Key, error) {
 	return k, tighten(path)
 }
 
-func (c *Cairn) ownKeyFile() string { return filepath.Join(c.config.Dir, "key") }
+func (w *Workspace) ownKeyFile() string { return filepath.Join(w.Config.Dir, "key") }
 
 // keyFile returns the path of store.key_file.
-func (c *Cairn) keyFile() string {
-	path := c.settings.keyFile
+func (w *Workspace) keyFile() string {
+	path := w.Settings.KeyFile
 	switch {
 	case strings.HasPrefix(path, "~/") || strings.HasPrefix(path, `~\`):
-		return filepath.Join(c.config.Home, path[2:])
+		return filepath.Join(w.Config.Home, path[2:])
 	case !filepath.IsAbs(path):
-		return filepath.Join(c.config.Dir, path)
+		return filepath.Join(w.Config.Dir, path)
 	}
 	return path
 }
@@ -127,7 +127,7 @@ func tighten(path string) error {
 
 // openWithKey opens the store with its key, after opening it without a key has failed. A
 // store that was copied without its key check looks damaged until a key opens it.
-func (c *Cairn) openWithKey(ctx context.Context, config *store.Config, failed error) (*store.Store, error) {
+func (w *Workspace) openWithKey(ctx context.Context, config *store.Config, failed error) (*store.Store, error) {
 	damaged := fault.HasCode(failed, store.CodeCorrupt)
 	if !damaged {
 		encrypted, err := store.Encrypted(ctx, config.Path, config.Wait)
@@ -135,14 +135,14 @@ func (c *Cairn) openWithKey(ctx context.Context, config *store.Config, failed er
 			return nil, err
 		}
 		if !encrypted { // the interrupted encryption has been undone
-			return c.openStore(ctx, *config)
+			return w.options.OpenStore(ctx, *config)
 		}
 	}
-	key, err := c.LoadKey()
+	key, err := w.LoadKey()
 	if err == nil {
 		config.Key = key.Bytes
 		var s *store.Store
-		if s, err = c.openStore(ctx, *config); err == nil {
+		if s, err = w.options.OpenStore(ctx, *config); err == nil {
 			return s, nil
 		}
 	}
@@ -171,34 +171,29 @@ type KeyState struct {
 
 // KeyState checks the store and its key without opening the store or changing anything. An
 // unfinished encryption counts as far as it has come. The store must not be open in this
-// process. Errors: those of reading the store's files.
-func (c *Cairn) KeyState() (KeyState, error) {
-	k, _, err := c.keyState()
-	return k, err
-}
-
-// keyState returns KeyState and the key, which is nil unless the state is KeyFits.
-func (c *Cairn) keyState() (k KeyState, key []byte, err error) {
+// process. key is nil unless the state is KeyFits. Errors: those of reading the store's
+// files.
+func (w *Workspace) KeyState() (k KeyState, key []byte, err error) {
 	k = KeyState{State: KeyPlain}
-	encrypted, err := store.LooksEncrypted(c.config.DB)
+	encrypted, err := store.LooksEncrypted(w.Config.DB)
 	if err != nil {
 		return k, nil, err
 	}
-	k.Place, k.Wide = c.keyPlace()
+	k.Place, k.Wide = w.keyPlace()
 	if k.Place == "" {
 		if encrypted {
 			k.State, k.Why = KeyMissing, "the store is encrypted, and there is no key"
 		}
 		return k, nil, nil
 	}
-	found, err := c.findKey(k.Place)
+	found, err := w.findKey(k.Place)
 	if err != nil {
 		if encrypted {
-			k.State, k.Why = KeyUnusable, errorText(err)
+			k.State, k.Why = KeyUnusable, fault.As(err).Message
 		}
 		return k, nil, nil
 	}
-	fits, err := store.KeyFits(c.config.DB, found.Bytes)
+	fits, err := store.KeyFits(w.Config.DB, found.Bytes)
 	switch {
 	case err != nil:
 		return k, nil, err
@@ -213,25 +208,25 @@ func (c *Cairn) keyState() (k KeyState, key []byte, err error) {
 
 // keyPlace returns the configured place of the key without reading it; "" if there is
 // none. wide is set if other users can read it.
-func (c *Cairn) keyPlace() (place string, wide bool) {
-	if c.config.Key != "" {
+func (w *Workspace) keyPlace() (place string, wide bool) {
+	if w.Config.Key != "" {
 		return "CAIRN_KEY", false
 	}
-	place = c.ownKeyFile()
-	if c.settings.keyFile != "" {
-		place = c.keyFile()
+	place = w.ownKeyFile()
+	if w.Settings.KeyFile != "" {
+		place = w.keyFile()
 	}
 	info, err := os.Stat(place)
-	if err != nil && c.settings.keyFile == "" {
+	if err != nil && w.Settings.KeyFile == "" {
 		return "", false
 	}
 	return place, err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
 // findKey returns the key at a place that KeyState found.
-func (c *Cairn) findKey(place string) (Key, error) {
+func (w *Workspace) findKey(place string) (Key, error) {
 	if place == "CAIRN_KEY" {
-		return keyFrom(place, c.config.Key)
+		return keyFrom(place, w.Config.Key)
 	}
 	return readKey(place)
 }
@@ -250,34 +245,34 @@ type Encryption struct {
 // idempotent: an encrypted store does not change.
 //
 // Errors: those of store.Encrypt, and store.CodeKey for an invalid key.
-func (c *Cairn) Encrypt(ctx context.Context) (e Encryption, err error) {
-	e = Encryption{Store: c.config.DB, EncryptReport: store.EncryptReport{Destroyed: []string{}, Left: []string{}}}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.store != nil {
+func (w *Workspace) Encrypt(ctx context.Context) (e Encryption, err error) {
+	e = Encryption{Store: w.Config.DB, EncryptReport: store.EncryptReport{Destroyed: []string{}, Left: []string{}}}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.store != nil {
 		return e, fault.New(fault.Internal, "internal", "a bug in cairn: the store is open during its encryption")
 	}
-	encrypted, err := store.Encrypted(ctx, c.config.DB, c.config.Wait)
+	encrypted, err := store.Encrypted(ctx, w.Config.DB, w.Config.Wait)
 	if err != nil {
 		return e, err
 	}
 	if encrypted {
 		e.Already = true
-		if state, err := c.KeyState(); err == nil && state.State == KeyFits {
+		if state, _, err := w.KeyState(); err == nil && state.State == KeyFits {
 			e.Key = state.Place
 		}
 		return e, nil
 	}
-	if info, err := os.Stat(c.config.DB); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+	if info, err := os.Stat(w.Config.DB); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return e, fault.New(fault.NotFound, store.CodeMissing, "there is no store to encrypt").
 			WithHint("the first recorded event or `cairn import` creates it")
 	}
-	key, made, err := c.encryptionKey()
+	key, made, err := w.encryptionKey()
 	if err != nil {
 		return e, err
 	}
 	e.Key, e.KeyMade = key.Place, made
-	done, err := store.Encrypt(ctx, store.EncryptConfig{Path: c.config.DB, Key: key.Bytes, Wait: c.config.Wait})
+	done, err := store.Encrypt(ctx, store.EncryptConfig{Path: w.Config.DB, Key: key.Bytes, Wait: w.Config.Wait})
 	if err != nil {
 		return e, err
 	}
@@ -287,17 +282,17 @@ func (c *Cairn) Encrypt(ctx context.Context) (e Encryption, err error) {
 }
 
 // encryptionKey returns the existing key, or creates one in the data directory.
-func (c *Cairn) encryptionKey() (k Key, made bool, err error) {
-	if c.config.Key != "" || c.settings.keyFile != "" {
-		k, err = c.LoadKey()
+func (w *Workspace) encryptionKey() (k Key, made bool, err error) {
+	if w.Config.Key != "" || w.Settings.KeyFile != "" {
+		k, err = w.LoadKey()
 		return k, false, err
 	}
-	path := c.ownKeyFile()
+	path := w.ownKeyFile()
 	if made, err = createKey(path); err != nil {
 		return Key{}, false, fault.Wrap(err, fault.Unavailable, store.CodeKey, "the key file "+path+" cannot be created").
 			WithHint("check the rights of the data directory")
 	}
-	k, err = c.LoadKey()
+	k, err = w.LoadKey()
 	return k, made, err
 }
 

@@ -1,4 +1,4 @@
-package cairn
+package cputime
 
 import (
 	"context"
@@ -10,16 +10,16 @@ import (
 func TestEffortIsProcessorTimeAndHasAnEndByTheClock(t *testing.T) {
 	t.Parallel()
 	const limit = 20 * time.Millisecond
-	began := cpuTime()
-	ctx, stop := withCPULimit(t.Context(), limit, time.Minute)
+	began := Spent()
+	ctx, stop := WithLimit(t.Context(), limit, time.Minute)
 	defer stop()
 	for n := uint64(0); ctx.Err() == nil; n++ {
 		_ = n * n
 	}
-	if used := cpuTime() - began; used < limit || !errors.Is(ctx.Err(), context.Canceled) {
+	if used := Spent() - began; used < limit || !errors.Is(ctx.Err(), context.Canceled) {
 		t.Errorf("ended after %v of %v: %v", used, limit, ctx.Err())
 	}
-	ctx, stop = withCPULimit(t.Context(), time.Hour, time.Millisecond)
+	ctx, stop = WithLimit(t.Context(), time.Hour, time.Millisecond)
 	defer stop()
 	if <-ctx.Done(); !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		t.Error(ctx.Err())

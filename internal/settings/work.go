@@ -1,4 +1,4 @@
-package cairn
+package settings
 
 import (
 	"fmt"
@@ -11,25 +11,25 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/guard"
 	"cairn/internal/mail"
-	"cairn/internal/replica"
 )
 
-// workSettings are the keys of mail, reservations and servers (mail §12), only in the
+// Work are the keys of mail, reservations and servers (mail §12), only in the
 // user's file. The environment overrides them. A nil field means the default.
-type workSettings struct {
-	Mail         mailSettings        `toml:"mail"`
-	Reservations reservationSettings `toml:"reservations"`
-	Guard        guardSettings       `toml:"guard"`
-	MCP          mcpSettings         `toml:"mcp"`
-	HTTP         httpSettings        `toml:"http"`
-	Archive      archiveSettings     `toml:"archive"`
-	Disk         diskSettings        `toml:"disk"`
-	DB           dbSettings          `toml:"db"`
-	Memory       memorySettings      `toml:"memory"`
-	Hub          hubSettings         `toml:"hub"`
+type Work struct {
+	Mail         Mail         `toml:"mail"`
+	Reservations Reservations `toml:"reservations"`
+	Guard        Guard        `toml:"guard"`
+	MCP          MCP          `toml:"mcp"`
+	HTTP         HTTP         `toml:"http"`
+	Archive      Archive      `toml:"archive"`
+	Disk         Disk         `toml:"disk"`
+	DB           DB           `toml:"db"`
+	Memory       Memory       `toml:"memory"`
+	Hub          Hub          `toml:"hub"`
 }
 
-type mailSettings struct {
+// Mail are the keys of mail.
+type Mail struct {
 	NameMode            *string `toml:"name_mode"`
 	Tokens              *string `toml:"tokens"`
 	ContactEnforcement  *bool   `toml:"contact_enforcement"`
@@ -50,7 +50,8 @@ type mailSettings struct {
 	NoticeInterval      *int    `toml:"notice_interval_seconds"`
 }
 
-type reservationSettings struct {
+// Reservations are the keys of reservations.
+type Reservations struct {
 	MaxTTL      *int `toml:"max_ttl_seconds"`
 	Inactivity  *int `toml:"inactivity_seconds"`
 	Grace       *int `toml:"grace_seconds"`
@@ -58,7 +59,8 @@ type reservationSettings struct {
 	Sweep       *int `toml:"sweep_seconds"`
 }
 
-type guardSettings struct {
+// Guard are the keys of guard.
+type Guard struct {
 	Mode        *string `toml:"mode"`
 	Strict      *bool   `toml:"strict"`       // ask if reservations cannot be checked
 	AutoReserve *bool   `toml:"auto_reserve"` // an edit reserves its file
@@ -66,11 +68,12 @@ type guardSettings struct {
 	MaxMS       *int    `toml:"max_ms"` // CPU time for checking reservations
 }
 
-type mcpSettings struct {
+// MCP are the keys of mcp.
+type MCP struct {
 	Profile *string `toml:"profile"`
 }
 
-// maxSetting limits the numbers of workSettings that have no separate limit: half a gigabyte,
+// maxSetting limits the numbers of Work that have no separate limit: half a gigabyte,
 // or 17 years.
 const maxSetting = 1 << 29
 
@@ -88,8 +91,6 @@ func bounds(key string) (low, high int) {
 		return 0, 1 << 30
 	case section == "db":
 		return 1, maxReaders
-	case key == "hub.batch":
-		return 1, replica.MaxPushItems
 	case key == "hub.lease_s":
 		return 5, 3600
 	case key == "hub.timeout_s":
@@ -110,7 +111,7 @@ func bounds(key string) (low, high int) {
 const defaultCallTimeout = 30 * time.Second
 
 // enumKeys returns the keys with a fixed set of values.
-func (s *workSettings) enumKeys() []struct {
+func (s *Work) enumKeys() []struct {
 	key   string
 	value *string
 	among []string
@@ -131,28 +132,32 @@ func (s *workSettings) enumKeys() []struct {
 // Profiles returns the names of the tool profiles, the default first (mail §5, design §7).
 func Profiles() []string { return []string{"full", "core", "messaging", "minimal", "lean"} }
 
-// check returns the first invalid key, nil if all are valid. It normalises the values of
+// check returns the first invalid key, also of further unless that is nil; nil if all are
+// valid. It normalises the values of
 // enumKeys.
-func (s *workSettings) check() *keyError {
-	if value(s.Guard.Mode) == "advisory" { // the name in other guards
+func (s *Work) check(further Check) *KeyError {
+	if Value(s.Guard.Mode) == "advisory" { // the name in other guards
 		s.Guard.Mode = new(guard.Warn)
 	}
 	for _, w := range s.enumKeys() {
 		if w.value != nil && !slices.Contains(w.among, *w.value) {
 			last := len(w.among) - 1
-			return &keyError{w.key, "must be " + strings.Join(w.among[:last], ", ") + " or " + w.among[last]}
+			return &KeyError{w.key, "must be " + strings.Join(w.among[:last], ", ") + " or " + w.among[last]}
 		}
 	}
 	if t := s.Mail.CallTimeout; t != nil {
 		if d, err := time.ParseDuration(*t); err != nil || d <= 0 || d > time.Hour {
-			return &keyError{"mail.call_timeout", "must be a duration of at most 1h, such as 30s"}
+			return &KeyError{"mail.call_timeout", "must be a duration of at most 1h, such as 30s"}
 		}
 	}
-	wrong := s.checkMemory()
-	s.forEachKey(func(key string, field reflect.Value) {
+	var wrong *KeyError
+	if further != nil {
+		wrong = further(s)
+	}
+	s.ForEachKey(func(key string, field reflect.Value) {
 		low, high := bounds(key)
 		if n, ok := field.Interface().(*int); ok && n != nil && !strings.HasPrefix(key, "memory.") && (*n < low || *n > high) && wrong == nil {
-			wrong = &keyError{key, fmt.Sprintf("must be from %d to %d", low, high)}
+			wrong = &KeyError{key, fmt.Sprintf("must be from %d to %d", low, high)}
 		}
 	})
 	if wrong == nil {
@@ -161,8 +166,8 @@ func (s *workSettings) check() *keyError {
 	return wrong
 }
 
-// forEachKey calls fn with every key and its field, in order.
-func (s *workSettings) forEachKey(fn func(key string, field reflect.Value)) {
+// ForEachKey calls fn with every key and its field, in order.
+func (s *Work) ForEachKey(fn func(key string, field reflect.Value)) {
 	all := reflect.ValueOf(s).Elem()
 	for i := range all.NumField() {
 		section, name := all.Field(i), all.Type().Field(i).Tag.Get("toml")
@@ -175,13 +180,14 @@ func (s *workSettings) forEachKey(fn func(key string, field reflect.Value)) {
 // EnvName returns the environment variable that overrides a key of config.toml (mail §12).
 func EnvName(key string) string { return "CAIRN_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_")) }
 
-// override applies the environment variables. setting returns "" for an unset one.
-func (s *workSettings) override(setting func(key string) string) error {
+// Override applies the environment variables. setting returns "" for an unset one and may
+// be nil; so may check. Errors: Code (Invalid), with the name of the variable.
+func (s *Work) Override(setting func(key string) string, check Check) error {
 	if setting == nil {
 		return nil
 	}
-	var wrong *keyError
-	s.forEachKey(func(key string, field reflect.Value) {
+	var wrong *KeyError
+	s.ForEachKey(func(key string, field reflect.Value) {
 		text := strings.TrimSpace(setting(key))
 		if text == "" || wrong != nil {
 			return
@@ -192,30 +198,30 @@ func (s *workSettings) override(setting func(key string) string) error {
 		case *int:
 			n, err := strconv.Atoi(text)
 			if err != nil {
-				wrong = &keyError{key, "must be a whole number"}
+				wrong = &KeyError{key, "must be a whole number"}
 			}
 			field.Set(reflect.ValueOf(&n))
 		case *float64:
 			f, err := strconv.ParseFloat(text, 64)
 			if err != nil {
-				wrong = &keyError{key, "must be a number"}
+				wrong = &KeyError{key, "must be a number"}
 			}
 			field.Set(reflect.ValueOf(&f))
 		case *bool:
 			b, ok := parseBool(text)
 			if !ok {
-				wrong = &keyError{key, "must be true or false"}
+				wrong = &KeyError{key, "must be true or false"}
 			}
 			field.Set(reflect.ValueOf(&b))
 		}
 	})
 	if wrong == nil {
-		wrong = s.check()
+		wrong = s.check(check)
 	}
 	if wrong == nil {
 		return nil
 	}
-	return fault.Newf(fault.Invalid, CodeSettings, "%s: %s %s", EnvName(wrong.key), wrong.key, wrong.why).
+	return fault.Newf(fault.Invalid, Code, "%s: %s %s", EnvName(wrong.Key), wrong.Key, wrong.Why).
 		WithHint("correct the variable or unset it")
 }
 
@@ -230,38 +236,38 @@ func parseBool(text string) (b, ok bool) {
 	return false, false
 }
 
-// secondsOf returns a setting in seconds, 0 for the default.
-func secondsOf(n *int) time.Duration { return time.Duration(value(n)) * time.Second }
+// Seconds returns a setting in seconds, 0 for the default.
+func Seconds(n *int) time.Duration { return time.Duration(Value(n)) * time.Second }
 
-// value returns a setting, or the zero value for the default.
-func value[T any](v *T) (out T) {
+// Value returns a setting, or the zero value for the default.
+func Value[T any](v *T) (out T) {
 	if v != nil {
 		out = *v
 	}
 	return out
 }
 
-// isOff reports whether a setting that is on by default is turned off.
-func isOff(b *bool) bool { return b != nil && !*b }
+// IsOff reports whether a setting that is on by default is turned off.
+func IsOff(b *bool) bool { return b != nil && !*b }
 
-// mailConfig returns the settings of the mail part.
-func (s *workSettings) mailConfig() mail.Config {
+// MailConfig returns the settings of the mail part.
+func (s *Work) MailConfig() mail.Config {
 	m, r := &s.Mail, &s.Reservations
 	return mail.Config{
-		NameMode: mail.NameMode(value(m.NameMode)), Tokens: mail.TokenMode(value(m.Tokens)),
-		NoContactEnforcement: isOff(m.ContactEnforcement), ContactWindow: secondsOf(m.ContactWindow),
-		NoFirstContact: isOff(m.FirstContact), RegisterRecipients: value(m.RegisterRecipients),
-		MaxBody: value(m.MaxBody), MaxAttachment: value(m.MaxAttachment), MaxAttachments: value(m.MaxAttachments),
-		InlineImage: value(m.InlineImage), AbsoluteAttachments: value(m.AbsoluteAttachments),
-		Idempotency: time.Duration(value(m.IdempotencyHours)) * time.Hour,
-		MaxTTL:      secondsOf(r.MaxTTL), Inactivity: secondsOf(r.Inactivity), Grace: secondsOf(r.Grace), OrphanGrace: secondsOf(r.OrphanGrace),
-		AckTTL: secondsOf(m.AckTTL), AckOverdue: secondsOf(m.AckOverdue),
-		NoticeTokens: value(m.NoticeTokens), NoticeInterval: secondsOf(m.NoticeInterval),
+		NameMode: mail.NameMode(Value(m.NameMode)), Tokens: mail.TokenMode(Value(m.Tokens)),
+		NoContactEnforcement: IsOff(m.ContactEnforcement), ContactWindow: Seconds(m.ContactWindow),
+		NoFirstContact: IsOff(m.FirstContact), RegisterRecipients: Value(m.RegisterRecipients),
+		MaxBody: Value(m.MaxBody), MaxAttachment: Value(m.MaxAttachment), MaxAttachments: Value(m.MaxAttachments),
+		InlineImage: Value(m.InlineImage), AbsoluteAttachments: Value(m.AbsoluteAttachments),
+		Idempotency: time.Duration(Value(m.IdempotencyHours)) * time.Hour,
+		MaxTTL:      Seconds(r.MaxTTL), Inactivity: Seconds(r.Inactivity), Grace: Seconds(r.Grace), OrphanGrace: Seconds(r.OrphanGrace),
+		AckTTL: Seconds(m.AckTTL), AckOverdue: Seconds(m.AckOverdue),
+		NoticeTokens: Value(m.NoticeTokens), NoticeInterval: Seconds(m.NoticeInterval),
 	}
 }
 
-// callTimeout returns the timeout of a mail call.
-func (s *workSettings) callTimeout() time.Duration {
+// CallTimeoutOrDefault returns the timeout of a mail call.
+func (s *Work) CallTimeoutOrDefault() time.Duration {
 	if s.Mail.CallTimeout != nil {
 		if d, err := time.ParseDuration(*s.Mail.CallTimeout); err == nil {
 			return d

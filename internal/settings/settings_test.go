@@ -1,6 +1,8 @@
-package cairn
+package settings
 
 import (
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -35,7 +37,7 @@ func TestARepositoryLowersLimitsAndRaisesNone(t *testing.T) {
 		}
 		write(filepath.Join(dir, "config.toml"), "observations.", c.user)
 		write(filepath.Join(root, ".cairn.toml"), "", c.repo)
-		s, err := readSettings(dir, root)
+		s, err := Read(dir, root, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,25 +109,25 @@ output = "digest"
 [unknown_table]
 x = 1
 `, 0o600)
-	user, err := readSettings(dir, "")
+	user, err := Read(dir, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, err := readSettings(dir, root)
+	both, err := Read(dir, root, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := user.observationConfig("")
+	want, err := user.ObservationConfig("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := both.observationConfig("")
+	got, err := both.ObservationConfig("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.AssistTime != 0 || got.MaxBytes != want.MaxBytes || got.DedupWindow != want.DedupWindow || !got.Limits.Off ||
 		!got.Limits.SuppressCross || got.Retention["command"] != 7 ||
-		got.Output != observation.OutputErrors || got.OutputDays != 3 || both.keyFile != "" || len(both.Filter.Allow) != 0 || both.Filter.Level != "" {
+		got.Output != observation.OutputErrors || got.OutputDays != 3 || both.KeyFile != "" || len(both.Filter.Allow) != 0 || both.Filter.Level != "" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -139,8 +141,15 @@ func TestSettingsOfTheWrongTypeRefuseEverything(t *testing.T) {
 	} {
 		dir, root := t.TempDir(), t.TempDir()
 		put(t, filepath.Join(root, ".cairn.toml"), text, 0o600)
-		if _, err := readSettings(dir, root); !fault.HasCode(err, CodeSettings) {
+		if _, err := Read(dir, root, nil); !fault.HasCode(err, Code) {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+func put(t testing.TB, path, text string, mode fs.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,14 +1,14 @@
 //go:build unix
 
-package cairn
+package cputime
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpuTime returns the user and system time of this process.
-func cpuTime() time.Duration {
+// Spent returns the user and system time of this process.
+func Spent() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return time.Duration(time.Now().UnixNano())

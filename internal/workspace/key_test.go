@@ -1,4 +1,4 @@
-package cairn
+package workspace
 
 import (
 	"bytes"
@@ -35,9 +35,9 @@ func put(t testing.TB, path, text string, mode fs.FileMode) {
 	}
 }
 
-func opened(t testing.TB, c Config) *Cairn {
+func opened(t testing.TB, c Config) *Workspace {
 	t.Helper()
-	k, err := Open(c)
+	k, err := Open(c, Options{OpenStore: store.Open})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestPlaceThatHoldsNoKeyIsNamedAndNotSkippedOrShown(t *testing.T) {
 		"missing file": {"", "none", filepath.Join(dir, "none")},
 	} {
 		k := opened(t, Config{Dir: dir, Key: c.env})
-		k.settings.keyFile = c.file
+		k.Settings.KeyFile = c.file
 		_, err := k.LoadKey()
 		f := fault.As(err)
 		if f == nil || f.Code != store.CodeKey || !strings.Contains(f.Message, c.place) || strings.Contains(f.Message+f.Hint, "hush") {
@@ -147,7 +147,7 @@ func TestKeyStateSaysWhatIsWrongAndChangesNothing(t *testing.T) {
 	config := Config{Dir: dir}
 	expect := func(c Config, want, place string) KeyState {
 		t.Helper()
-		got, err := opened(t, c).KeyState()
+		got, _, err := opened(t, c).KeyState()
 		if err != nil || got.State != want || got.Place != place || (got.Why == "") != (want == KeyPlain || want == KeyFits) {
 			t.Errorf("the state is %+v, want %q of %q: %v", got, want, place, err)
 		}

@@ -1,8 +1,9 @@
-package cairn
+package hook
 
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"cairn/internal/harness"
 	"cairn/internal/observation"
@@ -12,6 +13,7 @@ import (
 	"cairn/internal/observation/ledger"
 	"cairn/internal/observation/sessionstart"
 	"cairn/internal/project"
+	"cairn/internal/workspace"
 )
 
 // RecordResult is the result of a hook's event.
@@ -22,6 +24,9 @@ type RecordResult struct {
 	Warning error                 // why a step after storing the event failed
 }
 
+// recorder records one event in a workspace.
+type recorder struct{ *workspace.Workspace }
+
 // Record stores one event of an agent program and returns the text for its session.
 //
 // First it checks announced edits against the reservations of other agents (mail §8), also in
@@ -29,28 +34,29 @@ type RecordResult struct {
 // without opening the store. At the start of a main agent's session, the text is the context.
 // With assist it is help for a prompt or a tool call. It also contains notices of mail (mail
 // §9). The ledger records the injected text. An error after the event is stored is a Warning.
-// c must have been opened with the event's working directory.
-func (c *Cairn) Record(ctx context.Context, e observation.Event, process project.Process, assist bool) (RecordResult, error) {
+// The workspace must have been opened with the event's working directory.
+func Record(ctx context.Context, in *workspace.Workspace, e observation.Event, process project.Process, assist bool) (RecordResult, error) {
+	w := recorder{in}
 	if e.Kind == observation.Ignored {
 		return RecordResult{}, nil
 	}
-	r := RecordResult{Guard: c.guardEdits(ctx, &e)}
-	if c.settings.excludes(e.Cwd) {
+	r := RecordResult{Guard: w.guardEdits(ctx, &e)}
+	if w.Settings.Excludes(e.Cwd) {
 		return r, nil
 	}
-	j, err := c.writableObservations(ctx)
+	j, err := w.WritableObservations(ctx)
 	if err != nil {
 		return r, err
 	}
 	if e.KeepsBranch() {
-		e.Branch = c.location.Branch()
+		e.Branch = w.Location.Branch()
 	}
 	if e.Transcript != "" {
 		if err := correctOutcomes(ctx, j, e); err != nil {
 			r.Warning = fmt.Errorf("the outcomes of the turn's calls were not read: %w", err)
 		}
 	}
-	done, err := capture.Record(ctx, j, e, c.location, process)
+	done, err := capture.Record(ctx, j, e, w.Location, process)
 	r.Recorded = done
 	if err != nil {
 		return r, err
@@ -60,11 +66,11 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 	}
 	starts := e.AgentID == "" && (e.Kind == observation.SessionStart || done.First && harness.StartsLate(e))
 	tells := starts && (e.Kind != observation.SessionStart || harness.Listens(e))
-	notices, err := c.runMail(ctx, &e, done.Project, r.Guard, starts)
+	notices, err := w.runMail(ctx, &e, done.Project, r.Guard, starts)
 	if err != nil {
 		r.Warning = fmt.Errorf("the mail of the session was not processed: %w", err)
 	}
-	if err := c.addContext(ctx, j, &r, e, tells, assist); err != nil {
+	if err := w.addContext(ctx, j, &r, e, tells, assist); err != nil {
 		r.Warning = err
 	}
 	r.Context += notices
@@ -98,7 +104,7 @@ func correctOutcomes(ctx context.Context, j *observation.Service, e observation.
 
 // addContext adds to r the text for the session of a stored event, and records it in the
 // ledger. With starts the text is the session's context, with helps it is help.
-func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *RecordResult, e observation.Event, starts, helps bool) (err error) {
+func (w recorder) addContext(ctx context.Context, j *observation.Service, r *RecordResult, e observation.Event, starts, helps bool) (err error) {
 	done := r.Recorded
 	var told ledger.Injection
 	switch {
@@ -108,12 +114,12 @@ func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *Recor
 			source = e.Text
 		}
 		// A sweep that is incomplete now continues at the start of another session.
-		_, _ = forget.Sweep(ctx, j, forget.SweepArgs{Limit: hookSweepRows, Budget: hookSweepTime})
-		open, oerr := c.openRecords(ctx, c.store, done.Project.ID)
+		_, _ = forget.Sweep(ctx, j, forget.SweepArgs{Limit: sweepRows, Budget: sweepTime})
+		open, oerr := w.OpenRecords(ctx, w.Current(), done.Project.ID)
 		if oerr != nil {
 			r.Warning = fmt.Errorf("the open records were not read: %w", oerr)
 		}
-		you, yerr := c.you(ctx, e.Session)
+		you, yerr := w.you(ctx, e.Session)
 		if yerr != nil {
 			r.Warning = fmt.Errorf("the agents of the session were not read: %w", yerr)
 		}
@@ -121,7 +127,7 @@ func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *Recor
 			Project: done.Project, Session: e.Session, Source: source, Branch: e.Branch,
 		}, you, open)
 	case helps && harness.TakesHelp(e):
-		told, err = assist.Help(ctx, j, e, c.location, done)
+		told, err = assist.Help(ctx, j, e, w.Location, done)
 	}
 	if err != nil {
 		return fmt.Errorf("the context is not available: %w", err)
@@ -134,14 +140,20 @@ func (c *Cairn) addContext(ctx context.Context, j *observation.Service, r *Recor
 }
 
 // you returns the section of the session's agents in its context.
-func (c *Cairn) you(ctx context.Context, session string) (sessionstart.Section, error) {
+func (w recorder) you(ctx context.Context, session string) (sessionstart.Section, error) {
 	section := sessionstart.Section{Title: "You", First: true}
-	if c.observationConfig.Limits.Off {
+	if w.ObservationConfig.Limits.Off {
 		return section, nil
 	}
-	all, err := c.mailService(c.store).Acting(ctx, session)
+	all, err := w.MailService(w.Current()).Acting(ctx, session)
 	for _, a := range all {
 		section.Lines = append(section.Lines, a.Lines()...)
 	}
 	return section, err
 }
+
+// Limits of a hook's sweep at the start of a session (observations §11.1).
+const (
+	sweepRows = 500
+	sweepTime = 10 * time.Millisecond
+)
