@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"cairn/internal/archive"
-	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/replica"
 	"cairn/internal/store"
 	"cairn/internal/workspace"
@@ -22,7 +22,7 @@ type Cairn struct {
 	*workspace.Workspace
 
 	mu       sync.Mutex
-	memories *memory.Service // uses the store; nil until it is needed
+	memories *memories.Service // uses the store; nil until it is needed
 
 	following   *archive.Archiver // of this process's FollowArchive
 	serverState serverState

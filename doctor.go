@@ -9,6 +9,7 @@ import (
 	"cairn/internal/followers"
 	"cairn/internal/githook"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/settings"
 	"cairn/internal/store"
 	"cairn/internal/tomlfile"
@@ -31,13 +32,13 @@ func Diagnose(ctx context.Context, config Config, a doctor.Args) (doctor.Diagnos
 			return c.Guard().Hooks(ctx, root)
 		},
 		Followers: func(ctx context.Context, s *store.Store) (followers.Account, error) {
-			return c.followers(s, memory.New(s, memory.Config{})).Account(ctx)
+			return c.followers(s, memories.New(s, memory.Config{})).Account(ctx)
 		},
 		Device: func(ctx context.Context, s *store.Store) (string, error) {
 			status, err := deviceOf(ctx, s)
 			return status.Note, err
 		},
-		Hub: func(ctx context.Context, b *memory.Service, u memory.User) (doctor.Hub, error) {
+		Hub: func(ctx context.Context, b *memories.Service, u memory.User) (doctor.Hub, error) {
 			var now ReplicationStatus
 			err := c.Replication().state(ctx, b, u, true, &now)
 			return doctor.Hub{State: now.State, Why: now.Why, Hint: now.Hint}, err

@@ -17,7 +17,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/harness"
 	"cairn/internal/harness/harnesses"
-	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/observation"
 	"cairn/internal/observation/capture"
 	"cairn/internal/regular"
@@ -117,7 +117,7 @@ func splitExports(paths []string) (exports, others []string) {
 
 func (c *Cairn) exportImporter(s *store.Store, a ImportArgs) copies.Importer {
 	return copies.Importer{
-		Store: s, Observations: c.ObservationsOver(s), Memories: memory.New(s, memoryConfig(&c.Settings.Work, c.ObservationConfig.Filter)), Filter: c.ObservationConfig.Filter, Archive: workspace.MailArchive(),
+		Store: s, Observations: c.ObservationsOver(s), Memories: memories.New(s, memoryConfig(&c.Settings.Work, c.ObservationConfig.Filter)), Filter: c.ObservationConfig.Filter, Archive: workspace.MailArchive(),
 		IncludePurged: a.IncludePurged, Merge: a.Merge, Progress: a.LineProgress,
 	}
 }

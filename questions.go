@@ -7,7 +7,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
-	"cairn/internal/memory"
+	"cairn/internal/memory/vaults"
 	"cairn/internal/observation"
 	"cairn/internal/observation/capture"
 	"cairn/internal/observation/ledger"
@@ -261,7 +261,7 @@ func moveRows(ctx context.Context, tx *store.Tx, from, into project.Project) err
 	if err := mail.MoveRows(ctx, tx, workspace.MailArchive(), from, into); err != nil {
 		return err
 	}
-	if err := memory.MoveRows(ctx, tx, from, into); err != nil {
+	if err := vaults.MoveRows(ctx, tx, from, into); err != nil {
 		return err
 	}
 	return observation.MoveRows(ctx, tx, from, into)

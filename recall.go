@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/recall"
 	"cairn/internal/record"
 )
@@ -24,7 +24,7 @@ func (c *Cairn) Recall(ctx context.Context, a recall.Args) (recall.Answer, error
 	r := recall.Service{Observations: c.ObservationsOver(s), Place: c.Location}
 	if s != nil {
 		// Separate memories, which fetch nothing from a hub.
-		r.Memories = memory.New(s, memoryConfig(&c.Settings.Work, c.ObservationConfig.Filter))
+		r.Memories = memories.New(s, memoryConfig(&c.Settings.Work, c.ObservationConfig.Filter))
 		defer func() { _ = r.Memories.Stop(ctx) }()
 		r.Records, r.Mail = record.New(s, c.RecordConfig()), c.MailService(s)
 	}

@@ -13,6 +13,8 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
 	"cairn/internal/regular"
 	"cairn/internal/replica"
 	"cairn/internal/settings"
@@ -49,7 +51,7 @@ type JoinArgs struct {
 // retry.
 //
 // Errors: Invalid, code usage, for an invalid address; those of the hub; those of
-// memory.Service.Join, after which the old hub's token still exists; CodeTokenNotKept
+// memories.Service.Join, after which the old hub's token still exists; CodeTokenNotKept
 // (Unavailable) if the hub was joined and the token's file could not be written.
 func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, who replica.Whoami, err error) {
 	client, err := replica.NewClient(a.URL, a.Token, r.timeout(), a.Insecure)
@@ -60,7 +62,7 @@ func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, wh
 	if who, err = client.Whoami(ctx, ""); err != nil {
 		return user, who, joinError(err)
 	}
-	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		if user, err = b.Whoami(ctx, c); err != nil || !b.Exists() {
 			return err
 		}
@@ -78,8 +80,8 @@ func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, wh
 			WithHint("check the rights of the data directory and run the same `cairn hub join` again; it only replaces the token")
 		return user, who, err
 	}
-	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
-		return b.ClearStop(ctx, user.Membership(), memory.StopUnauthorized, memory.StopReadOnly) // these stops were caused by the old token
+	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memories.Service, _ memory.Caller) error {
+		return b.ClearStop(ctx, user.Membership(), replication.StopUnauthorized, replication.StopReadOnly) // these stops were caused by the old token
 	})
 	return user, who, err
 }
@@ -100,7 +102,7 @@ func joinError(err error) error {
 // store commits entries itself. Errors: CodeNotJoined; memory.CodeInflight (Conflict) while
 // entries are inflight, unless force commits them here.
 func (r Replication) Leave(ctx context.Context, c memory.Caller, force bool) (left memory.User, err error) {
-	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		if left, err = b.Whoami(ctx, c); err != nil {
 			return err
 		}
@@ -151,7 +153,7 @@ func (r Replication) token(u memory.User) (string, error) {
 }
 
 // replicator returns a user's replicator for one run.
-func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Service, u memory.User, leases *store.Leases, log *slog.Logger) (*replica.Replicator, error) {
+func (r Replication) replicator(ctx context.Context, s *store.Store, b *memories.Service, u memory.User, leases *store.Leases, log *slog.Logger) (*replica.Replicator, error) {
 	client, err := r.client(u)
 	if err != nil {
 		return nil, err
@@ -166,7 +168,7 @@ func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.S
 // Drain sends all waiting changes and pulls all new ones, once. Errors: CodeNotJoined;
 // hub_unavailable if the hub is not accepting changes.
 func (r Replication) Drain(ctx context.Context, c memory.Caller, log *slog.Logger) error {
-	return r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	return r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		s, err := r.cairn.Opened(ctx, false)
 		if err != nil || s == nil {
 			return err

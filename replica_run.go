@@ -11,6 +11,8 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
 	"cairn/internal/replica"
 	"cairn/internal/settings"
 	"cairn/internal/store"
@@ -65,7 +67,7 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 type replicatorPool struct {
 	Replication
 	store *store.Store
-	book  *memory.Service
+	book  *memories.Service
 	log   *slog.Logger
 
 	leases  *store.Leases // nil until the first user has joined
@@ -182,8 +184,8 @@ func (r *replicatorPool) runOne(ctx context.Context, u memory.User, leases *stor
 			err = one.Run(ctx)
 			r.forget(u.UserID, one)
 			wait = restartDelay
-		} else if fault.HasCode(err, memory.StopUnauthorized) && err.Error() != trouble.last {
-			if serr := r.book.SetStop(ctx, u.Membership(), memory.StopUnauthorized, fault.As(err).Message); serr != nil {
+		} else if fault.HasCode(err, replication.StopUnauthorized) && err.Error() != trouble.last {
+			if serr := r.book.SetStop(ctx, u.Membership(), replication.StopUnauthorized, fault.As(err).Message); serr != nil {
 				r.log.Debug("the store does not show why memories are not replicated", "error", serr)
 			}
 		}

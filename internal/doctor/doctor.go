@@ -18,6 +18,7 @@ import (
 	"cairn/internal/followers"
 	"cairn/internal/githook"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/observation"
 	"cairn/internal/observation/forget"
 	"cairn/internal/repair"
@@ -92,7 +93,7 @@ type Subject struct {
 	Hooks     func(ctx context.Context, root string) (dir string, hooks []githook.HookStatus, err error)
 	Followers func(ctx context.Context, s *store.Store) (followers.Account, error)
 	Device    func(ctx context.Context, s *store.Store) (note string, err error)
-	Hub       func(ctx context.Context, b *memory.Service, u memory.User) (Hub, error) // asks the hub, for three seconds at most
+	Hub       func(ctx context.Context, b *memories.Service, u memory.User) (Hub, error) // asks the hub, for three seconds at most
 }
 
 // doctorRun is one run of Diagnose.

@@ -11,6 +11,7 @@ import (
 	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/store"
 )
 
@@ -72,7 +73,7 @@ type Account struct {
 type Service struct {
 	Store    *store.Store
 	Archive  *archive.Archiver // nil if nothing is archived
-	Memories *memory.Service   // over the store
+	Memories *memories.Service // over the store
 }
 
 // Account returns the state of each follower of the change log, and the changes that were set
