@@ -17,6 +17,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/regular"
 	"cairn/internal/store"
+	"cairn/internal/store/encryption"
 	"cairn/internal/wholefile"
 )
 
@@ -130,7 +131,7 @@ func tighten(path string) error {
 func (c *Cairn) openWithKey(ctx context.Context, config *store.Config, failed error) (*store.Store, error) {
 	damaged := fault.HasCode(failed, store.CodeCorrupt)
 	if !damaged {
-		encrypted, err := store.Encrypted(ctx, config.Path, config.Wait)
+		encrypted, err := encryption.Finish(ctx, config.Path, config.Wait)
 		if err != nil {
 			return nil, err
 		}
@@ -242,22 +243,22 @@ type Encryption struct {
 	Already bool   `json:"already"`  // the store was already encrypted; nothing was done
 	Key     string `json:"key"`      // where the key is; "" if the store is encrypted and its key is missing
 	KeyMade bool   `json:"key_made"` // Encrypt created it
-	store.EncryptReport
+	encryption.Report
 }
 
 // Encrypt encrypts the store (observations §11.4) with the key of LoadKey. Without a key it
 // first creates the file key in the data directory. c must not have opened the store. It is
 // idempotent: an encrypted store does not change.
 //
-// Errors: those of store.Encrypt, and store.CodeKey for an invalid key.
+// Errors: those of encryption.Encrypt, and store.CodeKey for an invalid key.
 func (c *Cairn) Encrypt(ctx context.Context) (e Encryption, err error) {
-	e = Encryption{Store: c.config.DB, EncryptReport: store.EncryptReport{Destroyed: []string{}, Left: []string{}}}
+	e = Encryption{Store: c.config.DB, Report: encryption.Report{Destroyed: []string{}, Left: []string{}}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.store != nil {
 		return e, fault.New(fault.Internal, "internal", "a bug in cairn: the store is open during its encryption")
 	}
-	encrypted, err := store.Encrypted(ctx, c.config.DB, c.config.Wait)
+	encrypted, err := encryption.Finish(ctx, c.config.DB, c.config.Wait)
 	if err != nil {
 		return e, err
 	}
@@ -277,12 +278,12 @@ func (c *Cairn) Encrypt(ctx context.Context) (e Encryption, err error) {
 		return e, err
 	}
 	e.Key, e.KeyMade = key.Place, made
-	done, err := store.Encrypt(ctx, store.EncryptConfig{Path: c.config.DB, Key: key.Bytes, Wait: c.config.Wait})
+	done, err := encryption.Encrypt(ctx, encryption.Config{Path: c.config.DB, Key: key.Bytes, Wait: c.config.Wait})
 	if err != nil {
 		return e, err
 	}
 	done.Destroyed, done.Left = append(e.Destroyed, done.Destroyed...), append(e.Left, done.Left...)
-	e.EncryptReport = done
+	e.Report = done
 	return e, nil
 }
 

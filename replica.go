@@ -16,6 +16,7 @@ import (
 	"cairn/internal/regular"
 	"cairn/internal/replica"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 	"cairn/internal/wholefile"
 )
 
@@ -150,7 +151,7 @@ func (r Replication) token(u memory.User) (string, error) {
 }
 
 // replicator returns a user's replicator for one run.
-func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Service, u memory.User, leases *store.Leases, log *slog.Logger) (*replica.Replicator, error) {
+func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Service, u memory.User, leases *follow.Leases, log *slog.Logger) (*replica.Replicator, error) {
 	client, err := r.client(u)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 )
 
 const pageSize = 4096
@@ -47,7 +47,7 @@ func (h *home) putStore(file []byte) {
 }
 
 // salvage runs doctor --salvage, which must succeed, and compares the rows that it kept.
-func (h *home) salvage(broken []byte) (r store.Salvaged) {
+func (h *home) salvage(broken []byte) (r salvage.Report) {
 	h.t.Helper()
 	if err := json.Unmarshal([]byte(h.cairn("doctor", "--salvage", "--json")), &r); err != nil {
 		h.t.Fatal(err)

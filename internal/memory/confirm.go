@@ -11,6 +11,7 @@ import (
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Outcome is the hub's response to one change.
@@ -44,11 +45,11 @@ const (
 
 // replicatorTx runs a transaction of the replicator, which acts for the owners of streams. It fails
 // with CodeLeft if the membership has ended, and with CodeLeaseLost if a lease was lost.
-func (b *Service) replicatorTx(ctx context.Context, m Membership, leases []store.Lease, fn func(ctx context.Context, s *callTx) error) error {
+func (b *Service) replicatorTx(ctx context.Context, m Membership, leases []follow.Lease, fn func(ctx context.Context, s *callTx) error) error {
 	defer b.progress.notify()
 	var s *callTx
 	err := b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := firstError(checkMember(ctx, tx, m), tx.CheckLeases(ctx, PushFollower, leases)); err != nil {
+		if err := firstError(checkMember(ctx, tx, m), follow.CheckLeases(ctx, tx, PushFollower, leases)); err != nil {
 			return err
 		}
 		s = &callTx{Service: b, tx: tx}
@@ -66,7 +67,7 @@ func (b *Service) replicatorTx(ctx context.Context, m Membership, leases []store
 // become committed, deletes delete their rows, and positions advance. Outcomes of a stream are
 // ascending. Confirm is idempotent. Errors besides the store's: CodeLeaseLost, CodeLeft; then
 // nothing is stored.
-func (b *Service) Confirm(ctx context.Context, m Membership, leases []store.Lease, outcomes []Outcome) error {
+func (b *Service) Confirm(ctx context.Context, m Membership, leases []follow.Lease, outcomes []Outcome) error {
 	err := b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		last, seen := map[string]int64{}, map[string]int64{}
 		for _, o := range outcomes {
@@ -204,7 +205,7 @@ func (s *callTx) logConfirm(ctx context.Context, e *entryRow) error {
 // Fail stores that the hub has refused a change permanently. Its row stays inflight with a failure,
 // and the stream continues after it, or halts. A refused delete is withdrawn. A refused put of a
 // memory always halts its stream, because all other changes would fail.
-func (b *Service) Fail(ctx context.Context, m Membership, leases []store.Lease, o Outcome, halt bool) error {
+func (b *Service) Fail(ctx context.Context, m Membership, leases []follow.Lease, o Outcome, halt bool) error {
 	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		c, ok, err := s.change(ctx, o)
 		if err != nil || !ok {
@@ -265,7 +266,7 @@ func contextName(n int64) string { return fmt.Sprint("context-", n) }
 
 // SetRemote stores the hub's id of a memory or vault whose title existed there, and confirms its
 // put (memories §10.3).
-func (b *Service) SetRemote(ctx context.Context, m Membership, leases []store.Lease, stream string, seq int64, remote string) error {
+func (b *Service) SetRemote(ctx context.Context, m Membership, leases []follow.Lease, stream string, seq int64, remote string) error {
 	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		_, err := s.tx.Exec(ctx, updateRemote, stream, remote)
 		if err == nil {

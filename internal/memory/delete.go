@@ -10,6 +10,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/memory/rules"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // deletion is a pending delete. Seq is the logged change that the hub must confirm, 0 if there is
@@ -261,7 +262,7 @@ func (s *callTx) removeEntry(ctx context.Context, e *entryRow) error {
 	if err := s.deleteRow(ctx, e.key); err != nil {
 		return err
 	}
-	if err := s.tx.Settle(ctx, PushFollower, e.seq); err != nil {
+	if err := follow.Settle(ctx, s.tx, PushFollower, e.seq); err != nil {
 		return err
 	}
 	if err := s.blankEntry(ctx, e); err != nil {
@@ -457,7 +458,7 @@ func (b *Service) forget(ctx context.Context, d deletion, key string) error {
 	return b.write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, deleteAnswer, d.user, d.route.method, d.route.path, key)
 		if err == nil {
-			err = tx.Settle(ctx, PushFollower, d.Seq)
+			err = follow.Settle(ctx, tx, PushFollower, d.Seq)
 		}
 		return err
 	})

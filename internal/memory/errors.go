@@ -9,6 +9,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/memory/rules"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Codes of the errors of this package (memories §9).
@@ -34,7 +35,7 @@ const (
 	CodeAwaitTimeout      = "await_timeout"
 
 	// Used only inside cairn: for a lost lease, and for commands that are not possible now.
-	CodeLeaseLost = store.CodeLeaseLost
+	CodeLeaseLost = follow.CodeLeaseLost
 	CodeLeft      = "hub_left" // a membership has ended
 	CodeInflight  = "rows_inflight"
 	CodeJoined    = "already_joined"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Failed is a change that the hub has refused permanently. It is set aside until a person
@@ -38,7 +39,7 @@ func (s *callTx) setAside(ctx context.Context, stream string, seq int64, why Hub
 	if err != nil {
 		return err
 	}
-	return s.tx.SetAside(ctx, PushFollower, stream, store.Refusal{
+	return follow.SetAside(ctx, s.tx, PushFollower, stream, follow.Refusal{
 		Seq: seq, Final: true, Detail: string(detail), Err: fmt.Errorf("%s: %d %s: %s", why.LocalID, why.Status, why.Code, why.Message),
 	})
 }
@@ -188,7 +189,7 @@ func (b *Service) eachFailed(ctx context.Context, c Caller, locals []string, fn 
 				continue
 			}
 			if err == nil {
-				err = firstError(tx.Settle(ctx, PushFollower, f.Seq), s.ready(ctx, f.Stream))
+				err = firstError(follow.Settle(ctx, tx, PushFollower, f.Seq), s.ready(ctx, f.Stream))
 			}
 			if err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/memory/rules"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // StreamRestoring is the state of a stream whose hub was restored from a backup: rows that the hub
@@ -122,8 +123,8 @@ func (b *Service) Numbers(ctx context.Context, stream string, after int64) (out 
 
 // MarkMissing marks the rows of a stream that a restored hub does not have, by their keys. The
 // hub's changes with numbers greater than after will be pulled again.
-func (b *Service) MarkMissing(ctx context.Context, m Membership, lease store.Lease, stream string, after int64, keys []string) error {
-	return b.replicatorTx(ctx, m, []store.Lease{lease}, func(ctx context.Context, s *callTx) error {
+func (b *Service) MarkMissing(ctx context.Context, m Membership, lease follow.Lease, stream string, after int64, keys []string) error {
+	return b.replicatorTx(ctx, m, []follow.Lease{lease}, func(ctx context.Context, s *callTx) error {
 		for _, key := range keys {
 			for _, query := range []string{markEntry, markContext} {
 				if _, err := s.tx.Exec(ctx, query, key); err != nil {
@@ -223,8 +224,8 @@ func (s *callTx) document(ctx context.Context, o *Outgoing) error {
 
 // ConfirmResent stores the result of sending a row again. A row that the hub has refused gets its
 // old number; the next pull updates it.
-func (b *Service) ConfirmResent(ctx context.Context, m Membership, lease store.Lease, o Outgoing, out Outcome) error {
-	return b.replicatorTx(ctx, m, []store.Lease{lease}, func(ctx context.Context, s *callTx) error {
+func (b *Service) ConfirmResent(ctx context.Context, m Membership, lease follow.Lease, o Outgoing, out Outcome) error {
+	return b.replicatorTx(ctx, m, []follow.Lease{lease}, func(ctx context.Context, s *callTx) error {
 		taken := out.Status >= 200 && out.Status < 300
 		switch {
 		case o.Kind == KindEntry && taken:
@@ -294,8 +295,8 @@ func (b *Service) LaterChanges(ctx context.Context, stream Stream) (out []Outgoi
 }
 
 // FinishRestore sets a stream without marked rows to the state StreamReady.
-func (b *Service) FinishRestore(ctx context.Context, m Membership, lease store.Lease, stream string) error {
-	return b.replicatorTx(ctx, m, []store.Lease{lease}, func(ctx context.Context, s *callTx) error {
+func (b *Service) FinishRestore(ctx context.Context, m Membership, lease follow.Lease, stream string) error {
+	return b.replicatorTx(ctx, m, []follow.Lease{lease}, func(ctx context.Context, s *callTx) error {
 		var key, kind string
 		err := s.tx.Get(ctx, []any{&key, &kind}, selectMissing, stream)
 		if errors.Is(err, sql.ErrNoRows) {

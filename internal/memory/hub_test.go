@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/memory/rules"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // fakeHub is a minimal hub in memory: it stores keys, assigns numbers and times, and refuses
@@ -93,7 +94,7 @@ func (h *fakeHub) take(t testing.TB, o Outgoing) Outcome {
 }
 
 // lanes returns leases of all lanes.
-func (d *desk) lanes() []store.Lease {
+func (d *desk) lanes() []follow.Lease {
 	d.Helper()
 	if d.leases == nil {
 		d.leases = d.newLeases(time.Minute)
@@ -102,15 +103,15 @@ func (d *desk) lanes() []store.Lease {
 }
 
 // newLeases returns leases that act like those of another process.
-func (d *desk) newLeases(life time.Duration) *store.Leases {
+func (d *desk) newLeases(life time.Duration) *follow.Leases {
 	d.Helper()
-	out := must(d.store.NewLeases(PushFollower, life, func(err error) { d.Error(err) }))(d)
+	out := must(follow.NewLeases(d.store, PushFollower, life, func(err error) { d.Error(err) }))(d)
 	d.Cleanup(out.Close)
 	return out
 }
 
 // takeAll takes all available lanes and returns the held leases.
-func (d *desk) takeAll(leases *store.Leases) []store.Lease {
+func (d *desk) takeAll(leases *follow.Leases) []follow.Lease {
 	d.Helper()
 	var all []int
 	for i := range 256 {
@@ -128,7 +129,7 @@ func (d *desk) me() string {
 }
 
 // take takes one batch of all ready items.
-func (d *desk) take(leases []store.Lease, limit int) []Outgoing {
+func (d *desk) take(leases []follow.Lease, limit int) []Outgoing {
 	d.Helper()
 	var ids []string
 	for _, m := range must(d.ReadyStreams(d.Context(), d.me(), time.Unix(1, 0), 100))(d) {
@@ -155,7 +156,7 @@ func (d *desk) drain(h *fakeHub) {
 }
 
 // settle stores outcomes, as the replicator does.
-func (d *desk) settle(leases []store.Lease, outcomes []Outcome) {
+func (d *desk) settle(leases []follow.Lease, outcomes []Outcome) {
 	d.Helper()
 	var good []Outcome
 	for _, o := range outcomes {

@@ -7,6 +7,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/memory/rules"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 const (
@@ -95,7 +96,7 @@ func (b *Service) Leave(ctx context.Context, local string, force bool) error {
 
 // forgetTries forgets the failures of streams, and the changes that a hub has refused.
 func (s *callTx) forgetTries(ctx context.Context, streams ...string) error {
-	return firstError(s.tx.DropLanes(ctx, PushFollower, streams...), s.tx.DropLanes(ctx, PullFollower, streams...))
+	return firstError(follow.DropLanes(ctx, s.tx, PushFollower, streams...), follow.DropLanes(ctx, s.tx, PullFollower, streams...))
 }
 
 // rows reads entries.

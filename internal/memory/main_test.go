@@ -15,6 +15,7 @@ import (
 	"cairn/internal/project"
 	"cairn/internal/redact"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 	"cairn/internal/store/storetest"
 
 	"go.uber.org/goleak"
@@ -41,7 +42,7 @@ type desk struct {
 	clock  *storetest.Clock
 	vault  string
 	memory string
-	leases *store.Leases // of lanes
+	leases *follow.Leases // of lanes
 }
 
 // newDesk returns a desk whose clock does not move.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"cairn/internal/store"
+	"cairn/internal/measure"
 )
 
 // timingBounds are the upper ends of the ranges in which the service counts durations.
@@ -17,32 +17,32 @@ var timingBounds = [...]time.Duration{
 }
 
 // newTimings returns a histogram by timingBounds.
-func newTimings() *store.Histogram { return &store.Histogram{Bounds: timingBounds[:]} }
+func newTimings() *measure.Histogram { return &measure.Histogram{Bounds: timingBounds[:]} }
 
 // Measured is what a service has done since it was created (metrics, memories §14).
 type Measured struct {
-	Acks          store.Distribution            // writes of entries and contexts, from the call until they are on the disk
-	InflightReads store.Distribution            // of the two inflight tools
-	Searches      map[string]store.Distribution // by mode
-	Fallbacks     map[string]uint64             // searches by words although ModeAuto prefers vectors, by reason
-	Syncs         store.Distribution            // of entries, from their writing to their confirmation by the hub
-	Purged        uint64                        // rows
+	Acks          measure.Distribution            // writes of entries and contexts, from the call until they are on the disk
+	InflightReads measure.Distribution            // of the two inflight tools
+	Searches      map[string]measure.Distribution // by mode
+	Fallbacks     map[string]uint64               // searches by words although ModeAuto prefers vectors, by reason
+	Syncs         measure.Distribution            // of entries, from their writing to their confirmation by the hub
+	Purged        uint64                          // rows
 }
 
 // measures counts what Measured reports.
 type measures struct {
-	acks, inflightReads, syncs *store.Histogram
+	acks, inflightReads, syncs *measure.Histogram
 	purged                     atomic.Uint64
 
 	mu        sync.Mutex
-	searches  map[string]*store.Histogram
+	searches  map[string]*measure.Histogram
 	fallbacks map[string]uint64
 }
 
 func newMeasures() *measures {
 	return &measures{
 		acks: newTimings(), inflightReads: newTimings(), syncs: newTimings(),
-		searches: map[string]*store.Histogram{}, fallbacks: map[string]uint64{},
+		searches: map[string]*measure.Histogram{}, fallbacks: map[string]uint64{},
 	}
 }
 
@@ -53,7 +53,7 @@ func (b *Service) Measured() Measured {
 	defer m.mu.Unlock()
 	out := Measured{
 		Acks: m.acks.Read(), InflightReads: m.inflightReads.Read(), Syncs: m.syncs.Read(), Purged: m.purged.Load(),
-		Searches: map[string]store.Distribution{}, Fallbacks: maps.Clone(m.fallbacks),
+		Searches: map[string]measure.Distribution{}, Fallbacks: maps.Clone(m.fallbacks),
 	}
 	for mode, h := range m.searches {
 		out.Searches[mode] = h.Read()

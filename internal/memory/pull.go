@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"cairn/internal/crashpoint"
+	"cairn/internal/store/follow"
 )
 
 // hubDevice is the device name of pulled changes in the log.
@@ -63,5 +64,5 @@ func (s *callTx) pulledTo(ctx context.Context, local string, next int64) error {
 	}
 	crashpoint.Pass("mid_pull")
 	_, err := s.tx.Exec(ctx, updateCursor, local, next)
-	return firstError(err, s.tx.Recover(ctx, PullFollower, local))
+	return firstError(err, follow.Recover(ctx, s.tx, PullFollower, local))
 }

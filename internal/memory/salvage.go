@@ -6,6 +6,7 @@ import (
 
 	"cairn/internal/memory/rules"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 const (
@@ -269,7 +270,7 @@ func (s *callTx) repairAccount(ctx context.Context) error {
 	streams, err := s.tx.Texts(ctx, selectAllStreams)
 	for _, follower := range []string{PushFollower, PullFollower} {
 		if err == nil {
-			err = s.tx.KeepLanes(ctx, follower, streams)
+			err = follow.KeepLanes(ctx, s.tx, follower, streams)
 		}
 	}
 	var bad []int64
@@ -283,7 +284,7 @@ func (s *callTx) repairAccount(ctx context.Context) error {
 	}
 	for _, seq := range bad {
 		if err == nil {
-			err = s.tx.Settle(ctx, PushFollower, seq)
+			err = follow.Settle(ctx, s.tx, PushFollower, seq)
 		}
 	}
 	return err

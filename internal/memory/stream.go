@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // The names under which the two directions of the replication are in the account of all
-// followers (store.Progress). Their lanes are streams.
+// followers (follow.Progress). Their lanes are streams.
 const (
 	PushFollower = "replication"
 	PullFollower = "replication-pull"
@@ -157,10 +158,10 @@ func (b *Service) Stream(ctx context.Context, id string) (m Stream, ok bool, err
 //
 // It is safe to repeat and then returns the same. Errors besides the store's: CodeLeaseLost,
 // CodeLeft.
-func (b *Service) NextBatch(ctx context.Context, m Membership, leases []store.Lease, ids []string, limit, size int) (out []Outgoing, err error) {
+func (b *Service) NextBatch(ctx context.Context, m Membership, leases []follow.Lease, ids []string, limit, size int) (out []Outgoing, err error) {
 	err = b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
-		if err := firstError(checkMember(ctx, tx, m), tx.CheckLeases(ctx, PushFollower, leases)); err != nil {
+		if err := firstError(checkMember(ctx, tx, m), follow.CheckLeases(ctx, tx, PushFollower, leases)); err != nil {
 			return err
 		}
 		left, share := size, max(1, limit/max(1, len(ids)))
@@ -276,27 +277,27 @@ func (b *Service) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (read
 // fail any more.
 func (s *callTx) acked(ctx context.Context, stream string, seq int64) error {
 	_, err := s.tx.Exec(ctx, updateAcked, stream, seq)
-	return firstError(err, s.tx.Recover(ctx, PushFollower, stream))
+	return firstError(err, follow.Recover(ctx, s.tx, PushFollower, stream))
 }
 
 // halt stops a stream until a person acts.
 func (s *callTx) halt(ctx context.Context, stream, why string) error {
 	_, err := s.tx.Exec(ctx, updateState, stream, StreamHalted)
-	return firstError(err, s.tx.Fail(ctx, PushFollower, stream, errors.New(why), time.Time{}))
+	return firstError(err, follow.Fail(ctx, s.tx, PushFollower, stream, errors.New(why), time.Time{}))
 }
 
 // ready lets a stream go on.
 func (s *callTx) ready(ctx context.Context, stream string) error {
 	_, err := s.tx.Exec(ctx, updateState, stream, StreamReady)
-	return firstError(err, s.tx.Recover(ctx, PushFollower, stream))
+	return firstError(err, follow.Recover(ctx, s.tx, PushFollower, stream))
 }
 
 // Delay notes failed tries to send streams, which are tried again after wait, or by the
 // back-off of followers if wait is 0.
-func (b *Service) Delay(ctx context.Context, m Membership, leases []store.Lease, streams []string, wait time.Duration, why string) error {
+func (b *Service) Delay(ctx context.Context, m Membership, leases []follow.Lease, streams []string, wait time.Duration, why string) error {
 	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		for _, stream := range streams {
-			if err := s.tx.Postpone(ctx, PushFollower, stream, errors.New(why), wait); err != nil {
+			if err := follow.Postpone(ctx, s.tx, PushFollower, stream, errors.New(why), wait); err != nil {
 				return err
 			}
 		}
@@ -310,7 +311,7 @@ func (b *Service) ClearDelays(ctx context.Context, m Membership) error {
 		delayed, err := s.tx.Texts(ctx, selectDelayed, m.User)
 		for _, stream := range delayed {
 			if err == nil {
-				err = s.tx.Recover(ctx, PushFollower, stream)
+				err = follow.Recover(ctx, s.tx, PushFollower, stream)
 			}
 		}
 		return err
@@ -329,7 +330,7 @@ func (b *Service) DelayPulls(ctx context.Context, m Membership, stream, why stri
 			err = s.tx.Get(ctx, []any{&known}, selectHere, local, m.User)
 		}
 		if err == nil && known {
-			err = s.tx.Postpone(ctx, PullFollower, local, errors.New(why), 0)
+			err = follow.Postpone(ctx, s.tx, PullFollower, local, errors.New(why), 0)
 		}
 		return err
 	})

@@ -11,7 +11,7 @@ import (
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
-	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // counter is a number that never falls.
@@ -36,7 +36,7 @@ func retryable(status int) bool {
 
 // settle stores the hub's results: the accepted changes in one transaction, then each
 // refused one.
-func (r *Replicator) settle(ctx context.Context, leases []store.Lease, batch []memory.Outgoing, results []Result) error {
+func (r *Replicator) settle(ctx context.Context, leases []follow.Lease, batch []memory.Outgoing, results []Result) error {
 	r.meter.Batches.Add(1)
 	for i, o := range batch { // results of a restored hub do not count: it receives all changes again
 		if older, err := r.isOlder(ctx, o, results[i]); older || err != nil {
@@ -78,7 +78,7 @@ func outcome(o memory.Outgoing, res Result) memory.Outcome {
 }
 
 // refused stores the result of a change that the hub has not accepted.
-func (r *Replicator) refused(ctx context.Context, leases []store.Lease, o memory.Outgoing, res Result) error {
+func (r *Replicator) refused(ctx context.Context, leases []follow.Lease, o memory.Outgoing, res Result) error {
 	switch {
 	case res.Status >= 200 && res.Status < 300, res.Status == http.StatusFailedDependency:
 		return nil
@@ -133,7 +133,7 @@ func (r *Replicator) clearSingle(taken []memory.Outcome) {
 }
 
 // pushFailed handles a push that failed as a whole.
-func (r *Replicator) pushFailed(ctx context.Context, leases []store.Lease, batch []memory.Outgoing, err error) error {
+func (r *Replicator) pushFailed(ctx context.Context, leases []follow.Lease, batch []memory.Outgoing, err error) error {
 	if ctx.Err() != nil {
 		return nil // the replicator stops
 	}

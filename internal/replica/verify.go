@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"time"
 
+	"cairn/internal/backoff"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
-	"cairn/internal/store"
 )
 
 // Further states in which a person must act. They are stored (memory.Stop), so that each
@@ -143,7 +143,7 @@ func (r *Replicator) keepVerified(ctx context.Context) {
 		if !r.isVerified() && !r.waits(ctx) && r.mayPull() {
 			r.handle(ctx, r.verify(ctx))
 		}
-		store.Pause(ctx, pollEvery/4, nil)
+		backoff.Pause(ctx, pollEvery/4, nil)
 	}
 }
 

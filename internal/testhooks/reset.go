@@ -21,7 +21,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/httpapi"
 	"cairn/internal/memory"
-	"cairn/internal/store"
+	"cairn/internal/store/disk"
 )
 
 // confirmTime is how long a reset waits for the hub's confirmation.
@@ -102,9 +102,9 @@ func (d *Device) reset(ctx context.Context, a resetArgs) (any, error) {
 // wipe deletes the store and the state of the test. Files that other processes lock stay,
 // and so do the settings and the owner's token.
 func (d *Device) wipe() error {
-	files, err := store.Files(d.config.DB)
+	files, err := disk.Files(d.config.DB)
 	for _, f := range files {
-		if f.Role != store.Lock {
+		if f.Role != disk.Lock {
 			err = errors.Join(err, os.Remove(f.Path))
 		}
 	}
