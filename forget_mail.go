@@ -12,14 +12,15 @@ import (
 	"cairn/internal/mail/documents"
 	"cairn/internal/observation/forget"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // MailPurgeResult is the result of a purge of mail or of its dry run.
 type MailPurgeResult struct {
 	documents.PurgeResult
-	Backups  int                     `json:"backups"`  // deleted copies of the store
-	Behind   []store.LaggingFollower `json:"behind"`   // followers that have not processed it yet
-	Archives []string                `json:"archives"` // folders whose Git history contains the files until it is rewritten
+	Backups  int                      `json:"backups"`  // deleted copies of the store
+	Behind   []follow.LaggingFollower `json:"behind"`   // followers that have not processed it yet
+	Archives []string                 `json:"archives"` // folders whose Git history contains the files until it is rewritten
 }
 
 // PurgeMail purges messages; see service.Mail.Purge. It clears their bytes from the disk,
@@ -29,7 +30,7 @@ type MailPurgeResult struct {
 // Errors: those of mail's Purge, and NotFound with store.CodeMissing. After errors of
 // clearing the disk and of the archives, the result reports what was deleted.
 func (c *Cairn) PurgeMail(ctx context.Context, a documents.PurgeArgs) (done MailPurgeResult, err error) {
-	done = MailPurgeResult{PurgeResult: documents.PurgeResult{Projects: []string{}}, Behind: []store.LaggingFollower{}, Archives: []string{}}
+	done = MailPurgeResult{PurgeResult: documents.PurgeResult{Projects: []string{}}, Behind: []follow.LaggingFollower{}, Archives: []string{}}
 	s, err := c.Opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
@@ -46,7 +47,7 @@ func (c *Cairn) PurgeMail(ctx context.Context, a documents.PurgeArgs) (done Mail
 	if !c.skipsArchive(s) {
 		err = errors.Join(err, c.archiveTombstones(ctx, &done))
 	}
-	behind, berr := s.LaggingFollowers(ctx, done.Seq, done.Projects...)
+	behind, berr := follow.LaggingFollowers(ctx, s, done.Seq, done.Projects...)
 	done.Behind = append(done.Behind, behind...)
 	return done, errors.Join(err, berr)
 }

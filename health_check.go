@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/mail"
+	"cairn/internal/measure"
 	"cairn/internal/store"
 )
 
@@ -209,7 +210,7 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 type Gauges struct {
 	Archive archive.Metrics
 	Pool    store.Pool
-	Recent  store.Distribution // waits for a connection in the last five to ten minutes
+	Recent  measure.Distribution // waits for a connection in the last five to ten minutes
 }
 
 // Latency returns the recent waits for a connection.
@@ -237,7 +238,7 @@ func (c *Cairn) Gauges(ctx context.Context) (g Gauges, err error) {
 	return g, err
 }
 
-func poolHealth(p store.Pool, waits store.Distribution) PoolHealth {
+func poolHealth(p store.Pool, waits measure.Distribution) PoolHealth {
 	return PoolHealth{
 		Active: p.Now, Idle: p.Capacity - p.Now, Total: p.Capacity, Pending: p.Pending, Peak: p.Peak, Utilization: rounded(p.Percent()),
 		P50: milliseconds(&waits, .5), P95: milliseconds(&waits, .95), P99: milliseconds(&waits, .99), High: int64(p.High.Seconds()),
@@ -253,7 +254,7 @@ func queueHealth(q archive.Queue) (FileQueueHealth, HealthLevel) {
 	}, level
 }
 
-func milliseconds(d *store.Distribution, share float64) float64 {
+func milliseconds(d *measure.Distribution, share float64) float64 {
 	return rounded(float64(d.Quantile(share)) / float64(time.Millisecond))
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"cairn/internal/copies"
 	"cairn/internal/fault"
+	"cairn/internal/measure"
 	"cairn/internal/repair"
 	"cairn/internal/store"
 )
@@ -21,8 +22,8 @@ type serverState struct {
 	damage  error     // the result of that check
 	damages int64     // damage found in stores that are closed or could not be opened
 
-	waits   [2]store.Distribution // waits for connections until five to ten minutes ago, and until at most five minutes ago
-	rotated time.Time             // time of the second distribution
+	waits   [2]measure.Distribution // waits for connections until five to ten minutes ago, and until at most five minutes ago
+	rotated time.Time               // time of the second distribution
 }
 
 // recentFor is the minimum time for which a wait for a connection counts as recent. The

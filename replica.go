@@ -19,6 +19,7 @@ import (
 	"cairn/internal/replica"
 	"cairn/internal/settings"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 	"cairn/internal/wholefile"
 )
 
@@ -153,7 +154,7 @@ func (r Replication) token(u memory.User) (string, error) {
 }
 
 // replicator returns a user's replicator for one run.
-func (r Replication) replicator(ctx context.Context, s *store.Store, b *memories.Service, u memory.User, leases *store.Leases, log *slog.Logger) (*replica.Replicator, error) {
+func (r Replication) replicator(ctx context.Context, s *store.Store, b *memories.Service, u memory.User, leases *follow.Leases, log *slog.Logger) (*replica.Replicator, error) {
 	client, err := r.client(u)
 	if err != nil {
 		return nil, err

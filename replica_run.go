@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/backoff"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
 	"cairn/internal/memory/memories"
@@ -16,6 +17,7 @@ import (
 	"cairn/internal/replica"
 	"cairn/internal/settings"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 const (
@@ -70,7 +72,7 @@ type replicatorPool struct {
 	book  *memories.Service
 	log   *slog.Logger
 
-	leases  *store.Leases // nil until the first user has joined
+	leases  *follow.Leases // nil until the first user has joined
 	running map[memory.Membership]context.CancelFunc
 	group   sync.WaitGroup
 	left    chan struct{} // signals that a replicator's user has left the hub
@@ -116,7 +118,7 @@ func (r *replicatorPool) createLeases(ctx context.Context) error {
 	if r.leases != nil {
 		return nil
 	}
-	r.store.RemoveStaleLocks()
+	follow.RemoveStaleLocks(r.store)
 	leases, err := replica.NewLeases(r.store, settings.Seconds(r.cairn.Settings.Work.Hub.LeaseS), r.log)
 	if err != nil {
 		return err
@@ -174,7 +176,7 @@ func (r Replication) renew(ctx context.Context, u memory.User) {
 
 // runOne runs a user's replicator and restarts it after a failure. If it cannot be created,
 // for instance without a token, runOne tries again as soon as that may have changed.
-func (r *replicatorPool) runOne(ctx context.Context, u memory.User, leases *store.Leases) {
+func (r *replicatorPool) runOne(ctx context.Context, u memory.User, leases *follow.Leases) {
 	trouble := errorReporter{log: r.log, what: "memories are not replicated; trying again"}
 	for ctx.Err() == nil {
 		wait := pollInterval
@@ -199,7 +201,7 @@ func (r *replicatorPool) runOne(ctx context.Context, u memory.User, leases *stor
 		if ctx.Err() == nil {
 			trouble.report(err)
 		}
-		store.Pause(ctx, wait, nil)
+		backoff.Pause(ctx, wait, nil)
 	}
 }
 

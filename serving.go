@@ -7,7 +7,7 @@ import (
 
 	"cairn/internal/followers"
 	"cairn/internal/observation/browse"
-	"cairn/internal/store"
+	"cairn/internal/store/disk"
 )
 
 // HTTP contains the settings of the HTTP server. Zero means the server's default.
@@ -45,19 +45,19 @@ func (c *Cairn) Schema(ctx context.Context) (int, error) {
 // StoreMetrics are metrics of the store. Without a store all are zero.
 type StoreMetrics struct {
 	Counts    browse.Stats
-	Bytes     map[store.FileRole]int64
+	Bytes     map[disk.Role]int64
 	Followers followers.Account
 }
 
 // StoreMetrics counts the content of the store and the lag of its followers. It takes tens
 // of milliseconds for a million rows.
 func (c *Cairn) StoreMetrics(ctx context.Context) (StoreMetrics, error) {
-	m := StoreMetrics{Bytes: map[store.FileRole]int64{}}
+	m := StoreMetrics{Bytes: map[disk.Role]int64{}}
 	s, err := c.Opened(ctx, false)
 	if err != nil || s == nil {
 		return m, err
 	}
-	for role, suffix := range map[store.FileRole]string{store.Database: "", store.Log: "-wal"} {
+	for role, suffix := range map[disk.Role]string{disk.Database: "", disk.Log: "-wal"} {
 		if info, err := os.Stat(c.Config.DB + suffix); err == nil {
 			m.Bytes[role] = info.Size()
 		}

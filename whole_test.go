@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 	"cairn/internal/store/storetest"
 
 	"pgregory.net/rapid"
@@ -119,9 +119,9 @@ func TestASalvagedStoreWithItsLastExportIsWhole(t *testing.T) {
 
 // isWhole reports whether a salvage lost or altered no row. It must not have restored rows
 // of tables that the change log does not contain.
-func isWhole(s *store.Salvaged) bool {
+func isWhole(s *salvage.Report) bool {
 	rowsOnly := []string{"observation_rows", "prompt_rows", "sessions", "session_branches", "store_meta"}
-	return s.Lost == 0 && !slices.ContainsFunc(s.Tables, func(t store.SalvagedTable) bool {
+	return s.Lost == 0 && !slices.ContainsFunc(s.Tables, func(t salvage.Table) bool {
 		return t.Incomplete || len(t.AlteredRows) > 0 || t.Restored > 0 && slices.Contains(rowsOnly, t.Name)
 	})
 }

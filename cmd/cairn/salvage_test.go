@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 )
 
 const pageSize = 4096
@@ -62,7 +62,7 @@ func (h *home) storeFile() []byte {
 }
 
 // salvage runs doctor --salvage, which must succeed, and compares the rows that it kept.
-func (h *home) salvage(broken []byte) (r store.Salvaged) {
+func (h *home) salvage(broken []byte) (r salvage.Report) {
 	h.t.Helper()
 	if err := json.Unmarshal([]byte(h.cairn("doctor", "--salvage", "--json")), &r); err != nil {
 		h.t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"cairn/internal/crashpoint"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 const (
@@ -37,7 +38,7 @@ type request struct {
 	files   []File
 	gone    []DeletePattern // patterns, not yet expanded to files
 	ops     []string
-	refused []store.Refusal
+	refused []follow.Refusal
 	since   time.Time
 	done    chan error // buffered for one result
 }

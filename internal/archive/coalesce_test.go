@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cairn/internal/store"
+	"cairn/internal/store/locks"
 	"cairn/internal/store/storetest"
 )
 
@@ -95,7 +96,7 @@ func TestASilentWorkerDoesNotHoldUpOtherProjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.shards[0].silence = 50 * time.Millisecond
-	unlock, err := store.LockFile(t.Context(), filepath.Join(stuck.dir, commitLock))
+	unlock, err := locks.LockFile(t.Context(), filepath.Join(stuck.dir, commitLock))
 	if err != nil {
 		t.Fatal(err)
 	}

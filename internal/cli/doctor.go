@@ -13,7 +13,7 @@ import (
 	"cairn"
 	"cairn/internal/doctor"
 	"cairn/internal/fault"
-	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 	"cairn/internal/wiring"
 )
 
@@ -147,7 +147,7 @@ func (p *Process) salvage(cmd *cobra.Command, config cairn.Config, asJSON bool) 
 	}
 	if asJSON {
 		if r.Tables == nil {
-			r.Tables = []store.SalvagedTable{}
+			r.Tables = []salvage.Table{}
 		}
 		if r.Damage == nil {
 			r.Damage = []string{}
@@ -158,7 +158,7 @@ func (p *Process) salvage(cmd *cobra.Command, config cairn.Config, asJSON bool) 
 	return nil
 }
 
-func (p *Process) printSalvage(r store.Salvaged) {
+func (p *Process) printSalvage(r salvage.Report) {
 	w := p.Out
 	if len(r.Damage) == 0 {
 		fmt.Fprintln(w, "there is nothing to salvage: the store is intact or does not exist")
@@ -187,7 +187,7 @@ func (p *Process) printSalvage(r store.Salvaged) {
 const maxPrintedRows = 20
 
 // printRows prints the numbers or keys of the rows that a salvage has lost.
-func printRows(w io.Writer, tables []store.SalvagedTable) {
+func printRows(w io.Writer, tables []salvage.Table) {
 	for _, t := range tables {
 		line := func(what string, rows []string) {
 			more := ""

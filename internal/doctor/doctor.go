@@ -23,6 +23,7 @@ import (
 	"cairn/internal/observation/forget"
 	"cairn/internal/repair"
 	"cairn/internal/store"
+	"cairn/internal/store/disk"
 	"cairn/internal/tomlfile"
 	"cairn/internal/wiring"
 )
@@ -185,7 +186,7 @@ func (d *doctorRun) rights() {
 		d.add("rights", Unknown, "rights are not checked on Windows", "", "files in your profile are private by default")
 		return
 	}
-	if closed := store.Unwritable(d.subject.DB); len(closed) > 0 {
+	if closed := disk.Unwritable(d.subject.DB); len(closed) > 0 {
 		d.add("rights", Problem, "this user cannot write "+strings.Join(closed, ", "), "nothing is recorded",
 			"make it writable for this user, or set CAIRN_HOME to another folder")
 		return
@@ -238,7 +239,7 @@ func (d *doctorRun) tooOpen() (wide []tooOpen, err error) {
 		}
 		return err
 	}
-	files, err := store.Files(d.subject.DB)
+	files, err := disk.Files(d.subject.DB)
 	for _, f := range files {
 		err = errors.Join(err, look(f.Path, 0o600))
 	}
@@ -273,7 +274,7 @@ func (d *doctorRun) volume() {
 	for !isThere(dir) && filepath.Dir(dir) != dir {
 		dir = filepath.Dir(dir)
 	}
-	v, err := store.VolumeOf(dir)
+	v, err := disk.VolumeOf(dir)
 	if err != nil {
 		d.unknown("disk", err)
 		return
@@ -391,14 +392,14 @@ func (d *doctorRun) log() {
 
 // leftovers reports files of interrupted operations.
 func (d *doctorRun) leftovers() {
-	files, err := store.Copies(d.subject.DB)
+	files, err := disk.Copies(d.subject.DB)
 	if err != nil {
 		d.unknown("leftovers", err)
 		return
 	}
 	var abandoned, kept []string
 	for _, f := range files {
-		if f.Role == store.Abandoned {
+		if f.Role == disk.Abandoned {
 			abandoned = append(abandoned, f.Path)
 		} else {
 			kept = append(kept, f.Path)

@@ -13,6 +13,7 @@ import (
 	"cairn/internal/memory"
 	"cairn/internal/memory/memories"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Replication is the name under which the sending of memories to the hubs is reported.
@@ -115,7 +116,7 @@ func (s Service) account(ctx context.Context) (Account, error) {
 
 // addFollowers adds the store's account.
 func (s Service) addFollowers(ctx context.Context, out *Account) error {
-	all, err := s.Store.Followers(ctx)
+	all, err := follow.Followers(ctx, s.Store)
 	if err != nil {
 		return err
 	}
@@ -126,14 +127,14 @@ func (s Service) addFollowers(ctx context.Context, out *Account) error {
 			name = Replication
 		}
 		if _, asked := running[name]; !asked && !p.Live {
-			running[name] = s.Store.IsFollowed(ctx, name)
+			running[name] = follow.IsFollowed(ctx, s.Store, name)
 		}
 		out.Followers = append(out.Followers, Status{
 			Follower: p.Follower, Lane: p.Lane, Running: p.Live || running[name], Behind: p.Behind, Oldest: timeOf(p.Oldest),
 			Error: p.Error, Attempts: p.Attempts, Since: timeOf(p.Since), NextTry: timeOf(p.NextTry),
 		})
 	}
-	aside, err := s.Store.FailedChanges(ctx)
+	aside, err := follow.FailedChanges(ctx, s.Store)
 	for _, a := range aside {
 		one := Aside{Follower: a.Follower, Lane: a.Lane, Seq: a.Seq, Error: a.Error, Attempts: a.Attempts, Since: a.Since.UTC()}
 		if !a.NextTry.IsZero() {
@@ -155,7 +156,7 @@ func (s Service) addArchives(ctx context.Context, out *Account) error {
 		i := slices.IndexFunc(out.Followers, func(f Status) bool { return f.Follower == archive.FollowerName && f.Lane == a.Project })
 		if i < 0 {
 			i = len(out.Followers)
-			out.Followers = append(out.Followers, Status{Follower: archive.FollowerName, Lane: a.Project, Running: s.Store.IsFollowed(ctx, archive.FollowerName)})
+			out.Followers = append(out.Followers, Status{Follower: archive.FollowerName, Lane: a.Project, Running: follow.IsFollowed(ctx, s.Store, archive.FollowerName)})
 		}
 		out.Followers[i].Behind, out.Followers[i].Oldest = a.Lag, timeOf(a.Since)
 	}
@@ -181,7 +182,7 @@ func (s Service) addHub(ctx context.Context, u memory.User, out *Account) error 
 		return err
 	}
 	hub := Status{
-		Follower: Replication, Lane: u.HubURL, Running: s.Store.IsFollowed(ctx, Replication),
+		Follower: Replication, Lane: u.HubURL, Running: follow.IsFollowed(ctx, s.Store, Replication),
 		Behind: int64(backlog.Pending), Oldest: timeOf(int64(backlog.OldestPending)), Error: u.Stop.Why,
 	}
 	out.Followers = append(out.Followers, hub)
@@ -219,7 +220,7 @@ func (s Service) Retry(ctx context.Context, follower string) (out Retried, err e
 	}
 	concerned := func(name string) bool { return follower == "" || follower == name }
 	out.Running = slices.ContainsFunc(before.Followers, func(f Status) bool { return f.Running && concerned(f.Follower) })
-	if out.Changes, out.Lanes, err = s.Store.Retry(ctx, follower); err != nil && (follower != Replication || fault.KindOf(err) != fault.NotFound) {
+	if out.Changes, out.Lanes, err = follow.Retry(ctx, s.Store, follower); err != nil && (follower != Replication || fault.KindOf(err) != fault.NotFound) {
 		return out, err
 	}
 	if err = nil; concerned(Replication) {

@@ -16,8 +16,8 @@ import (
 	"slices"
 	"time"
 
+	"cairn/internal/measure"
 	"cairn/internal/regular"
-	"cairn/internal/store"
 )
 
 const (
@@ -67,7 +67,7 @@ func Add(dir, event string, end time.Time, took time.Duration) {
 // Times are the durations of the hooks of one event.
 type Times struct {
 	Event   string
-	Took    store.Distribution
+	Took    measure.Distribution
 	Longest time.Duration
 }
 
@@ -85,7 +85,7 @@ func Read(dir string, since time.Time) (list []Times, oldest time.Time, err erro
 		}
 		data = append(data, part[:len(part)-len(part)%entrySize]...)
 	}
-	var took [256]store.Histogram
+	var took [256]measure.Histogram
 	var longest [256]time.Duration
 	known := events()
 	for ; len(data) >= entrySize; data = data[entrySize:] {

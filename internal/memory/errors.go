@@ -10,6 +10,7 @@ import (
 	"cairn/internal/memory/rules"
 	"cairn/internal/memory/shards"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 func IgnoreNone(err error) error {
@@ -47,7 +48,7 @@ const (
 	CodeAwaitTimeout      = "await_timeout"
 
 	// Used only inside cairn: for a lost lease, and for commands that are not possible now.
-	CodeLeaseLost = store.CodeLeaseLost
+	CodeLeaseLost = follow.CodeLeaseLost
 	CodeLeft      = "hub_left" // a membership has ended
 	CodeInflight  = "rows_inflight"
 	CodeJoined    = "already_joined"

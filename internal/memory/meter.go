@@ -6,34 +6,34 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cairn/internal/measure"
 	"cairn/internal/memory/shards"
-	"cairn/internal/store"
 )
 
 // Measured is what a service has done since it was created (metrics, memories §14).
 type Measured struct {
-	Acks          store.Distribution            // writes of entries and contexts, from the call until they are on the disk
-	InflightReads store.Distribution            // of the two inflight tools
-	Searches      map[string]store.Distribution // by mode
-	Fallbacks     map[string]uint64             // searches by words although ModeAuto prefers vectors, by reason
-	Syncs         store.Distribution            // of entries, from their writing to their confirmation by the hub
-	Purged        uint64                        // rows
+	Acks          measure.Distribution            // writes of entries and contexts, from the call until they are on the disk
+	InflightReads measure.Distribution            // of the two inflight tools
+	Searches      map[string]measure.Distribution // by mode
+	Fallbacks     map[string]uint64               // searches by words although ModeAuto prefers vectors, by reason
+	Syncs         measure.Distribution            // of entries, from their writing to their confirmation by the hub
+	Purged        uint64                          // rows
 }
 
 // Measures counts what Measured reports.
 type Measures struct {
-	acks, inflightReads, Syncs *store.Histogram
+	acks, inflightReads, Syncs *measure.Histogram
 	Purged                     atomic.Uint64
 
 	mu        sync.Mutex
-	searches  map[string]*store.Histogram
+	searches  map[string]*measure.Histogram
 	fallbacks map[string]uint64
 }
 
 func newMeasures() *Measures {
 	return &Measures{
 		acks: shards.Timings(), inflightReads: shards.Timings(), Syncs: shards.Timings(),
-		searches: map[string]*store.Histogram{}, fallbacks: map[string]uint64{},
+		searches: map[string]*measure.Histogram{}, fallbacks: map[string]uint64{},
 	}
 }
 
@@ -44,7 +44,7 @@ func (b *Kernel) Measured() Measured {
 	defer m.mu.Unlock()
 	out := Measured{
 		Acks: m.acks.Read(), InflightReads: m.inflightReads.Read(), Syncs: m.Syncs.Read(), Purged: m.Purged.Load(),
-		Searches: map[string]store.Distribution{}, Fallbacks: maps.Clone(m.fallbacks),
+		Searches: map[string]measure.Distribution{}, Fallbacks: maps.Clone(m.fallbacks),
 	}
 	for mode, h := range m.searches {
 		out.Searches[mode] = h.Read()

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // HubRefusal is why the hub has refused a change, as it is stored with the change.
@@ -28,7 +28,7 @@ func (s *CallTx) SetAside(ctx context.Context, stream string, seq int64, why Hub
 	if err != nil {
 		return err
 	}
-	return s.Tx.SetAside(ctx, PushFollower, stream, store.Refusal{
+	return follow.SetAside(ctx, s.Tx, PushFollower, stream, follow.Refusal{
 		Seq: seq, Final: true, Detail: string(detail), Err: fmt.Errorf("%s: %d %s: %s", why.LocalID, why.Status, why.Code, why.Message),
 	})
 }

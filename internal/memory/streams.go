@@ -5,10 +5,11 @@ import (
 	"context"
 
 	"cairn/internal/memory/shards"
+	"cairn/internal/store/follow"
 )
 
 // The names under which the two directions of the replication are in the account of all
-// followers (store.Progress). Their lanes are streams.
+// followers (follow.Progress). Their lanes are streams.
 const (
 	PushFollower = "replication"
 	PullFollower = "replication-pull"
@@ -60,5 +61,5 @@ func (s *CallTx) Subscribe(ctx context.Context, stream string) error {
 
 // ForgetTries forgets the failures of streams, and the changes that a hub has refused.
 func (s *CallTx) ForgetTries(ctx context.Context, streams ...string) error {
-	return cmp.Or(s.Tx.DropLanes(ctx, PushFollower, streams...), s.Tx.DropLanes(ctx, PullFollower, streams...))
+	return cmp.Or(follow.DropLanes(ctx, s.Tx, PushFollower, streams...), follow.DropLanes(ctx, s.Tx, PullFollower, streams...))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"cairn/internal/store"
+	"cairn/internal/store/wordcheck"
 )
 
 // CheckWords reports records whose searchable words differ from their text, up to 20, and
@@ -13,7 +14,7 @@ import (
 // nothing.
 func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	numbers := map[int64]int64{}
-	rows, err := tx.CheckWords(ctx, store.WordIndex{Table: "records_fts", Insert: insertWords, Rows: func(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
+	rows, err := wordcheck.Differing(ctx, tx, wordcheck.Index{Table: "records_fts", Insert: insertWords, Rows: func(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			one, err := scanRecord(r)
 			if err != nil {

@@ -19,6 +19,7 @@ import (
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 )
 
 // Check runs every check of a store: those of the file, of the change log and of each
@@ -107,10 +108,10 @@ func CheckContent(ctx context.Context, s *store.Store) ([]string, error) {
 }
 
 // Salvage replaces a damaged store with the data that can still be read, repaired by all
-// parts. It sets Check and Repair of the config. It returns the errors of store.Salvage.
-func Salvage(ctx context.Context, config store.SalvageConfig) (store.Salvaged, error) {
+// parts. It sets Check and Repair of the config. It returns the errors of salvage.Run.
+func Salvage(ctx context.Context, config salvage.Config) (salvage.Report, error) {
 	config.Check, config.Repair = CheckContent, repairParts
-	return store.Salvage(ctx, config)
+	return salvage.Run(ctx, config)
 }
 
 func repairParts(ctx context.Context, s *store.Store, altered func(table string, id int64)) error {

@@ -30,6 +30,7 @@ import (
 	"cairn/internal/memory/shards"
 	"cairn/internal/replica"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 	"cairn/internal/store/storetest"
 )
 
@@ -325,9 +326,9 @@ func TestOfTwoProcessesOnOneStoreOneTakesOverWhenTheOtherIsKilled(t *testing.T) 
 
 // leases are those of another process on the lane of the desk's memory, which ends with
 // the test.
-func (d *desk) leases(life time.Duration) *store.Leases {
+func (d *desk) leases(life time.Duration) *follow.Leases {
 	d.Helper()
-	out, err := d.store.NewLeases(memory.PushFollower, life, func(err error) { d.Error(err) })
+	out, err := follow.NewLeases(d.store, memory.PushFollower, life, func(err error) { d.Error(err) })
 	if err != nil {
 		d.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"cairn/internal/memory/vaults"
 	"cairn/internal/replica"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // answered makes the front answer some pushes itself.
@@ -382,8 +383,8 @@ func TestItemsThatCannotBeStoredDelayTheirMemoryAloneAndAreAccountedFor(t *testi
 		}
 	})
 	two.start()
-	failing := func() (p store.Progress) {
-		all, err := two.store.Followers(t.Context())
+	failing := func() (p follow.Progress) {
+		all, err := follow.Followers(t.Context(), two.store)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -406,7 +407,7 @@ func TestItemsThatCannotBeStoredDelayTheirMemoryAloneAndAreAccountedFor(t *testi
 	broken.Store(false)
 	two.one.Subscribed()
 	eventually(t, "it is here", func() bool { return two.texts(one.memory) == "a" })
-	want(t, "what fails", failing(), store.Progress{})
+	want(t, "what fails", failing(), follow.Progress{})
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {

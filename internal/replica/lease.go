@@ -9,19 +9,20 @@ import (
 	"cairn/internal/memory/replication"
 	"cairn/internal/memory/shards"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // NewLeases returns the leases of this process on the lanes of a store's streams (memories
 // §10.3). A lane has streams of any user, so all replicators of a process share them. See
 // [store.Store.NewLeases].
-func NewLeases(s *store.Store, life time.Duration, log *slog.Logger) (*store.Leases, error) {
-	return s.NewLeases(memory.PushFollower, life, func(err error) {
+func NewLeases(s *store.Store, life time.Duration, log *slog.Logger) (*follow.Leases, error) {
+	return follow.NewLeases(s, memory.PushFollower, life, func(err error) {
 		log.Warn("leases of the replication were not renewed or returned; trying again", "error", err)
 	})
 }
 
 // leaseOf returns the lease of a stream's lane.
-func (r *Replicator) leaseOf(stream string) (lease store.Lease, ours bool) {
+func (r *Replicator) leaseOf(stream string) (lease follow.Lease, ours bool) {
 	return r.leases.Of(shards.LaneOf(stream))
 }
 

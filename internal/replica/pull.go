@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"time"
 
+	"cairn/internal/backoff"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
 	"cairn/internal/memory/items"
 	"cairn/internal/memory/replication"
-	"cairn/internal/store"
 )
 
 // catalogueEvery is how often the list of the user's streams is read. It also bounds how old
@@ -33,7 +33,7 @@ func (r *Replicator) pull(ctx context.Context) {
 			catalogued = time.Time{}
 		}
 		if r.waits(ctx) || !r.mayPull() {
-			store.Pause(ctx, pollEvery/4, nil)
+			backoff.Pause(ctx, pollEvery/4, nil)
 			continue
 		}
 		err := r.verify(ctx)
@@ -50,7 +50,7 @@ func (r *Replicator) pull(ctx context.Context) {
 			continue
 		}
 		r.handle(ctx, err)
-		store.Pause(ctx, pollEvery/4, nil)
+		backoff.Pause(ctx, pollEvery/4, nil)
 	}
 }
 
@@ -104,7 +104,7 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 	}
 	if len(cursors) == 0 && r.catalogueVersion() == 0 {
 		if wait > 0 {
-			store.Pause(ctx, min(wait, pollEvery), nil)
+			backoff.Pause(ctx, min(wait, pollEvery), nil)
 		}
 		return nil
 	}
@@ -118,7 +118,7 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 		}
 	}
 	if len(cursors) > MaxCursors {
-		store.Pause(ctx, pollEvery, nil)
+		backoff.Pause(ctx, pollEvery, nil)
 	}
 	return nil
 }

@@ -8,12 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/backoff"
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
 	"cairn/internal/memory/memories"
 	"cairn/internal/memory/replication"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Limits and intervals of memories §10.3 and §10.4.
@@ -29,7 +31,7 @@ const (
 
 // probeBackoff is how long requests wait for a hub that cannot be reached: with its jitter
 // five seconds at most.
-var probeBackoff = store.Backoff{First: 100 * time.Millisecond, Max: probeEvery * 2 / 3, Jitter: .5}
+var probeBackoff = backoff.Policy{First: 100 * time.Millisecond, Max: probeEvery * 2 / 3, Jitter: .5}
 
 // The states of a replicator.
 const (
@@ -49,10 +51,10 @@ type Config struct {
 
 	Generation int64 // of the user's membership; when that has ended, nothing is sent or stored
 
-	Leases *store.Leases // of this process, see NewLeases; nil for leases of the run's own
-	Batch  int           // changes of a push, at most MaxPushItems; 0 for 500
-	Halt   bool          // a refused change halts its stream (hub.on_permanent = halt)
-	Log    *slog.Logger  // receives no text of entries; nil discards it
+	Leases *follow.Leases // of this process, see NewLeases; nil for leases of the run's own
+	Batch  int            // changes of a push, at most MaxPushItems; 0 for 500
+	Halt   bool           // a refused change halts its stream (hub.on_permanent = halt)
+	Log    *slog.Logger   // receives no text of entries; nil discards it
 }
 
 // Replicator sends one user's changes to the hub and fetches those of other devices. Any
@@ -60,9 +62,9 @@ type Config struct {
 // sends unconfirmed changes again, under the same keys.
 type Replicator struct {
 	Config
-	leases *store.Leases // while it runs
-	wake   chan struct{} // signals that there may be changes to send
-	asked  chan struct{} // signals a new subscription
+	leases *follow.Leases // while it runs
+	wake   chan struct{}  // signals that there may be changes to send
+	asked  chan struct{}  // signals a new subscription
 	meter  Metrics
 
 	mu      sync.Mutex
@@ -274,7 +276,7 @@ func (r *Replicator) sendAll(ctx context.Context) error {
 		if log.Pending != left {
 			left, patience = log.Pending, 0
 		}
-		store.Pause(ctx, drainLook, nil)
+		backoff.Pause(ctx, drainLook, nil)
 	}
 }
 
@@ -286,7 +288,7 @@ const (
 
 // follow wakes the replicator after each write, of this process or another.
 func (r *Replicator) follow(ctx context.Context) error {
-	return r.Store.Follow(ctx, store.Follower{Name: memory.PushFollower, Live: true, Poll: pollEvery, Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
+	return follow.Run(ctx, r.Store, follow.Follower{Name: memory.PushFollower, Live: true, Poll: pollEvery, Batch: func(_ context.Context, changes []store.Change) ([]follow.Refusal, error) {
 		for _, c := range changes {
 			if c.Kind == KindMemory && c.Op == OpPut {
 				r.Subscribed()
@@ -337,7 +339,7 @@ func (r *Replicator) push(ctx context.Context) {
 			free++
 		case <-r.wake:
 			if free < requestsAtOnce { // more changes may join the next request
-				store.Pause(ctx, gatherTime, nil)
+				backoff.Pause(ctx, gatherTime, nil)
 			}
 		case <-timer.C:
 		}
@@ -459,8 +461,8 @@ func (r *Replicator) isSingle(stream string) bool {
 // storeFailed handles an error of the store. It drops leases that another process has
 // taken, and ends the run if the membership has ended. After any other error sending pauses
 // for a second.
-func (r *Replicator) storeFailed(leases []store.Lease, err error) {
-	if fault.HasCode(err, store.CodeLeaseLost) {
+func (r *Replicator) storeFailed(leases []follow.Lease, err error) {
+	if fault.HasCode(err, follow.CodeLeaseLost) {
 		r.leases.Forget(leases...)
 		return
 	}

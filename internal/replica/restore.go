@@ -7,7 +7,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory/replication"
-	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // comparePage is how many numbers of a stream are compared with the hub's at a time.
@@ -92,7 +92,7 @@ func remoteOf(s replication.Stream) string {
 
 // restoreStream sends the changes of one stream that the hub lacks. It is safe to repeat
 // from its start, because the hub knows each change by its key.
-func (r *Replicator) restoreStream(ctx context.Context, lease store.Lease, s replication.Stream, head int64) error {
+func (r *Replicator) restoreStream(ctx context.Context, lease follow.Lease, s replication.Stream, head int64) error {
 	first, err := r.Book.RecreateChange(ctx, s)
 	if err == nil {
 		_, err = r.sendAgain(ctx, first)
@@ -173,7 +173,7 @@ func (r *Replicator) sendAgain(ctx context.Context, batch []replication.Outgoing
 
 // compare finds the changes of a stream that the hub lacks: page by page backwards from its
 // head, until a page equals the local one.
-func (r *Replicator) compare(ctx context.Context, lease store.Lease, s replication.Stream, head int64) error {
+func (r *Replicator) compare(ctx context.Context, lease follow.Lease, s replication.Stream, head int64) error {
 	after := head
 	have := map[string]int64{}
 	for clean := false; !clean && after > 0; {

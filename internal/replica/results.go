@@ -12,7 +12,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/memory"
 	"cairn/internal/memory/replication"
-	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // counter is a number that never falls.
@@ -37,7 +37,7 @@ func retryable(status int) bool {
 
 // settle stores the hub's results: the accepted changes in one transaction, then each
 // refused one.
-func (r *Replicator) settle(ctx context.Context, leases []store.Lease, batch []replication.Outgoing, results []Result) error {
+func (r *Replicator) settle(ctx context.Context, leases []follow.Lease, batch []replication.Outgoing, results []Result) error {
 	r.meter.Batches.Add(1)
 	for i, o := range batch { // results of a restored hub do not count: it receives all changes again
 		if older, err := r.isOlder(ctx, o, results[i]); older || err != nil {
@@ -79,7 +79,7 @@ func outcome(o replication.Outgoing, res Result) replication.Outcome {
 }
 
 // refused stores the result of a change that the hub has not accepted.
-func (r *Replicator) refused(ctx context.Context, leases []store.Lease, o replication.Outgoing, res Result) error {
+func (r *Replicator) refused(ctx context.Context, leases []follow.Lease, o replication.Outgoing, res Result) error {
 	switch {
 	case res.Status >= 200 && res.Status < 300, res.Status == http.StatusFailedDependency:
 		return nil
@@ -134,7 +134,7 @@ func (r *Replicator) clearSingle(taken []replication.Outcome) {
 }
 
 // pushFailed handles a push that failed as a whole.
-func (r *Replicator) pushFailed(ctx context.Context, leases []store.Lease, batch []replication.Outgoing, err error) error {
+func (r *Replicator) pushFailed(ctx context.Context, leases []follow.Lease, batch []replication.Outgoing, err error) error {
 	if ctx.Err() != nil {
 		return nil // the replicator stops
 	}

@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"time"
 
+	"cairn/internal/backoff"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
 	"cairn/internal/memory/replication"
-	"cairn/internal/store"
 )
 
 // Further states in which a person must act. They are stored (memory.Stop), so that each
@@ -144,7 +144,7 @@ func (r *Replicator) keepVerified(ctx context.Context) {
 		if !r.isVerified() && !r.waits(ctx) && r.mayPull() {
 			r.handle(ctx, r.verify(ctx))
 		}
-		store.Pause(ctx, pollEvery/4, nil)
+		backoff.Pause(ctx, pollEvery/4, nil)
 	}
 }
 

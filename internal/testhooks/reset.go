@@ -23,7 +23,7 @@ import (
 	"cairn/internal/memory"
 	"cairn/internal/memory/memories"
 	"cairn/internal/memory/vaults"
-	"cairn/internal/store"
+	"cairn/internal/store/disk"
 )
 
 // confirmTime is how long a reset waits for the hub's confirmation.
@@ -104,9 +104,9 @@ func (d *Device) reset(ctx context.Context, a resetArgs) (any, error) {
 // wipe deletes the store and the state of the test. Files that other processes lock stay,
 // and so do the settings and the owner's token.
 func (d *Device) wipe() error {
-	files, err := store.Files(d.config.DB)
+	files, err := disk.Files(d.config.DB)
 	for _, f := range files {
-		if f.Role != store.Lock {
+		if f.Role != disk.Lock {
 			err = errors.Join(err, os.Remove(f.Path))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/regular"
 	"cairn/internal/store"
+	"cairn/internal/store/encryption"
 	"cairn/internal/wholefile"
 )
 
@@ -130,7 +131,7 @@ func tighten(path string) error {
 func (w *Workspace) openWithKey(ctx context.Context, config *store.Config, failed error) (*store.Store, error) {
 	damaged := fault.HasCode(failed, store.CodeCorrupt)
 	if !damaged {
-		encrypted, err := store.Encrypted(ctx, config.Path, config.Wait)
+		encrypted, err := encryption.Finish(ctx, config.Path, config.Wait)
 		if err != nil {
 			return nil, err
 		}
@@ -237,7 +238,7 @@ type Encryption struct {
 	Already bool   `json:"already"`  // the store was already encrypted; nothing was done
 	Key     string `json:"key"`      // where the key is; "" if the store is encrypted and its key is missing
 	KeyMade bool   `json:"key_made"` // Encrypt created it
-	store.EncryptReport
+	encryption.Report
 }
 
 // Encrypt encrypts the store (observations §11.4) with the key of LoadKey. Without a key it
@@ -246,13 +247,13 @@ type Encryption struct {
 //
 // Errors: those of store.Encrypt, and store.CodeKey for an invalid key.
 func (w *Workspace) Encrypt(ctx context.Context) (e Encryption, err error) {
-	e = Encryption{Store: w.Config.DB, EncryptReport: store.EncryptReport{Destroyed: []string{}, Left: []string{}}}
+	e = Encryption{Store: w.Config.DB, Report: encryption.Report{Destroyed: []string{}, Left: []string{}}}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.store != nil {
 		return e, fault.New(fault.Internal, "internal", "a bug in cairn: the store is open during its encryption")
 	}
-	encrypted, err := store.Encrypted(ctx, w.Config.DB, w.Config.Wait)
+	encrypted, err := encryption.Finish(ctx, w.Config.DB, w.Config.Wait)
 	if err != nil {
 		return e, err
 	}
@@ -272,12 +273,12 @@ func (w *Workspace) Encrypt(ctx context.Context) (e Encryption, err error) {
 		return e, err
 	}
 	e.Key, e.KeyMade = key.Place, made
-	done, err := store.Encrypt(ctx, store.EncryptConfig{Path: w.Config.DB, Key: key.Bytes, Wait: w.Config.Wait})
+	done, err := encryption.Encrypt(ctx, encryption.Config{Path: w.Config.DB, Key: key.Bytes, Wait: w.Config.Wait})
 	if err != nil {
 		return e, err
 	}
 	done.Destroyed, done.Left = append(e.Destroyed, done.Destroyed...), append(e.Left, done.Left...)
-	e.EncryptReport = done
+	e.Report = done
 	return e, nil
 }
 

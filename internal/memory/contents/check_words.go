@@ -8,6 +8,7 @@ import (
 
 	"cairn/internal/memory"
 	"cairn/internal/store"
+	"cairn/internal/store/wordcheck"
 )
 
 const selectPlaceOf = `SELECT place FROM memory_entries WHERE key = ? AND place IS NOT NULL`
@@ -15,7 +16,7 @@ const selectPlaceOf = `SELECT place FROM memory_entries WHERE key = ? AND place 
 // CheckWords reports up to 20 entries and contexts whose indexed words differ from their text;
 // none in an intact store. It computes the words of all of them again and changes nothing.
 func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error) {
-	rows, err := tx.CheckWords(ctx, store.WordIndex{Table: "memory_words", Insert: insertWords, Rows: eachIndexed})
+	rows, err := wordcheck.Differing(ctx, tx, wordcheck.Index{Table: "memory_words", Insert: insertWords, Rows: eachIndexed})
 	for _, row := range rows {
 		if row < 0 {
 			findings = append(findings, fmt.Sprintf("the searchable words of context %d are not those of its text", -row))

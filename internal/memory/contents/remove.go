@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"cairn/internal/memory"
+	"cairn/internal/store/follow"
 )
 
 // entryDeleteDoc is the document of an entry's delete. Only the localId is known of an entry that
@@ -41,7 +42,7 @@ func RemoveEntry(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 	if err := DeleteRow(ctx, s, e.Key); err != nil {
 		return err
 	}
-	if err := s.Tx.Settle(ctx, memory.PushFollower, e.Seq); err != nil {
+	if err := follow.Settle(ctx, s.Tx, memory.PushFollower, e.Seq); err != nil {
 		return err
 	}
 	if err := BlankEntry(ctx, s, e); err != nil {

@@ -10,6 +10,7 @@ import (
 	"cairn/internal/memory/rules"
 	"cairn/internal/memory/shards"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 const (
@@ -275,7 +276,7 @@ func repairAccount(ctx context.Context, s *memory.CallTx) error {
 	streams, err := s.Tx.Texts(ctx, selectAllStreams)
 	for _, follower := range []string{memory.PushFollower, memory.PullFollower} {
 		if err == nil {
-			err = s.Tx.KeepLanes(ctx, follower, streams)
+			err = follow.KeepLanes(ctx, s.Tx, follower, streams)
 		}
 	}
 	var bad []int64
@@ -289,7 +290,7 @@ func repairAccount(ctx context.Context, s *memory.CallTx) error {
 	}
 	for _, seq := range bad {
 		if err == nil {
-			err = s.Tx.Settle(ctx, memory.PushFollower, seq)
+			err = follow.Settle(ctx, s.Tx, memory.PushFollower, seq)
 		}
 	}
 	return err

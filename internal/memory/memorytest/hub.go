@@ -12,6 +12,7 @@ import (
 	"cairn/internal/memory/replication"
 	"cairn/internal/memory/rules"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // fakeHub is a minimal hub in memory: it stores keys, assigns numbers and times, and refuses
@@ -96,7 +97,7 @@ func (h *FakeHub) take(t testing.TB, o replication.Outgoing) replication.Outcome
 }
 
 // Lanes returns leases of all lanes.
-func (d *Desk) Lanes() []store.Lease {
+func (d *Desk) Lanes() []follow.Lease {
 	d.Helper()
 	if d.leases == nil {
 		d.leases = d.NewLeases(time.Minute)
@@ -105,15 +106,15 @@ func (d *Desk) Lanes() []store.Lease {
 }
 
 // NewLeases returns leases that act like those of another process.
-func (d *Desk) NewLeases(life time.Duration) *store.Leases {
+func (d *Desk) NewLeases(life time.Duration) *follow.Leases {
 	d.Helper()
-	out := Must(d.Store.NewLeases(memory.PushFollower, life, func(err error) { d.Error(err) }))(d)
+	out := Must(follow.NewLeases(d.Store, memory.PushFollower, life, func(err error) { d.Error(err) }))(d)
 	d.Cleanup(out.Close)
 	return out
 }
 
 // TakeAll takes all available lanes and returns the held leases.
-func (d *Desk) TakeAll(leases *store.Leases) []store.Lease {
+func (d *Desk) TakeAll(leases *follow.Leases) []follow.Lease {
 	d.Helper()
 	var all []int
 	for i := range 256 {
@@ -131,7 +132,7 @@ func (d *Desk) Me() string {
 }
 
 // Take takes one batch of all ready items.
-func (d *Desk) Take(leases []store.Lease, limit int) []replication.Outgoing {
+func (d *Desk) Take(leases []follow.Lease, limit int) []replication.Outgoing {
 	d.Helper()
 	var ids []string
 	for _, m := range Must(d.ReadyStreams(d.Context(), d.Me(), time.Unix(1, 0), 100))(d) {
@@ -158,7 +159,7 @@ func (d *Desk) Drain(h *FakeHub) {
 }
 
 // Settle stores outcomes, as the replicator does.
-func (d *Desk) Settle(leases []store.Lease, outcomes []replication.Outcome) {
+func (d *Desk) Settle(leases []follow.Lease, outcomes []replication.Outcome) {
 	d.Helper()
 	var good []replication.Outcome
 	for _, o := range outcomes {

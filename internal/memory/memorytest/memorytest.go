@@ -20,6 +20,7 @@ import (
 	"cairn/internal/project"
 	"cairn/internal/redact"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 	"cairn/internal/store/storetest"
 )
 
@@ -30,7 +31,7 @@ type Desk struct {
 	Clock    *storetest.Clock
 	VaultID  string
 	MemoryID string
-	leases   *store.Leases // of lanes
+	leases   *follow.Leases // of lanes
 }
 
 // NewDesk returns a desk whose clock does not move.

@@ -12,6 +12,7 @@ import (
 	"cairn/internal/memory/contents"
 	"cairn/internal/memory/vaults"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Outcome is the hub's response to one change.
@@ -33,11 +34,11 @@ const (
 
 // replicatorTx runs a transaction of the replicator, which acts for the owners of streams. It fails
 // with CodeLeft if the membership has ended, and with CodeLeaseLost if a lease was lost.
-func (b *Replication) replicatorTx(ctx context.Context, m memory.Membership, leases []store.Lease, fn func(ctx context.Context, s *memory.CallTx) error) error {
+func (b *Replication) replicatorTx(ctx context.Context, m memory.Membership, leases []follow.Lease, fn func(ctx context.Context, s *memory.CallTx) error) error {
 	defer b.Progress.Notify()
 	var s *memory.CallTx
 	err := b.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := cmp.Or(checkMember(ctx, tx, m), tx.CheckLeases(ctx, memory.PushFollower, leases)); err != nil {
+		if err := cmp.Or(checkMember(ctx, tx, m), follow.CheckLeases(ctx, tx, memory.PushFollower, leases)); err != nil {
 			return err
 		}
 		s = &memory.CallTx{Kernel: b.Kernel, Tx: tx}
@@ -55,7 +56,7 @@ func (b *Replication) replicatorTx(ctx context.Context, m memory.Membership, lea
 // become committed, deletes delete their rows, and positions advance. Outcomes of a stream are
 // ascending. Confirm is idempotent. Errors besides the store's: CodeLeaseLost, CodeLeft; then
 // nothing is stored.
-func (b *Replication) Confirm(ctx context.Context, m memory.Membership, leases []store.Lease, outcomes []Outcome) error {
+func (b *Replication) Confirm(ctx context.Context, m memory.Membership, leases []follow.Lease, outcomes []Outcome) error {
 	err := b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *memory.CallTx) error {
 		last, seen := map[string]int64{}, map[string]int64{}
 		for _, o := range outcomes {
@@ -135,7 +136,7 @@ func confirm(ctx context.Context, s *memory.CallTx, c store.Change, o Outcome) e
 // Fail stores that the hub has refused a change permanently. Its row stays inflight with a failure,
 // and the stream continues after it, or halts. A refused delete is withdrawn. A refused put of a
 // memory always halts its stream, because all other changes would fail.
-func (b *Replication) Fail(ctx context.Context, m memory.Membership, leases []store.Lease, o Outcome, halt bool) error {
+func (b *Replication) Fail(ctx context.Context, m memory.Membership, leases []follow.Lease, o Outcome, halt bool) error {
 	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *memory.CallTx) error {
 		c, ok, err := change(ctx, s, o)
 		if err != nil || !ok {
@@ -189,7 +190,7 @@ func localOf(ctx context.Context, s *memory.CallTx, c store.Change) (string, err
 
 // SetRemote stores the hub's id of a memory or vault whose title existed there, and confirms its
 // put (memories §10.3).
-func (b *Replication) SetRemote(ctx context.Context, m memory.Membership, leases []store.Lease, stream string, seq int64, remote string) error {
+func (b *Replication) SetRemote(ctx context.Context, m memory.Membership, leases []follow.Lease, stream string, seq int64, remote string) error {
 	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *memory.CallTx) error {
 		return cmp.Or(s.SetRemote(ctx, stream, remote), acked(ctx, s, stream, seq))
 	})

@@ -11,6 +11,7 @@ import (
 	"cairn/internal/memory"
 	"cairn/internal/memory/contents"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Failed is a change that the hub has refused permanently. It is set aside until a person
@@ -160,7 +161,7 @@ func (b *Replication) eachFailed(ctx context.Context, c memory.Caller, locals []
 				continue
 			}
 			if err == nil {
-				err = cmp.Or(tx.Settle(ctx, memory.PushFollower, f.Seq), ready(ctx, s, f.Stream))
+				err = cmp.Or(follow.Settle(ctx, tx, memory.PushFollower, f.Seq), ready(ctx, s, f.Stream))
 			}
 			if err != nil {
 				return err

@@ -12,6 +12,7 @@ import (
 	"cairn/internal/memory/rules"
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // projectUIDs returns the uids of the project of the scope's memory; nil without one.
@@ -141,8 +142,8 @@ func (b *Replication) Numbers(ctx context.Context, stream string, after int64) (
 
 // MarkMissing marks the rows of a stream that a restored hub does not have, by their keys. The
 // hub's changes with numbers greater than after will be pulled again.
-func (b *Replication) MarkMissing(ctx context.Context, m memory.Membership, lease store.Lease, stream string, after int64, keys []string) error {
-	return b.replicatorTx(ctx, m, []store.Lease{lease}, func(ctx context.Context, s *memory.CallTx) error {
+func (b *Replication) MarkMissing(ctx context.Context, m memory.Membership, lease follow.Lease, stream string, after int64, keys []string) error {
+	return b.replicatorTx(ctx, m, []follow.Lease{lease}, func(ctx context.Context, s *memory.CallTx) error {
 		for _, key := range keys {
 			for _, query := range []string{markEntry, markContext} {
 				if _, err := s.Tx.Exec(ctx, query, key); err != nil {
@@ -242,8 +243,8 @@ func document(ctx context.Context, s *memory.CallTx, o *Outgoing) error {
 
 // ConfirmResent stores the result of sending a row again. A row that the hub has refused gets its
 // old number; the next pull updates it.
-func (b *Replication) ConfirmResent(ctx context.Context, m memory.Membership, lease store.Lease, o Outgoing, out Outcome) error {
-	return b.replicatorTx(ctx, m, []store.Lease{lease}, func(ctx context.Context, s *memory.CallTx) error {
+func (b *Replication) ConfirmResent(ctx context.Context, m memory.Membership, lease follow.Lease, o Outgoing, out Outcome) error {
+	return b.replicatorTx(ctx, m, []follow.Lease{lease}, func(ctx context.Context, s *memory.CallTx) error {
 		taken := out.Status >= 200 && out.Status < 300
 		switch {
 		case o.Kind == memory.KindEntry && taken:
@@ -313,8 +314,8 @@ func (b *Replication) LaterChanges(ctx context.Context, stream Stream) (out []Ou
 }
 
 // FinishRestore sets a stream without marked rows to the state StreamReady.
-func (b *Replication) FinishRestore(ctx context.Context, m memory.Membership, lease store.Lease, stream string) error {
-	return b.replicatorTx(ctx, m, []store.Lease{lease}, func(ctx context.Context, s *memory.CallTx) error {
+func (b *Replication) FinishRestore(ctx context.Context, m memory.Membership, lease follow.Lease, stream string) error {
+	return b.replicatorTx(ctx, m, []follow.Lease{lease}, func(ctx context.Context, s *memory.CallTx) error {
 		var key, kind string
 		err := s.Tx.Get(ctx, []any{&key, &kind}, selectMissing, stream)
 		if errors.Is(err, sql.ErrNoRows) {

@@ -7,6 +7,7 @@ import (
 	"cairn/internal/crashpoint"
 	"cairn/internal/memory"
 	"cairn/internal/memory/items"
+	"cairn/internal/store/follow"
 )
 
 // Catalogue stores the vaults and memories that a hub has of a user. docs are puts of vaults and
@@ -48,5 +49,5 @@ func pulledTo(ctx context.Context, s *memory.CallTx, local string, next int64) e
 	}
 	crashpoint.Pass("mid_pull")
 	_, err := s.Tx.Exec(ctx, updateCursor, local, next)
-	return cmp.Or(err, s.Tx.Recover(ctx, memory.PullFollower, local))
+	return cmp.Or(err, follow.Recover(ctx, s.Tx, memory.PullFollower, local))
 }

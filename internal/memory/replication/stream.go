@@ -11,6 +11,7 @@ import (
 	"cairn/internal/memory"
 	"cairn/internal/memory/contents"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // The states of a stream.
@@ -150,10 +151,10 @@ func (b *Replication) Stream(ctx context.Context, id string) (m Stream, ok bool,
 //
 // It is safe to repeat and then returns the same. Errors besides the store's: CodeLeaseLost,
 // CodeLeft.
-func (b *Replication) NextBatch(ctx context.Context, m memory.Membership, leases []store.Lease, ids []string, limit, size int) (out []Outgoing, err error) {
+func (b *Replication) NextBatch(ctx context.Context, m memory.Membership, leases []follow.Lease, ids []string, limit, size int) (out []Outgoing, err error) {
 	err = b.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
-		if err := cmp.Or(checkMember(ctx, tx, m), tx.CheckLeases(ctx, memory.PushFollower, leases)); err != nil {
+		if err := cmp.Or(checkMember(ctx, tx, m), follow.CheckLeases(ctx, tx, memory.PushFollower, leases)); err != nil {
 			return err
 		}
 		left, share := size, max(1, limit/max(1, len(ids)))
@@ -269,27 +270,27 @@ func (b *Replication) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (
 // fail any more.
 func acked(ctx context.Context, s *memory.CallTx, stream string, seq int64) error {
 	_, err := s.Tx.Exec(ctx, updateAcked, stream, seq)
-	return cmp.Or(err, s.Tx.Recover(ctx, memory.PushFollower, stream))
+	return cmp.Or(err, follow.Recover(ctx, s.Tx, memory.PushFollower, stream))
 }
 
 // haltStream stops a stream until a person acts.
 func haltStream(ctx context.Context, s *memory.CallTx, stream, why string) error {
 	_, err := s.Tx.Exec(ctx, updateState, stream, StreamHalted)
-	return cmp.Or(err, s.Tx.Fail(ctx, memory.PushFollower, stream, errors.New(why), time.Time{}))
+	return cmp.Or(err, follow.Fail(ctx, s.Tx, memory.PushFollower, stream, errors.New(why), time.Time{}))
 }
 
 // ready lets a stream go on.
 func ready(ctx context.Context, s *memory.CallTx, stream string) error {
 	_, err := s.Tx.Exec(ctx, updateState, stream, StreamReady)
-	return cmp.Or(err, s.Tx.Recover(ctx, memory.PushFollower, stream))
+	return cmp.Or(err, follow.Recover(ctx, s.Tx, memory.PushFollower, stream))
 }
 
 // Delay notes failed tries to send streams, which are tried again after wait, or by the
 // back-off of followers if wait is 0.
-func (b *Replication) Delay(ctx context.Context, m memory.Membership, leases []store.Lease, streams []string, wait time.Duration, why string) error {
+func (b *Replication) Delay(ctx context.Context, m memory.Membership, leases []follow.Lease, streams []string, wait time.Duration, why string) error {
 	return b.replicatorTx(ctx, m, leases, func(ctx context.Context, s *memory.CallTx) error {
 		for _, stream := range streams {
-			if err := s.Tx.Postpone(ctx, memory.PushFollower, stream, errors.New(why), wait); err != nil {
+			if err := follow.Postpone(ctx, s.Tx, memory.PushFollower, stream, errors.New(why), wait); err != nil {
 				return err
 			}
 		}
@@ -303,7 +304,7 @@ func (b *Replication) ClearDelays(ctx context.Context, m memory.Membership) erro
 		delayed, err := s.Tx.Texts(ctx, selectDelayed, m.User)
 		for _, stream := range delayed {
 			if err == nil {
-				err = s.Tx.Recover(ctx, memory.PushFollower, stream)
+				err = follow.Recover(ctx, s.Tx, memory.PushFollower, stream)
 			}
 		}
 		return err
@@ -322,7 +323,7 @@ func (b *Replication) DelayPulls(ctx context.Context, m memory.Membership, strea
 			known, err = s.KnowsStream(ctx, local)
 		}
 		if err == nil && known {
-			err = s.Tx.Postpone(ctx, memory.PullFollower, local, errors.New(why), 0)
+			err = follow.Postpone(ctx, s.Tx, memory.PullFollower, local, errors.New(why), 0)
 		}
 		return err
 	})

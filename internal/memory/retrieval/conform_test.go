@@ -19,6 +19,7 @@ import (
 	"cairn/internal/memory/retrieval"
 	"cairn/internal/redact"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 	"cairn/internal/store/storetest"
 )
 
@@ -64,13 +65,13 @@ func TestTheEmbedderIsAFollower(t *testing.T) {
 		}
 	}
 	storetest.RunFollower(t, storetest.Subject{
-		New: func(t testing.TB, s *store.Store, dir string) (store.Follower, func() error) {
+		New: func(t testing.TB, s *store.Store, dir string) (follow.Follower, func() error) {
 			return serviceOver(t, s, picky(t, dir).URL+"/v1/embeddings").Follower(), nil
 		},
 		Prepare: func(t testing.TB, s *store.Store) { put(t, s, "the first") },
 		Write:   func(t testing.TB, s *store.Store, n int) { put(t, s, strings.Repeat("x", n)) },
 		Waits: func(t testing.TB, s *store.Store, _ string) int64 {
-			lag, err := s.Lag(t.Context(), retrieval.EmbedFollower)
+			lag, err := follow.Lag(t.Context(), s, retrieval.EmbedFollower)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"cairn/internal/memory/embedding"
 	"cairn/internal/memory/ranking"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 const (
@@ -45,16 +46,16 @@ func (b *Retrieval) Embed(ctx context.Context) error {
 	if b.embedder == nil || b.Store == nil {
 		return nil
 	}
-	return b.Store.Follow(ctx, b.embedFollower())
+	return follow.Run(ctx, b.Store, b.embedFollower())
 }
 
 // embedFollower returns the follower of the embedder.
-func (b *Retrieval) embedFollower() store.Follower {
-	return store.Follower{Name: EmbedFollower, Begin: b.embedMissing, Batch: b.embedChanged}
+func (b *Retrieval) embedFollower() follow.Follower {
+	return follow.Follower{Name: EmbedFollower, Begin: b.embedMissing, Batch: b.embedChanged}
 }
 
 // embedMissing embeds the entries without a valid vector.
-func (b *Retrieval) embedMissing(ctx context.Context) (refused []store.Refusal, err error) {
+func (b *Retrieval) embedMissing(ctx context.Context) (refused []follow.Refusal, err error) {
 	probe, err := b.embedder.Vectors(ctx, []string{embedding.ProbeText})
 	if err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func (b *Retrieval) embedMissing(ctx context.Context) (refused []store.Refusal, 
 }
 
 // embedChanged embeds the entries of some changes.
-func (b *Retrieval) embedChanged(ctx context.Context, changes []store.Change) (refused []store.Refusal, err error) {
+func (b *Retrieval) embedChanged(ctx context.Context, changes []store.Change) (refused []follow.Refusal, err error) {
 	ids := []string{}
 	for _, c := range changes {
 		if c.Kind == memory.KindEntry && c.Op != store.OpDelete {
@@ -92,7 +93,7 @@ func (b *Retrieval) embedChanged(ctx context.Context, changes []store.Change) (r
 	todo, err := b.unembedded(ctx, selectChanged, string(list), 0)
 	for part := range slices.Chunk(todo, 64) {
 		if err == nil {
-			var some []store.Refusal
+			var some []follow.Refusal
 			some, err = b.embedRows(ctx, part)
 			refused = append(refused, some...)
 		}
@@ -124,7 +125,7 @@ func (b *Retrieval) unembedded(ctx context.Context, query string, which any, dim
 
 // embedRows embeds entries in one request, or one by one if the embedder refuses that. An
 // entry is refused if the embedder refuses it and accepts other texts.
-func (b *Retrieval) embedRows(ctx context.Context, todo []unembeddedRow) (refused []store.Refusal, err error) {
+func (b *Retrieval) embedRows(ctx context.Context, todo []unembeddedRow) (refused []follow.Refusal, err error) {
 	texts := make([]string, len(todo))
 	for i, r := range todo {
 		texts[i] = r.text
@@ -157,7 +158,7 @@ func (b *Retrieval) embedRows(ctx context.Context, todo []unembeddedRow) (refuse
 
 // refusedRow returns the refusal of an entry's newest change, or the embedder's error if it
 // accepts no other text either.
-func (b *Retrieval) refusedRow(ctx context.Context, row unembeddedRow, why error) ([]store.Refusal, error) {
+func (b *Retrieval) refusedRow(ctx context.Context, row unembeddedRow, why error) ([]follow.Refusal, error) {
 	if _, err := b.embedder.Vectors(ctx, []string{embedding.ProbeText}); err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func (b *Retrieval) refusedRow(ctx context.Context, row unembeddedRow, why error
 	if err != nil || seq == 0 {
 		return nil, err
 	}
-	return []store.Refusal{{Seq: seq, Err: fmt.Errorf("entry %s: %w", row.id, why)}}, nil
+	return []follow.Refusal{{Seq: seq, Err: fmt.Errorf("entry %s: %w", row.id, why)}}, nil
 }
 
 // byVector adds the similarity of their vectors to v to candidates by words, and adds the

@@ -3,7 +3,7 @@ package retrieval
 import (
 	"context"
 
-	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // What the tests read.
@@ -16,10 +16,10 @@ const (
 func (a *SearchArgs) Admits(tags, session string) bool { return a.admits(tags, session) }
 
 // Follower is embedFollower.
-func (b *Retrieval) Follower() store.Follower { return b.embedFollower() }
+func (b *Retrieval) Follower() follow.Follower { return b.embedFollower() }
 
 // EmbedMissing is embedMissing.
-func (b *Retrieval) EmbedMissing(ctx context.Context) ([]store.Refusal, error) {
+func (b *Retrieval) EmbedMissing(ctx context.Context) ([]follow.Refusal, error) {
 	return b.embedMissing(ctx)
 }
 
@@ -32,6 +32,6 @@ func (b *Retrieval) Unembedded(ctx context.Context, dimension int) ([]unembedded
 }
 
 // EmbedRows is embedRows.
-func (b *Retrieval) EmbedRows(ctx context.Context, todo []unembeddedRow) ([]store.Refusal, error) {
+func (b *Retrieval) EmbedRows(ctx context.Context, todo []unembeddedRow) ([]follow.Refusal, error) {
 	return b.embedRows(ctx, todo)
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/measure"
 	"cairn/internal/memory/rules"
-	"cairn/internal/store"
 )
 
 // shards runs the jobs of one memory in order, and those of different memories concurrently
@@ -36,7 +36,7 @@ type shard struct {
 	stopped bool
 
 	submissions, full, skipped, panics atomic.Int64
-	runs                               *store.Histogram // created with places
+	runs                               *measure.Histogram // created with places
 }
 
 // job is a queued function. Either its worker takes it, or its caller cancels it.
@@ -55,8 +55,8 @@ type Stats struct {
 	Full        int64 // jobs refused with CodeQueueFull
 	Skipped     int64 // jobs that their caller had cancelled
 	Panics      int64
-	Runs        store.Distribution // of jobs that were started
-	Depth       int                // jobs that wait now
+	Runs        measure.Distribution // of jobs that were started
+	Depth       int                  // jobs that wait now
 }
 
 func New(n, capacity int, patience time.Duration) *Shards {

@@ -3,7 +3,7 @@ package shards
 import (
 	"time"
 
-	"cairn/internal/store"
+	"cairn/internal/measure"
 )
 
 // timingBounds are the upper ends of the ranges in which the service counts durations.
@@ -14,4 +14,4 @@ var timingBounds = [...]time.Duration{
 }
 
 // Timings returns a histogram by timingBounds.
-func Timings() *store.Histogram { return &store.Histogram{Bounds: timingBounds[:]} }
+func Timings() *measure.Histogram { return &measure.Histogram{Bounds: timingBounds[:]} }

@@ -14,6 +14,7 @@ import (
 	"cairn/internal/memory/contents"
 	"cairn/internal/memory/rules"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // refusedByHub returns a hub's error for the caller of a delete.
@@ -365,6 +366,6 @@ func undelete(ctx context.Context, s *memory.CallTx, d Deletion) error {
 // caller gets the error.
 func (b *Calls) forget(ctx context.Context, d Deletion, key string) error {
 	return b.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
-		return cmp.Or(memory.ForgetResult(ctx, tx, d.user, d.route, key), tx.Settle(ctx, memory.PushFollower, d.Seq))
+		return cmp.Or(memory.ForgetResult(ctx, tx, d.user, d.route, key), follow.Settle(ctx, tx, memory.PushFollower, d.Seq))
 	})
 }
