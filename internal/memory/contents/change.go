@@ -7,14 +7,13 @@ import (
 	"cairn/internal/memory"
 )
 
-type (
-	PatchDoc struct {
-		Key     string            `json:"key"`
-		EntryID string            `json:"entryId"`
-		Tags    map[string]string `json:"tags,omitzero"`
-		Summary *string           `json:"summary,omitzero"`
-	}
-)
+// PatchDoc is the document of a patch.
+type PatchDoc struct {
+	Key     string            `json:"key"`
+	EntryID string            `json:"entryId"`
+	Tags    map[string]string `json:"tags,omitzero"`
+	Summary *string           `json:"summary,omitzero"`
+}
 
 const (
 	updatePatch      = `UPDATE memory_entries SET tags = ?2, summary = ?3 WHERE key = ?1`
@@ -25,11 +24,12 @@ const (
 func Patch(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 	err := PatchRow(ctx, s, e)
 	if err == nil && e.Synced {
-		err = IndexEntry(ctx, s, e)
+		err = indexEntry(ctx, s, e)
 	}
 	return err
 }
 
+// PatchRow stores the tags and the summary of a row, but does not index it.
 func PatchRow(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 	tags, err := json.Marshal(e.Tags)
 	if err == nil {

@@ -8,9 +8,6 @@ import (
 	"cairn/internal/memory"
 )
 
-// ContextName returns the name of the nth context for callers.
-func ContextName(n int64) string { return fmt.Sprint("context-", n) }
-
 // Document is a memory's context document. The result of a write has no Markdown. Conflicts is the
 // number of versions that were not merged into the current one: see ContextHistory.
 type Document struct {
@@ -22,7 +19,7 @@ type Document struct {
 	Conflicts int         `json:"conflicts,omitempty"`
 }
 
-// contextDoc is the document of a put of a context. BaseID is the context that was current when
+// ContextDoc is the document of a put of a context. BaseID is the context that was current when
 // this one was written, "" for none; nil in documents of older programs. SeenSeq is the highest
 // hub_seq of the memory that its writer had seen. The hub sets ConflictWith to the context that
 // was current there instead.
@@ -39,6 +36,7 @@ type ContextDoc struct {
 	ConflictWith string  `json:"conflictWith,omitempty"`
 }
 
+// Base returns BaseID, "" for none or if it is unknown.
 func (d ContextDoc) Base() string {
 	if d.BaseID == nil {
 		return ""
@@ -78,7 +76,7 @@ func CurrentContext(ctx context.Context, s *memory.CallTx) (d Document, found bo
 	return d, false, memory.IgnoreNone(err)
 }
 
-// contextPlace is the state of a new context.
+// ContextPlace is the state of a new context.
 type ContextPlace struct {
 	Key    string // the hub key
 	HubSeq int64
@@ -99,7 +97,7 @@ func InsertContext(ctx context.Context, s *memory.CallTx, d ContextDoc, at Conte
 	return err
 }
 
-// InsertContextRow is insertContext, but does not index the context.
+// InsertContextRow is InsertContext, but does not index the context.
 func InsertContextRow(ctx context.Context, s *memory.CallTx, d ContextDoc, at ContextPlace) (sql.Result, error) {
 	res, err := s.Tx.Exec(ctx, insertContext, s.User.UserID, s.Memory.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, at.Synced, memory.Nullable(at.Idempotency), at.BodyHash,
 		memory.Nullable(at.Key), memory.Number(at.HubSeq), memory.Nullable(d.Trace), at.Change, memory.Nullable(d.Base()), memory.Nullable(d.ConflictWith), d.SeenSeq)
@@ -109,9 +107,13 @@ func InsertContextRow(ctx context.Context, s *memory.CallTx, d ContextDoc, at Co
 	return res, err
 }
 
-const (
-	IsOpenConflict = `c.conflict_with IS NOT NULL AND c.hub_seq > 0
+// IsOpenConflict selects the contexts c with an open conflict. A conflict is open while its version
+// is the last of its writer, and no later current version is by a writer who had seen it.
+const IsOpenConflict = `c.conflict_with IS NOT NULL AND c.hub_seq > 0
 AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND n.base_id = c.context_id)
 AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND n.conflict_with IS NULL AND n.seen_seq >= c.hub_seq)`
-	countConflicts = `SELECT count(*) FROM memory_contexts c WHERE c.memory_id = ? AND ` + IsOpenConflict
-)
+
+const countConflicts = `SELECT count(*) FROM memory_contexts c WHERE c.memory_id = ? AND ` + IsOpenConflict
+
+// ContextName returns the name of the nth context for callers.
+func ContextName(n int64) string { return fmt.Sprint("context-", n) }

@@ -35,9 +35,9 @@ ON CONFLICT (memory_id, name) DO UPDATE SET next = next + 1 RETURNING key, next`
 // Space returns the prefix of a memory's terms.
 func Space(memory string) string { return strings.ReplaceAll(memory, "-", "") }
 
-// IndexEntry adds a committed entry to the index, in the transaction that commits it, or replaces it
+// indexEntry adds a committed entry to the index, in the transaction that commits it, or replaces it
 // after a change. It is idempotent.
-func IndexEntry(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
+func indexEntry(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 	var place int64
 	if err := s.Tx.Get(ctx, []any{&place}, selectPlace, e.Key); err != nil {
 		return err

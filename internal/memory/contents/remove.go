@@ -7,7 +7,7 @@ import (
 	"cairn/internal/memory"
 )
 
-// entryDeleteDoc is the document of an entry's delete. Only the localId is known of an entry that
+// EntryDeleteDoc is the document of an entry's delete. Only the localId is known of an entry that
 // was being sent when it was deleted.
 type EntryDeleteDoc struct {
 	Key     string `json:"key"`

@@ -21,15 +21,14 @@ type Correction struct {
 	Reason           string `json:"reason"`
 }
 
-type (
-	correctionDoc struct {
-		Key              string      `json:"key"`
-		EntryID          string      `json:"entryId"`
-		CorrectedEntryID string      `json:"correctedEntryId"`
-		CorrectionReason string      `json:"correctionReason"`
-		CorrectionTime   memory.Time `json:"correctionTime"`
-	}
-)
+// correctionDoc is the document of a correction.
+type correctionDoc struct {
+	Key              string      `json:"key"`
+	EntryID          string      `json:"entryId"`
+	CorrectedEntryID string      `json:"correctedEntryId"`
+	CorrectionReason string      `json:"correctionReason"`
+	CorrectionTime   memory.Time `json:"correctionTime"`
+}
 
 // PatchEntry changes tags and summary of a committed entry. The change is visible here
 // immediately.

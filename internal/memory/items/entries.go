@@ -12,11 +12,8 @@ import (
 
 const (
 	updateContextByKey = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ?3, conflict_with = ?4 WHERE context_id = ?1`
-)
-
-const (
-	selectTimeTaken   = `SELECT EXISTS (SELECT 1 FROM memory_entries WHERE memory_id = ? AND canonical_ns = ? AND key <> ?)`
-	selectContextHeld = `SELECT seq FROM memory_contexts WHERE context_id = ? OR hub_key = ?`
+	selectTimeTaken    = `SELECT EXISTS (SELECT 1 FROM memory_entries WHERE memory_id = ? AND canonical_ns = ? AND key <> ?)`
+	selectContextHeld  = `SELECT seq FROM memory_contexts WHERE context_id = ? OR hub_key = ?`
 
 	updateKey = `UPDATE memory_entries SET key = ?2 WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM memory_entries WHERE key = ?2)`
 	// A context gets the lowest free number. In the order of the log that is mostly the number

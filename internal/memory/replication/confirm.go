@@ -27,8 +27,9 @@ type Outcome struct {
 }
 
 const (
-	selectOwner    = `SELECT user_id FROM memory_streams WHERE stream = ?`
-	selectChangeOf = `SELECT seq FROM memory_contexts WHERE change_seq = ?`
+	updateContextSynced = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE change_seq = ?1`
+	selectOwner         = `SELECT user_id FROM memory_streams WHERE stream = ?`
+	selectChangeOf      = `SELECT seq FROM memory_contexts WHERE change_seq = ?`
 )
 
 // replicatorTx runs a transaction of the replicator, which acts for the owners of streams. It fails
@@ -194,7 +195,3 @@ func (b *Replication) SetRemote(ctx context.Context, m memory.Membership, leases
 		return cmp.Or(s.SetRemote(ctx, stream, remote), acked(ctx, s, stream, seq))
 	})
 }
-
-const (
-	updateContextSynced = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE change_seq = ?1`
-)

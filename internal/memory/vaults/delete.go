@@ -16,23 +16,7 @@ import (
 	"cairn/internal/store"
 )
 
-// refusedByHub returns a hub's error for the caller of a delete.
-func refusedByHub(status int, code, message string) error {
-	kind := fault.Unavailable
-	switch {
-	case status == http.StatusNotFound:
-		kind = fault.NotFound
-	case status == http.StatusConflict:
-		kind = fault.Conflict
-	case status == http.StatusForbidden || status == http.StatusUnauthorized:
-		kind = fault.Denied
-	case status >= 400 && status < 500:
-		kind = fault.Invalid
-	}
-	return rules.Failure(kind, code, "the hub has refused the delete; nothing was deleted", message)
-}
-
-// deletion is a pending delete. Seq is the logged change that the hub must confirm, 0 if there is
+// Deletion is a pending delete. Seq is the logged change that the hub must confirm, 0 if there is
 // nothing to wait for.
 type Deletion struct {
 	Seq  int64  `json:"seq,omitempty"`
@@ -367,4 +351,20 @@ func (b *Calls) forget(ctx context.Context, d Deletion, key string) error {
 	return b.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 		return cmp.Or(memory.ForgetResult(ctx, tx, d.user, d.route, key), tx.Settle(ctx, memory.PushFollower, d.Seq))
 	})
+}
+
+// refusedByHub returns a hub's error for the caller of a delete.
+func refusedByHub(status int, code, message string) error {
+	kind := fault.Unavailable
+	switch {
+	case status == http.StatusNotFound:
+		kind = fault.NotFound
+	case status == http.StatusConflict:
+		kind = fault.Conflict
+	case status == http.StatusForbidden || status == http.StatusUnauthorized:
+		kind = fault.Denied
+	case status >= 400 && status < 500:
+		kind = fault.Invalid
+	}
+	return rules.Failure(kind, code, "the hub has refused the delete; nothing was deleted", message)
 }
