@@ -182,21 +182,19 @@ func (s *CallTx) adopt(ctx context.Context) error {
 
 // Link makes the scope's memory the default memory of a project.
 func (s *CallTx) Link(ctx context.Context, q project.Project) error {
-	_, err := s.Tx.Exec(ctx, linkMemory, s.Memory.MemoryID, q.Key)
+	err := s.Exec(ctx, linkMemory, s.Memory.MemoryID, q.Key)
 	s.Memory.Project = q.ID
 	return err
 }
 
 // Unlink ends that the scope's memory is the default memory of a project.
 func (s *CallTx) Unlink(ctx context.Context) error {
-	_, err := s.Tx.Exec(ctx, unlinkMemory, s.Memory.MemoryID)
-	return err
+	return s.Exec(ctx, unlinkMemory, s.Memory.MemoryID)
 }
 
 // SetProjectUID stores the uid of the project of a memory.
 func (s *CallTx) SetProjectUID(ctx context.Context, memory, uid string) error {
-	_, err := s.Tx.Exec(ctx, updateUID, memory, uid)
-	return err
+	return s.Exec(ctx, updateUID, memory, uid)
 }
 
 // claim logs the scope's memory again with the uids of its project, so that other devices with

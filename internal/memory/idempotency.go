@@ -168,11 +168,10 @@ func (s *CallTx) keepResult(ctx context.Context, k Route, key string, hash []byt
 		return err
 	}
 	now := s.Tx.Now().UnixNano()
-	if _, err = s.Tx.Exec(ctx, deleteAnswers, now); err != nil {
+	if err = s.Exec(ctx, deleteAnswers, now); err != nil {
 		return err
 	}
-	_, err = s.Tx.Exec(ctx, insertAnswer, s.User.UserID, k.Method, k.Path, key, hash, Status(refused), string(text), now+int64(keep))
-	return err
+	return s.Exec(ctx, insertAnswer, s.User.UserID, k.Method, k.Path, key, hash, Status(refused), string(text), now+int64(keep))
 }
 
 // ForgetResult deletes the stored result of a call.

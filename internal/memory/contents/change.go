@@ -7,12 +7,28 @@ import (
 	"cairn/internal/memory"
 )
 
-// PatchDoc is the document of a patch.
-type PatchDoc struct {
-	Key     string            `json:"key"`
-	EntryID string            `json:"entryId"`
-	Tags    map[string]string `json:"tags,omitzero"`
-	Summary *string           `json:"summary,omitzero"`
+// ChangeDoc is the document of a patch or of a correction, which has only the last three fields.
+type ChangeDoc struct {
+	Key              string            `json:"key"`
+	EntryID          string            `json:"entryId"`
+	Tags             map[string]string `json:"tags,omitzero"`
+	Summary          *string           `json:"summary,omitzero"`
+	CorrectedEntryID string            `json:"correctedEntryId,omitempty"`
+	CorrectionReason string            `json:"correctionReason,omitempty"`
+	CorrectionTime   memory.Time       `json:"correctionTime,omitzero"`
+}
+
+// Apply applies c to an entry.
+func (c *ChangeDoc) Apply(e *Entry) {
+	if c.Tags != nil {
+		e.Tags = c.Tags
+	}
+	if c.Summary != nil {
+		e.Summary = *c.Summary
+	}
+	if c.CorrectedEntryID != "" {
+		e.CorrectedEntryID, e.CorrectionReason, e.CorrectionTime = c.CorrectedEntryID, c.CorrectionReason, c.CorrectionTime
+	}
 }
 
 const (
@@ -33,13 +49,12 @@ func Patch(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 func PatchRow(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 	tags, err := json.Marshal(e.Tags)
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, updatePatch, e.Key, string(tags), e.Summary)
+		err = s.Exec(ctx, updatePatch, e.Key, string(tags), e.Summary)
 	}
 	return err
 }
 
 // Correct stores the correction of a row.
 func Correct(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
-	_, err := s.Tx.Exec(ctx, updateCorrection, e.Key, e.CorrectionTime, e.CorrectedEntryID, e.CorrectionReason)
-	return err
+	return s.Exec(ctx, updateCorrection, e.Key, e.CorrectionTime, e.CorrectedEntryID, e.CorrectionReason)
 }

@@ -62,7 +62,8 @@ body_hash, hub_key, hub_seq, trace_id, change_seq, base_id, conflict_with, seen_
 
 // CurrentContextID returns the id of the current context, "" if there is none.
 func CurrentContextID(ctx context.Context, s *memory.CallTx) (id string, err error) {
-	return id, memory.IgnoreNone(s.Tx.Get(ctx, []any{&id}, selectCurrentID, s.Memory.MemoryID))
+	err = memory.IgnoreNone(s.Tx.Get(ctx, []any{&id}, selectCurrentID, s.Memory.MemoryID))
+	return id, err
 }
 
 // CurrentContext returns the current document of the scope's memory, if there is one.
@@ -102,7 +103,7 @@ func InsertContextRow(ctx context.Context, s *memory.CallTx, d ContextDoc, at Co
 	res, err := s.Tx.Exec(ctx, insertContext, s.User.UserID, s.Memory.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, at.Synced, memory.Nullable(at.Idempotency), at.BodyHash,
 		memory.Nullable(at.Key), memory.Number(at.HubSeq), memory.Nullable(d.Trace), at.Change, memory.Nullable(d.Base()), memory.Nullable(d.ConflictWith), d.SeenSeq)
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, updateContextNS, s.Memory.MemoryID, d.UpdatedAt)
+		err = s.Exec(ctx, updateContextNS, s.Memory.MemoryID, d.UpdatedAt)
 	}
 	return res, err
 }

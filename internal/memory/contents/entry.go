@@ -224,8 +224,7 @@ func AddEntry(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 
 // SetSeq stores which change of the log is the put of a row.
 func SetSeq(ctx context.Context, s *memory.CallTx, key, seq int64) error {
-	_, err := s.Tx.Exec(ctx, updateSeq, seq, key)
-	return err
+	return s.Exec(ctx, updateSeq, seq, key)
 }
 
 // InsertEntry stores a row and sets its number, indexes it, and stores its times.
@@ -269,8 +268,7 @@ func InsertEntryRow(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 
 // noteTimes stores the newest times of the memory.
 func noteTimes(ctx context.Context, s *memory.CallTx) error {
-	_, err := s.Tx.Exec(ctx, updateTimes, s.Memory.MemoryID, s.Memory.LastNS, s.Memory.LastCanonicalNS)
-	return err
+	return s.Exec(ctx, updateTimes, s.Memory.MemoryID, s.Memory.LastNS, s.Memory.LastCanonicalNS)
 }
 
 // Doc returns the document of the put of a row.

@@ -68,8 +68,7 @@ func Flip(ctx context.Context, s *memory.CallTx, e *EntryRow, id string, at memo
 
 // CommitRow stores the hub's id, time and number of a row.
 func CommitRow(ctx context.Context, s *memory.CallTx, key int64, id string, at memory.Time, hubSeq any) error {
-	_, err := s.Tx.Exec(ctx, flipEntry, key, id, at, hubSeq, s.Tx.Now().UnixNano())
-	return err
+	return s.Exec(ctx, flipEntry, key, id, at, hubSeq, s.Tx.Now().UnixNano())
 }
 
 func logConfirm(ctx context.Context, s *memory.CallTx, e *EntryRow) error {

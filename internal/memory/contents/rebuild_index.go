@@ -27,7 +27,7 @@ func clearings() []string {
 // ClearIndex empties the index. It keeps the vectors of committed entries.
 func ClearIndex(ctx context.Context, s *memory.CallTx) error {
 	for _, query := range clearings() {
-		if _, err := s.Tx.Exec(ctx, query); err != nil {
+		if err := s.Exec(ctx, query); err != nil {
 			return err
 		}
 	}

@@ -21,15 +21,6 @@ type Correction struct {
 	Reason           string `json:"reason"`
 }
 
-// correctionDoc is the document of a correction.
-type correctionDoc struct {
-	Key              string      `json:"key"`
-	EntryID          string      `json:"entryId"`
-	CorrectedEntryID string      `json:"correctedEntryId"`
-	CorrectionReason string      `json:"correctionReason"`
-	CorrectionTime   memory.Time `json:"correctionTime"`
-}
-
 // PatchEntry changes tags and summary of a committed entry. The change is visible here
 // immediately.
 //
@@ -59,7 +50,7 @@ func (b *Entries) PatchEntry(ctx context.Context, c memory.Caller, memoryID, ent
 		if err := contents.Patch(ctx, s, e); err != nil {
 			return err
 		}
-		return logPatch(ctx, s, e, contents.PatchDoc{Key: n.Hub, EntryID: e.EntryID, Tags: p.Tags, Summary: p.Summary})
+		return logPatch(ctx, s, e, contents.ChangeDoc{Key: n.Hub, EntryID: e.EntryID, Tags: p.Tags, Summary: p.Summary})
 	}})
 }
 
@@ -97,7 +88,9 @@ func (b *Entries) CorrectEntry(ctx context.Context, c memory.Caller, memoryID, e
 		if err := contents.Correct(ctx, s, e); err != nil {
 			return err
 		}
-		return logPatch(ctx, s, e, correctionDoc{n.Hub, e.EntryID, target, a.Reason, e.CorrectionTime})
+		return logPatch(ctx, s, e, contents.ChangeDoc{
+			Key: n.Hub, EntryID: e.EntryID, CorrectedEntryID: target, CorrectionReason: a.Reason, CorrectionTime: e.CorrectionTime,
+		})
 	}})
 }
 

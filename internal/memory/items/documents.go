@@ -153,7 +153,7 @@ func (d *Documents) take(ctx context.Context, tx *store.Tx, doc *Item) (missing,
 	switch v := doc.parsed.(type) {
 	case *contents.EntryDoc:
 		made, err = d.entry(ctx, s, doc, *v)
-	case *changeDoc:
+	case *contents.ChangeDoc:
 		missing, err = d.patch(ctx, s, doc, v)
 	case *contents.ConfirmDoc:
 		missing, made, err = d.confirm(ctx, s, doc, v)

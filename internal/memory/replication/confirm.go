@@ -73,7 +73,7 @@ func (b *Replication) Confirm(ctx context.Context, m memory.Membership, leases [
 			if err := acked(ctx, s, stream, seq); err != nil {
 				return err
 			}
-			if _, err := s.Tx.Exec(ctx, updateSeen, stream, seen[stream]); err != nil {
+			if err := s.Exec(ctx, updateSeen, stream, seen[stream]); err != nil {
 				return err
 			}
 		}
@@ -123,8 +123,7 @@ func confirm(ctx context.Context, s *memory.CallTx, c store.Change, o Outcome) e
 		if !o.CreationTime.IsZero() {
 			at = memory.Clamped(o.CreationTime)
 		}
-		_, err := s.Tx.Exec(ctx, updateContextSynced, c.Seq, o.HubSeq, at)
-		return err
+		return s.Exec(ctx, updateContextSynced, c.Seq, o.HubSeq, at)
 	case memory.KindMemory + " " + store.OpDelete:
 		return contents.RemoveMemory(ctx, s, c.Stream, true)
 	case memory.KindVault + " " + store.OpDelete:

@@ -98,7 +98,7 @@ func (b *Replication) Retry(ctx context.Context, c memory.Caller, locals []strin
 		}
 		switch key, bad := contents.ParseLocalID(was.ID); {
 		case was.Kind == memory.KindContext:
-			_, err = s.Tx.Exec(ctx, updateContextPlace, f.Seq, seq)
+			err = s.Exec(ctx, updateContextPlace, f.Seq, seq)
 		case bad == nil && was.Op == store.OpPut:
 			err = contents.SetSeq(ctx, s, key, seq)
 		}
@@ -119,7 +119,7 @@ func (b *Replication) Discard(ctx context.Context, c memory.Caller, locals []str
 			}
 			return cmp.Or(contents.RemoveEntry(ctx, s, &e), s.Note(ctx, was.Stream, memory.KindEntry, was.ID, store.OpDelete))
 		case memory.KindContext + " " + store.OpPut:
-			_, err := s.Tx.Exec(ctx, deleteContextAt, f.Seq)
+			err := s.Exec(ctx, deleteContextAt, f.Seq)
 			return cmp.Or(err, s.Tx.BlankChange(ctx, f.Seq))
 		case memory.KindMemory + " " + store.OpPut:
 			return cmp.Or(contents.RemoveMemory(ctx, s, was.Stream, true), s.Note(ctx, was.Stream, memory.KindMemory, was.ID, store.OpDelete))

@@ -47,6 +47,6 @@ func pulledTo(ctx context.Context, s *memory.CallTx, local string, next int64) e
 		return err
 	}
 	crashpoint.Pass("mid_pull")
-	_, err := s.Tx.Exec(ctx, updateCursor, local, next)
+	err := s.Exec(ctx, updateCursor, local, next)
 	return cmp.Or(err, s.Tx.Recover(ctx, memory.PullFollower, local))
 }

@@ -152,7 +152,7 @@ func deleteEntry(ctx context.Context, s *memory.CallTx, name string, n memory.Is
 	}
 	seq, err := s.Log(ctx, memory.KindEntry, id, store.OpDelete, doc)
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, hideEntry, e.Key, seq)
+		err = s.Exec(ctx, hideEntry, e.Key, seq)
 	}
 	return Deletion{Seq: seq, Kind: memory.KindEntry, ID: contents.LocalID(e.Key)}, err
 }
@@ -177,7 +177,7 @@ func deleteMemory(ctx context.Context, s *memory.CallTx, n memory.Issued) (out D
 	if known && s.User.IsJoined() {
 		seq, err := s.Log(ctx, memory.KindMemory, id, store.OpDelete, memory.KeyDoc{Key: n.Hub})
 		if err == nil {
-			_, err = s.Tx.Exec(ctx, hideMemory, id, seq)
+			err = s.Exec(ctx, hideMemory, id, seq)
 		}
 		return Deletion{Seq: seq, Kind: memory.KindMemory, ID: id}, err
 	}
@@ -188,7 +188,7 @@ func deleteMemory(ctx context.Context, s *memory.CallTx, n memory.Issued) (out D
 		_, err = s.Log(ctx, memory.KindMemory, id, store.OpDelete, memory.KeyDoc{Key: n.Hub})
 		return out, err
 	}
-	if _, err = s.Tx.Exec(ctx, deleteStream, id); err == nil {
+	if err = s.Exec(ctx, deleteStream, id); err == nil {
 		err = s.Note(ctx, id, memory.KindMemory, id, store.OpDelete)
 	}
 	return out, err
@@ -209,14 +209,14 @@ func deleteVault(ctx context.Context, s *memory.CallTx, v memory.Vault, n memory
 		if err == nil && sent > 0 {
 			_, err = s.LogOn(ctx, v.VaultID, "", memory.KindVault, v.VaultID, store.OpDelete, memory.KeyDoc{Key: n.Hub})
 		} else if err == nil {
-			_, err = s.Tx.Exec(ctx, deleteStream, v.VaultID)
+			err = s.Exec(ctx, deleteStream, v.VaultID)
 			err = cmp.Or(err, s.Note(ctx, v.VaultID, memory.KindVault, v.VaultID, store.OpDelete))
 		}
 		return out, err
 	}
 	seq, err := s.LogOn(ctx, v.VaultID, "", memory.KindVault, v.VaultID, store.OpDelete, memory.KeyDoc{Key: n.Hub})
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, hideVault, v.VaultID, seq)
+		err = s.Exec(ctx, hideVault, v.VaultID, seq)
 	}
 	return Deletion{Seq: seq, Kind: memory.KindVault, ID: v.VaultID}, err
 }
