@@ -16,6 +16,7 @@ import (
 	"cairn/internal/copies"
 	"cairn/internal/fault"
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/memory/memories"
 	"cairn/internal/observation"
 	"cairn/internal/observation/capture"
@@ -155,7 +156,7 @@ func (r *ImportReport) files(ctx context.Context, paths []string) ([]string, err
 		if err != nil {
 			return nil, err
 		}
-		found, err := harness.TranscriptFiles(ctx, abs)
+		found, err := harnesses.TranscriptFiles(ctx, abs)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -247,7 +248,7 @@ func (f *transcriptReader) read(ctx context.Context, j *observation.Service) err
 		return err
 	}
 	f.file = capture.ImportedFile{Path: f.path}
-	f.file.Size, f.file.MTime = harness.TranscriptState(f.path, info.Size(), info.ModTime().UnixNano())
+	f.file.Size, f.file.MTime = harnesses.TranscriptState(f.path, info.Size(), info.ModTime().UnixNano())
 	switch {
 	case f.whole:
 	case known && last.Size == f.file.Size && last.MTime == f.file.MTime:
@@ -264,7 +265,7 @@ func (f *transcriptReader) read(ctx context.Context, j *observation.Service) err
 		options.Head = io.NewSectionReader(file, 0, options.Offset)
 	}
 	preparer := capture.NewPreparer(j)
-	f.report, err = harness.ReadTranscript(ctx, file, options, func(e observation.Event) error {
+	f.report, err = harnesses.ReadTranscript(ctx, file, options, func(e observation.Event) error {
 		p, err := preparer.Prepare(e)
 		if err != nil {
 			return err

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/memory"
 	"cairn/internal/memory/contents"
 	"cairn/internal/memory/memories"
@@ -109,7 +110,7 @@ func readChats(ctx context.Context, folder string) (entries []chatEntry, err err
 			return err
 		}
 		defer f.Close() //nolint:errcheck // read only
-		_, err = harness.ReadTranscript(ctx, f, harness.TranscriptOptions{Path: path}, func(e observation.Event) error {
+		_, err = harnesses.ReadTranscript(ctx, f, harness.TranscriptOptions{Path: path}, func(e observation.Event) error {
 			if e.AgentID == "" && (e.Kind == observation.Prompt || e.Kind == observation.Message) && strings.TrimSpace(e.Text) != "" {
 				text := []rune(strings.ToValidUTF8(e.Text, "\uFFFD"))
 				entries = append(entries, chatEntry{session: e.Session, at: e.At, text: string(text[:min(len(text), maxChatEntry)])})

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"cairn/bench/workload"
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/hook"
 	"cairn/internal/observation/assist"
 	"cairn/internal/observation/capture"
@@ -213,7 +213,7 @@ func (b *bench) onePass(ctx context.Context, db string, text []byte) (parts [6]t
 		parts[i] = time.Since(began)
 		began = time.Now()
 	}
-	e, err := harness.Hook(text, "claude", "")
+	e, err := harnesses.Hook(text, "claude", "")
 	if err != nil {
 		return parts, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"cairn"
 	"cairn/bench/workload"
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/hook"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -70,7 +70,7 @@ func TestAWrittenTranscriptImportsAsTheSessionWouldLive(t *testing.T) {
 // recordIn records a payload as the hook does, in this process.
 func recordIn(t *testing.T, db string, payload []byte) {
 	t.Helper()
-	e, err := harness.Hook(bytes.Clone(payload), "claude", "")
+	e, err := harnesses.Hook(bytes.Clone(payload), "claude", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # Takes the pictures of docs/pictures from the demo's invented data: pictures.sh CAIRN
-# Needs Chromium (make browser installs it) and sqlite3.
+# Needs Chromium (make browser installs it), curl and jq.
 set -euo pipefail
 cairn=$(realpath "${1:-bin/cairn}")
 cd "$(dirname "$0")/../.."
 out=$PWD/docs/pictures
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
-home=$(go run -C bench ./demo --cairn "$cairn" --keep | sed -n 's/^The temporary folder stays: //p')
-sqlite3 "$home/.cairn/cairn.db" <bench/demo/spread.sql
+home=$(go run -C bench -tags pictures,sqlite_fts5,sqlite_math_functions ./demo --cairn "$cairn" --pictures | sed -n 's/^The temporary folder stays: //p')
 export HOME=$home CAIRN_HOME=$home/.cairn
 "$cairn" serve --http 127.0.0.1:0 2>"$home/serving" &
 server=$!

@@ -76,7 +76,7 @@ func TestRecordsAreWrittenFromThePage(t *testing.T) {
 	v.stores("/records/shop/R003", edit("one\ntwo\nthree\nfour\nfive"), "/records/shop/R003")
 	mine, other := edit("one\ntwo\nthree\nfour\nFIVE"), edit("ONE\ntwo\nthree\nfour\nfive")
 	v.stores("/records/shop/R003", other, "/records/shop/R003")
-	r := v.page(v.submit("/records/shop/R003", mine), http.StatusConflict, "was stored while you wrote", "No line was changed by both", "Take the merge", "ONE\ntwo\nthree\nfour\nFIVE")
+	r := v.page(v.submit("/records/shop/R003", mine), http.StatusConflict, "was stored while you wrote", "No line was changed in both", "Take the merge", "ONE\ntwo\nthree\nfour\nFIVE")
 	merged := edit("ONE\ntwo\nthree\nfour\nFIVE")
 	_, rest, _ := strings.Cut(r.body, `name="version" value="`)
 	version, _, _ := strings.Cut(rest, `"`)
@@ -126,7 +126,7 @@ func TestAConflictOfTwoStoresIsMergedOnThePage(t *testing.T) {
 		t.Error("a conflict before there is one")
 	}
 	h.cairn("import", "--merge", file("there.jsonl"))
-	r := v.page(v.get("/records/shop/R001"), http.StatusOK, "Conflict: a version from elsewhere", "no line was changed by both", "There: &lt;b&gt;ask&lt;/b&gt; support.", "Here: somebody knows.", "Take the merge", "Take the version from elsewhere")
+	r := v.page(v.get("/records/shop/R001"), http.StatusOK, "Conflict: a version from another store", "No line was changed in both", "There: &lt;b&gt;ask&lt;/b&gt; support.", "Here: somebody knows.", "Take the merge", "Take the other version")
 	_, form, _ := strings.Cut(r.body, `class="take">`)
 	form, _, _ = strings.Cut(form, "</form>")
 	sent := url.Values{}

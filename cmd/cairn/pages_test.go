@@ -312,7 +312,7 @@ func TestAPersonWritesToAgentsFromThePages(t *testing.T) {
 	if r.status != http.StatusSeeOther || r.header.Get("Location") != v.project+"/mail/1" {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	v.page(v.get(v.project+"/mail/1"), http.StatusOK, "Stop &lt;b&gt;", "HumanOverseer", "BlueLake, GreenFox", "<p>Leave the <em>branch</em>\nalone.</p>", "high", "to be acknowledged", v.project+"/threads/t-1")
+	v.page(v.get(v.project+"/mail/1"), http.StatusOK, "Stop &lt;b&gt;", "HumanOverseer", "BlueLake, GreenFox", "<p>Leave the <em>branch</em>\nalone.</p>", "high", "requires acknowledgement", v.project+"/threads/t-1")
 	v.page(v.get(v.project+"/threads/t-1"), http.StatusOK, v.project+"/mail/1")
 	told := h.recorded(h.payload("UserPromptSubmit", fields{"prompt": "what now?"}))
 	if !strings.Contains(told, "\n#1 [operator] high ack HumanOverseer: Stop ‹b>\n") {

@@ -123,12 +123,11 @@ func (p *Process) runDeviceWithHooks(ctx context.Context, addr string, run func(
 }
 
 func (p *Process) runHubWithHooks(ctx context.Context, addr string, run func() error) error {
-	f := hubFlags{}
-	var err error
-	if f.database, err = p.hooks.cmd.Flags().GetString("database"); err != nil {
+	named, err := p.hooks.cmd.Flags().GetString("database")
+	if err != nil {
 		return err
 	}
-	at, err := p.hubDatabase(p.hooks.cmd, f)
+	at, err := p.hubDatabase(p.hooks.cmd, named)
 	if err != nil {
 		return err
 	}

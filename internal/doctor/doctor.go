@@ -243,7 +243,7 @@ func (d *doctorRun) tooOpen() (wide []tooOpen, err error) {
 		err = errors.Join(err, look(f.Path, 0o600))
 	}
 	err = errors.Join(err, look(d.subject.Dir, 0o700))
-	for _, name := range []string{"cairn.log", "cairn.log.1", "key", "http-token", "hub.db"} {
+	for _, name := range []string{"cairn.log", "cairn.log.1", "hook-times", "hook-times.1", "key", "http-token", "hub.db"} {
 		err = errors.Join(err, look(filepath.Join(d.subject.Dir, name), 0o600))
 	}
 	tokens, gerr := filepath.Glob(filepath.Join(d.subject.Dir, "hub-token-*"))

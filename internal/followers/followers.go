@@ -65,6 +65,8 @@ func nameOf(follower, lane string) string {
 type Account struct {
 	Followers []Status `json:"followers"` // by name and lane; never nil
 	SetAside  []Aside  `json:"set_aside"` // by follower and seq; never nil
+
+	Archives []archive.Status `json:"-"` // of all projects; nil if nothing is archived
 }
 
 // Service reads and changes the account.
@@ -144,8 +146,9 @@ func (s Service) addFollowers(ctx context.Context, out *Account) error {
 
 // addArchives adds the backlog of the archive of each project.
 func (s Service) addArchives(ctx context.Context, out *Account) error {
-	archives, err := s.Archive.Status(ctx, "")
-	for _, a := range archives {
+	var err error
+	out.Archives, err = s.Archive.Status(ctx, "")
+	for _, a := range out.Archives {
 		if a.Lag == 0 {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/observation"
 	"cairn/internal/observation/assist"
 	"cairn/internal/observation/capture"
@@ -64,8 +65,8 @@ func Record(ctx context.Context, in *workspace.Workspace, e observation.Event, p
 	if done.Unnoted != nil {
 		r.Warning = fmt.Errorf("the use of injected context was not stored: %w", done.Unnoted)
 	}
-	starts := e.AgentID == "" && (e.Kind == observation.SessionStart || done.First && harness.StartsLate(e))
-	tells := starts && (e.Kind != observation.SessionStart || harness.Listens(e))
+	starts := e.AgentID == "" && (e.Kind == observation.SessionStart || done.First && harnesses.StartsLate(e))
+	tells := starts && (e.Kind != observation.SessionStart || harnesses.Listens(e))
 	notices, err := w.runMail(ctx, &e, done.Project, r.Guard, starts)
 	if err != nil {
 		r.Warning = fmt.Errorf("the mail of the session was not processed: %w", err)
@@ -80,7 +81,7 @@ func Record(ctx context.Context, in *workspace.Workspace, e observation.Event, p
 // correctOutcomes reads the outcomes of a session's calls from its transcript. It corrects the
 // rows of failed calls and adds the calls that no hook reported.
 func correctOutcomes(ctx context.Context, j *observation.Service, e observation.Event) error {
-	told, err := harness.Settled(ctx, e.Transcript, e.Session, e.TurnEnds)
+	told, err := harnesses.Settled(ctx, e.Transcript, e.Session, e.TurnEnds)
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (w recorder) addContext(ctx context.Context, j *observation.Service, r *Rec
 		told, err = sessionstart.Build(ctx, j, sessionstart.Args{
 			Project: done.Project, Session: e.Session, Source: source, Branch: e.Branch,
 		}, you, open)
-	case helps && harness.TakesHelp(e):
+	case helps && harnesses.TakesHelp(e):
 		told, err = assist.Help(ctx, j, e, w.Location, done)
 	}
 	if err != nil {

@@ -19,6 +19,9 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
+	"cairn/internal/harness/lazyjson"
+	"cairn/internal/hooktimes"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/store"
@@ -56,16 +59,17 @@ func (p *Process) Record(ctx context.Context, o Options) (code int) {
 	if p.IsOff() {
 		return p.answerNothing(o)
 	}
+	began := time.Now()
 	// A hook works sequentially: more processors would only cost waking threads.
 	runtime.GOMAXPROCS(1)
-	payload, err := harness.ReadPayload(p.In)
+	payload, err := lazyjson.ReadPayload(p.In)
 	if err != nil {
 		return p.failed(o, observation.Event{}, err)
 	}
 	if n := len(payload); n > largePayload && n < hugePayload {
 		debug.SetGCPercent(400)
 	}
-	e, err := harness.Hook(payload, o.From, workspace.HomeOf(p.Getenv))
+	e, err := harnesses.Hook(payload, o.From, workspace.HomeOf(p.Getenv))
 	if err != nil {
 		return p.failed(o, e, err)
 	}
@@ -75,7 +79,19 @@ func (p *Process) Record(ctx context.Context, o Options) (code int) {
 			return code
 		}
 	}
-	return p.answer(o, e, done, failed)
+	code = p.answer(o, e, done, failed)
+	if e.Kind != observation.Ignored && failed == nil {
+		p.keepTime(o, e, began)
+	}
+	return code
+}
+
+// keepTime stores how long the hook of an event took until its answer.
+func (p *Process) keepTime(o Options, e observation.Event, began time.Time) {
+	if config, err := workspace.ConfigOf(p.Getenv, o.DB); err == nil {
+		end := time.Now()
+		hooktimes.Add(config.Dir, e.Source, end, end.Sub(began))
+	}
 }
 
 // For a payload between these sizes, in bytes, garbage is not collected: the process ends
@@ -88,18 +104,18 @@ const (
 // answerNothing stores nothing. It prints an answer for agent programs that treat silence
 // as a denial.
 func (p *Process) answerNothing(o Options) (code int) {
-	if h, ok := harness.Of(o.From); !ok || !h.NeedsAnswer {
+	if h, ok := harnesses.Of(o.From); !ok || !h.NeedsAnswer {
 		return 0
 	}
-	payload, err := harness.ReadPayload(p.In)
+	payload, err := lazyjson.ReadPayload(p.In)
 	if err != nil {
 		return 0
 	}
-	e, err := harness.Hook(payload, o.From, workspace.HomeOf(p.Getenv))
+	e, err := harnesses.Hook(payload, o.From, workspace.HomeOf(p.Getenv))
 	if err != nil {
 		return 0
 	}
-	said, err := harness.HookOutput(e, "", harness.GuardDecision{})
+	said, err := harnesses.HookOutput(e, "", harness.GuardDecision{})
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
 	}
@@ -136,11 +152,11 @@ func (p *Process) store(ctx context.Context, o Options, e observation.Event) (do
 // answer prints the result of an event for the agent program. failed is the error because of
 // which the event was not stored.
 func (p *Process) answer(o Options, e observation.Event, done RecordResult, failed error) (code int) {
-	said, err := harness.HookOutput(e, done.Context, done.Guard)
+	said, err := harnesses.HookOutput(e, done.Context, done.Guard)
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
 	}
-	if harness.RefusesByTwo(e, done.Guard) {
+	if harnesses.RefusesByTwo(e, done.Guard) {
 		fmt.Fprintln(p.Err, done.Guard.Reason)
 		return 2
 	}
@@ -163,7 +179,7 @@ func (p *Process) failed(o Options, e observation.Event, err error) (code int) {
 	if config, cerr := workspace.ConfigOf(p.Getenv, o.DB); cerr == nil {
 		logError(config.Dir, "record", err)
 	}
-	if fault.HasCode(err, store.CodeCorrupt) && harness.ShowsError(e) {
+	if fault.HasCode(err, store.CodeCorrupt) && harnesses.ShowsError(e) {
 		return 2
 	}
 	return 1
@@ -186,4 +202,4 @@ func TakesNoArgument(arg string) error {
 }
 
 // Sources are the values of --from, for help texts.
-func Sources() string { return "auto or " + strings.Join(harness.Names(), ", ") }
+func Sources() string { return "auto or " + strings.Join(harnesses.Names(), ", ") }

@@ -9,6 +9,7 @@ import (
 	"cairn/internal/cputime"
 	"cairn/internal/guard"
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/mail"
 	"cairn/internal/mail/agents"
 	"cairn/internal/mail/reservations"
@@ -25,7 +26,7 @@ import (
 func (w recorder) guardEdits(ctx context.Context, e *observation.Event) harness.GuardDecision {
 	paths := editedFiles(e)
 	mode := w.Settings.Work.Guard.ModeOrDefault()
-	if e.Source != "PreToolUse" && !harness.WarnsAfter(*e) || len(paths) == 0 || mode == guard.Off {
+	if e.Source != "PreToolUse" && !harnesses.WarnsAfter(*e) || len(paths) == 0 || mode == guard.Off {
 		return harness.GuardDecision{}
 	}
 	found, err := w.reservationConflicts(ctx, e, paths)
@@ -96,7 +97,7 @@ func (w recorder) runMail(ctx context.Context, e *observation.Event, q project.P
 		return "", nil
 	}
 	return o.Notices(ctx, service.NoticeArgs{
-		Session: e.Session, Event: e.Source, Often: often, Mute: e.AgentID != "" || !harness.Listens(*e),
+		Session: e.Session, Event: e.Source, Often: often, Mute: e.AgentID != "" || !harnesses.Listens(*e),
 	})
 }
 
@@ -154,7 +155,7 @@ func (w recorder) lease(ctx context.Context, o *service.Mail, e *observation.Eve
 
 // programOf returns the program name of agents of a harness.
 func programOf(name string) string {
-	if h, ok := harness.Of(name); ok {
+	if h, ok := harnesses.Of(name); ok {
 		return h.Program
 	}
 	return name

@@ -11,7 +11,7 @@ import (
 
 	"cairn/internal/cputime"
 	"cairn/internal/fault"
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/observation"
 	"cairn/internal/observation/assist"
 	"cairn/internal/redact"
@@ -317,7 +317,7 @@ func (s *Settings) ObservationConfig(home string) (observation.Config, error) {
 	}
 	return observation.Config{
 		Filter: filter, Home: home, DedupWindow: window, AssistTime: help, AssistWall: wall, Worked: cputime.Spent,
-		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20, Output: s.Capture.Output, OutputDays: outputDays, Unnamed: harness.UnnamedHarnesses(),
+		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20, Output: s.Capture.Output, OutputDays: outputDays, Unnamed: harnesses.UnnamedHarnesses(),
 		Limits: observation.Limits{
 			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,
 			SuppressCross: s.Context.SuppressCrossProject, Plain: s.Context.Fold != nil && !*s.Context.Fold, Off: s.Context.Off,

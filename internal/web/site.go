@@ -41,6 +41,8 @@ type Site struct {
 	script  func() ([]byte, error)
 
 	toolsets  func() ([]ToolsetCost, error)                       // computed once
+	calls     func() map[string]int64                             // by tool
+	since     time.Time                                           // the start of calls
 	doctor    func(ctx context.Context) (doctor.Diagnosis, error) // nil where doctor cannot run
 	diagnosed atomic.Pointer[diagnosis]                           // result of doctor's last run
 	measured  atomic.Pointer[measured]                            // latest totals of the store
@@ -54,6 +56,7 @@ type Config struct {
 	Doctor  func(ctx context.Context) (doctor.Diagnosis, error) // runs doctor; nil where that is not possible
 
 	Toolsets func() ([]ToolsetCost, error) // context cost of the tools; nil if unknown
+	Calls    func() map[string]int64       // completed calls of this server by tool; nil if unknown
 }
 
 // ToolsetCost is the number of tokens that the tool definitions of a toolset add to each
@@ -64,6 +67,8 @@ type ToolsetCost struct {
 	Tokens     int    `json:"tokens"`
 	LeanTools  int    `json:"lean_tools"` // number of tools in the lean profile
 	LeanTokens int    `json:"lean_tokens"`
+
+	Names []string `json:"-"` // of all its tools
 }
 
 // New returns the pages of a store.
@@ -71,8 +76,11 @@ func New(c Config) *Site {
 	if c.Toolsets == nil {
 		c.Toolsets = func() ([]ToolsetCost, error) { return nil, nil }
 	}
+	if c.Calls == nil {
+		c.Calls = func() map[string]int64 { return nil }
+	}
 	return &Site{
-		cairn: c.Cairn, mail: c.Cairn.Mail(), version: c.Version, doctor: c.Doctor, toolsets: sync.OnceValues(c.Toolsets),
+		cairn: c.Cairn, mail: c.Cairn.Mail(), version: c.Version, doctor: c.Doctor, toolsets: sync.OnceValues(c.Toolsets), calls: c.Calls, since: time.Now(),
 		style:  sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/style.css") }),
 		script: sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/app.js") }),
 		layout: sync.OnceValues(parse),
@@ -137,7 +145,7 @@ type Response struct {
 func (s *Site) Answer(r *http.Request, v Visitor) (Response, error) {
 	at, ok := find(r.URL.EscapedPath())
 	if !ok {
-		return Response{}, fault.New(fault.NotFound, "not_found", "there is no such page").WithHint("begin with Today")
+		return Response{}, fault.New(fault.NotFound, "not_found", "there is no such page").WithHint("start with Today")
 	}
 	if r.Method == http.MethodPost {
 		defer s.counted.Store(nil)
