@@ -86,7 +86,7 @@ type ContextPlace struct {
 
 	// Of a context that was written here.
 	Idempotency string
-	BodyHash    []byte
+	BodyHash    any // []byte; the nil interface, not a nil slice, means NULL in both drivers
 }
 
 // InsertContext stores and indexes a context of the scope's memory.
@@ -100,8 +100,9 @@ func InsertContext(ctx context.Context, s *memory.CallTx, d ContextDoc, at Conte
 
 // InsertContextRow is InsertContext, but does not index the context.
 func InsertContextRow(ctx context.Context, s *memory.CallTx, d ContextDoc, at ContextPlace) (sql.Result, error) {
-	res, err := s.Tx.Exec(ctx, insertContext, s.User.UserID, s.Memory.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, at.Synced, memory.Nullable(at.Idempotency), at.BodyHash,
-		memory.Nullable(at.Key), memory.Number(at.HubSeq), memory.Nullable(d.Trace), at.Change, memory.Nullable(d.Base()), memory.Nullable(d.ConflictWith), d.SeenSeq)
+	res, err := s.Tx.Exec(ctx, insertContext, s.User.UserID, s.Memory.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, at.Synced,
+		memory.Nullable(at.Idempotency), at.BodyHash, memory.Nullable(at.Key), memory.Number(at.HubSeq), memory.Nullable(d.Trace), at.Change,
+		memory.Nullable(d.Base()), memory.Nullable(d.ConflictWith), d.SeenSeq)
 	if err == nil {
 		err = s.Exec(ctx, updateContextNS, s.Memory.MemoryID, d.UpdatedAt)
 	}

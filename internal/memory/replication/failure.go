@@ -133,7 +133,8 @@ var errStays = errors.New("the failure stays")
 
 // eachFailed runs fn for refused changes of the caller and forgets their failures. It
 // requires the level Admin.
-func (b *Replication) eachFailed(ctx context.Context, c memory.Caller, locals []string, fn func(ctx context.Context, s *memory.CallTx, f Failed, was store.Change) error) (n int, err error) {
+func (b *Replication) eachFailed(ctx context.Context, c memory.Caller, locals []string,
+	fn func(ctx context.Context, s *memory.CallTx, f Failed, was store.Change) error) (n int, err error) {
 	if err := cmp.Or(c.CheckArgs(), c.May(memory.Admin)); err != nil {
 		return 0, err
 	}

@@ -106,7 +106,8 @@ func (b *Calls) DeleteVault(ctx context.Context, c memory.Caller, vault string) 
 }
 
 // remove runs a delete and waits for the hub's confirmation if the user has joined a hub.
-func (b *Calls) remove(ctx context.Context, c memory.Caller, shard string, prepare func(ctx context.Context, s *memory.CallTx) (memory.Step[Deletion], error)) (memory.WriteInfo, error) {
+func (b *Calls) remove(ctx context.Context, c memory.Caller, shard string,
+	prepare func(ctx context.Context, s *memory.CallTx) (memory.Step[Deletion], error)) (memory.WriteInfo, error) {
 	var at memory.Route
 	var user string
 	out, r, err := memory.Mutate(ctx, b.Kernel, c, memory.Call{Body: struct{}{}, Shard: shard}, func(ctx context.Context, s *memory.CallTx) (memory.Step[Deletion], error) {
