@@ -158,6 +158,12 @@ func HubKey(method, path, key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Exec runs a statement that changes rows.
+func (s *CallTx) Exec(ctx context.Context, query string, args ...any) error {
+	_, err := s.Tx.Exec(ctx, query, args...)
+	return err
+}
+
 // Log appends a change of the memory, which the replicator will send.
 func (s *CallTx) Log(ctx context.Context, kind, id, op string, doc any) (int64, error) {
 	if err := s.introduce(ctx); err != nil {

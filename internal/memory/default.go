@@ -17,32 +17,6 @@ import (
 	"cairn/internal/store"
 )
 
-// TitleOf returns the title that a project's vault had in stores of earlier releases.
-func TitleOf(project string) string {
-	if rules.CheckTitle(project) == nil {
-		return project
-	}
-	title := strings.Map(func(r rune) rune {
-		if rules.IsTitleRune(r) {
-			return r
-		}
-		return '-'
-	}, project)
-	sum := sha256.Sum256([]byte(project))
-	return title[:min(len(title), 41)] + "-" + hex.EncodeToString(sum[:4])
-}
-
-// maxUIDs is the maximum number of uids in a memory's document.
-const maxUIDs = 8
-
-// ProjectUID returns the uid by the strongest key in a memory's document, "" if it has none.
-func (d *MemoryDoc) ProjectUID() string {
-	if len(d.ProjectUIDs) == 0 || len(d.ProjectUIDs[0]) != UIDDigits {
-		return ""
-	}
-	return d.ProjectUIDs[0]
-}
-
 // metaTitled is the name of the note of the newest project of an earlier release.
 const metaTitled = "memory.titled"
 
@@ -62,7 +36,7 @@ WHERE v.user_id = ? AND v.title = ? AND m.title = 'main' AND m.project_key IS NU
 	updateUID    = `UPDATE memories SET project_uid = ?2 WHERE memory_id = ?1`
 )
 
-// uidDigits is the length of a project's uid. nameLength is the maximum length of the name before
+// UIDDigits is the length of a project's uid. nameLength is the maximum length of the name before
 // it in a title.
 const (
 	UIDDigits  = 20
@@ -208,21 +182,19 @@ func (s *CallTx) adopt(ctx context.Context) error {
 
 // Link makes the scope's memory the default memory of a project.
 func (s *CallTx) Link(ctx context.Context, q project.Project) error {
-	_, err := s.Tx.Exec(ctx, linkMemory, s.Memory.MemoryID, q.Key)
+	err := s.Exec(ctx, linkMemory, s.Memory.MemoryID, q.Key)
 	s.Memory.Project = q.ID
 	return err
 }
 
 // Unlink ends that the scope's memory is the default memory of a project.
 func (s *CallTx) Unlink(ctx context.Context) error {
-	_, err := s.Tx.Exec(ctx, unlinkMemory, s.Memory.MemoryID)
-	return err
+	return s.Exec(ctx, unlinkMemory, s.Memory.MemoryID)
 }
 
 // SetProjectUID stores the uid of the project of a memory.
 func (s *CallTx) SetProjectUID(ctx context.Context, memory, uid string) error {
-	_, err := s.Tx.Exec(ctx, updateUID, memory, uid)
-	return err
+	return s.Exec(ctx, updateUID, memory, uid)
 }
 
 // claim logs the scope's memory again with the uids of its project, so that other devices with
@@ -325,11 +297,14 @@ func (s *CallTx) freeTitle(ctx context.Context, v Vault) (string, error) {
 	}
 }
 
-// owner is the project of a default memory.
+// Owner is the project of a default memory.
 type Owner struct {
 	project.Project
 	Keys []project.KeyUID
 }
+
+// maxUIDs is the maximum number of uids in a memory's document.
+const maxUIDs = 8
 
 // UIDsOf returns the uids of portable keys, the strongest first; nil if the strongest key is not
 // portable.
@@ -343,6 +318,14 @@ func UIDsOf(keys []project.KeyUID) (uids []string) {
 		}
 	}
 	return uids
+}
+
+// ProjectUID returns the uid by the strongest key in a memory's document, "" if it has none.
+func (d *MemoryDoc) ProjectUID() string {
+	if len(d.ProjectUIDs) == 0 || len(d.ProjectUIDs[0]) != UIDDigits {
+		return ""
+	}
+	return d.ProjectUIDs[0]
 }
 
 // defaultIDs returns the ids of the vault and the memory of a project with a key.
@@ -386,4 +369,19 @@ func defaultDescription(q project.Project, key project.KeyUID) string {
 		return "default memory of " + q.ID
 	}
 	return text
+}
+
+// TitleOf returns the title that a project's vault had in stores of earlier releases.
+func TitleOf(project string) string {
+	if rules.CheckTitle(project) == nil {
+		return project
+	}
+	title := strings.Map(func(r rune) rune {
+		if rules.IsTitleRune(r) {
+			return r
+		}
+		return '-'
+	}, project)
+	sum := sha256.Sum256([]byte(project))
+	return title[:min(len(title), 41)] + "-" + hex.EncodeToString(sum[:4])
 }

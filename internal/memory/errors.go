@@ -13,18 +13,6 @@ import (
 	"cairn/internal/store/follow"
 )
 
-func IgnoreNone(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	return err
-}
-
-func HubUnavailable() error {
-	return rules.Failure(fault.Unavailable, CodeHubUnavailable, "try again when the hub can be reached; see `cairn replication status`",
-		"the hub did not confirm in time; nothing was deleted")
-}
-
 // Codes of the errors of this package (memories §9).
 const (
 	CodeInvalid           = rules.CodeInvalid
@@ -97,8 +85,24 @@ func NotFound(what string) *fault.Error {
 	return rules.Failure(fault.NotFound, CodeNotFound, "check the id, and that it is this user's", what+" not found")
 }
 
+// Conflict returns an error (Conflict) with details, as rules.Failure.
 func Conflict(code, hint, message string, details ...any) *fault.Error {
 	return rules.Failure(fault.Conflict, code, hint, message, details...)
+}
+
+// HubUnavailable returns the error (Unavailable, CodeHubUnavailable) of a call that a hub did not
+// answer in time.
+func HubUnavailable() error {
+	return rules.Failure(fault.Unavailable, CodeHubUnavailable, "try again when the hub can be reached; see `cairn replication status`",
+		"the hub did not confirm in time; nothing was deleted")
+}
+
+// IgnoreNone returns an error unless it means that a query has found no row.
+func IgnoreNone(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
 }
 
 // ToFault maps errors of the store to the codes of this package, and hides internal texts from

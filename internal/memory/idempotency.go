@@ -29,26 +29,26 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 	deleteAnswers = `DELETE FROM memory_idempotency WHERE expires_ns <= ? AND id IN (SELECT id FROM memory_idempotency ORDER BY id LIMIT 2)`
 )
 
-// call is a writing call before it is checked.
+// Call is a writing call before it is checked.
 type Call struct {
 	Body  any    // the fields that identify the request, marshalled as JSON
 	Shard string // the memory on whose shard it runs; "" for the priority lane
 }
 
-// route is the HTTP form of a call. Calls by MCP and the command line have one, too.
+// Route is the HTTP form of a call. Calls by MCP and the command line have one, too.
 type Route struct{ Method, Path string }
 
-// step is a writing call that is allowed and valid.
+// Step is a writing call that is allowed and valid.
 type Step[R any] struct {
 	Route
-	// earlier returns the result from the row that a call with the same key created, after
+	// Earlier returns the result from the row that a call with the same key created, after
 	// the kept result has expired (memories §9). Nil for rows without a key.
 	Earlier func(n Issued) (R, bool, error)
-	// do executes the call. It returns its errors before its first change.
+	// Do executes the call. It returns its errors before its first change.
 	Do func(n Issued) (R, error)
 }
 
-// issued contains a call's key, the key by which the hub identifies the call, and the hash of the
+// Issued contains a call's key, the key by which the hub identifies the call, and the hash of the
 // body.
 type Issued struct {
 	Key, Hub string
@@ -153,6 +153,7 @@ func once[R any](ctx context.Context, s *CallTx, key string, hash []byte, st Ste
 	return out, false, cmp.Or(s.keepResult(ctx, st.Route, key, hash, out, err), err)
 }
 
+// Mismatch returns the error of a call whose key belongs to another call.
 func Mismatch() error {
 	return Conflict(CodeMismatch, "use a new key for a new call", "the idempotency key was used with another body")
 }
@@ -167,11 +168,10 @@ func (s *CallTx) keepResult(ctx context.Context, k Route, key string, hash []byt
 		return err
 	}
 	now := s.Tx.Now().UnixNano()
-	if _, err = s.Tx.Exec(ctx, deleteAnswers, now); err != nil {
+	if err = s.Exec(ctx, deleteAnswers, now); err != nil {
 		return err
 	}
-	_, err = s.Tx.Exec(ctx, insertAnswer, s.User.UserID, k.Method, k.Path, key, hash, Status(refused), string(text), now+int64(keep))
-	return err
+	return s.Exec(ctx, insertAnswer, s.User.UserID, k.Method, k.Path, key, hash, Status(refused), string(text), now+int64(keep))
 }
 
 // ForgetResult deletes the stored result of a call.

@@ -91,20 +91,6 @@ func (b *Kernel) Read(ctx context.Context, fn func(ctx context.Context, tx *stor
 	return ToFault(b.Store.Read(ctx, fn))
 }
 
-// ordered runs fn in a read transaction, after every job that was submitted for a memory
-// earlier. It does not occupy the memory's shard (memories §8).
-func (b *Kernel) ordered(ctx context.Context, memory string, fn func(ctx context.Context, tx *store.Tx) error) error {
-	if err := b.barrier(ctx, memory); err != nil {
-		return err
-	}
-	return b.Read(ctx, fn)
-}
-
-// barrier waits for every job that was submitted for a memory earlier.
-func (b *Kernel) barrier(ctx context.Context, memory string) error {
-	return b.Jobs.Run(ctx, memory, func(context.Context) error { return nil })
-}
-
 // Job runs a transaction as a job on the shard of a memory.
 func (b *Kernel) Job(ctx context.Context, memory string, fn func(ctx context.Context, tx *store.Tx) error) error {
 	return b.Jobs.Run(ctx, memory, func(ctx context.Context) error { return b.Write(ctx, fn) })

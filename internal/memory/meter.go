@@ -59,12 +59,14 @@ func (b *Kernel) Acked(began time.Time, err error) {
 	}
 }
 
+// InflightRead counts a read of inflight entries, unless it has failed.
 func (b *Kernel) InflightRead(began time.Time, err error) {
 	if err == nil {
 		b.Measures.inflightReads.Add(time.Since(began))
 	}
 }
 
+// Searched counts a search of a mode, unless it has failed.
 func (b *Kernel) Searched(began time.Time, mode string, err error) {
 	if err != nil {
 		return

@@ -31,13 +31,13 @@ head_seq = max(head_seq, excluded.head_seq)`
 // Advance moves the head of a stream of the acting user to a change, 0 for none. It creates a
 // missing stream, and subscribes it.
 func (s *CallTx) Advance(ctx context.Context, stream string, seq int64) error {
-	_, err := s.Tx.Exec(ctx, upsertStream, stream, s.User.UserID, shards.LaneOf(stream), seq)
-	return err
+	return s.Exec(ctx, upsertStream, stream, s.User.UserID, shards.LaneOf(stream), seq)
 }
 
 // KnowsStream reports whether the acting user has a stream, by its id here or at the hub.
 func (s *CallTx) KnowsStream(ctx context.Context, stream string) (yes bool, err error) {
-	return yes, s.Tx.Get(ctx, []any{&yes}, selectHere, stream, s.User.UserID)
+	err = s.Tx.Get(ctx, []any{&yes}, selectHere, stream, s.User.UserID)
+	return yes, err
 }
 
 // LocalStream returns the local id of a stream of the hub: the id itself if no other one is known.
@@ -49,14 +49,12 @@ func (s *CallTx) LocalStream(ctx context.Context, stream string) (string, error)
 
 // SetRemote stores the id that a stream has at the hub.
 func (s *CallTx) SetRemote(ctx context.Context, stream, remote string) error {
-	_, err := s.Tx.Exec(ctx, updateRemote, stream, remote)
-	return err
+	return s.Exec(ctx, updateRemote, stream, remote)
 }
 
 // Subscribe notes that a stream must be pulled.
 func (s *CallTx) Subscribe(ctx context.Context, stream string) error {
-	_, err := s.Tx.Exec(ctx, updateSubscr, stream)
-	return err
+	return s.Exec(ctx, updateSubscr, stream)
 }
 
 // ForgetTries forgets the failures of streams, and the changes that a hub has refused.

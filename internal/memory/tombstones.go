@@ -22,8 +22,7 @@ func (s *CallTx) StoreTombstones(ctx context.Context, memory string, ids ...stri
 
 // StoreTombstone stores that an id or a key was deleted from a memory at a time.
 func (s *CallTx) StoreTombstone(ctx context.Context, memory, id string, at Time) error {
-	_, err := s.Tx.Exec(ctx, insertTombstone, memory, id, at)
-	return err
+	return s.Exec(ctx, insertTombstone, memory, id, at)
 }
 
 // WasDeleted reports whether one of the ids or keys was deleted from the scope's memory.

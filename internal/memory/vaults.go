@@ -105,23 +105,27 @@ func (s *CallTx) VaultTitled(ctx context.Context, title string) (v Vault, found 
 
 // VaultExists reports whether a vault exists, also another user's.
 func (s *CallTx) VaultExists(ctx context.Context, id string) (yes bool, err error) {
-	return yes, s.Tx.Get(ctx, []any{&yes}, selectVaultExists, id)
+	err = s.Tx.Get(ctx, []any{&yes}, selectVaultExists, id)
+	return yes, err
 }
 
 // MemoryExists is VaultExists for a memory.
 func (s *CallTx) MemoryExists(ctx context.Context, id string) (yes bool, err error) {
-	return yes, s.Tx.Get(ctx, []any{&yes}, selectMemoryExists, id)
+	err = s.Tx.Get(ctx, []any{&yes}, selectMemoryExists, id)
+	return yes, err
 }
 
 // MemoryTitled returns the id of the memory of a vault with a title, also of one that is being
 // deleted; "" if there is none.
 func (s *CallTx) MemoryTitled(ctx context.Context, vault, title string) (id string, err error) {
-	return id, IgnoreNone(s.Tx.Get(ctx, []any{&id}, selectTitled, vault, title))
+	err = IgnoreNone(s.Tx.Get(ctx, []any{&id}, selectTitled, vault, title))
+	return id, err
 }
 
 // MemoriesIn counts the memories of a vault, also those that are being deleted.
 func (s *CallTx) MemoriesIn(ctx context.Context, vault string) (n int64, err error) {
-	return n, s.Tx.Get(ctx, []any{&n}, selectInVault, vault)
+	err = s.Tx.Get(ctx, []any{&n}, selectInVault, vault)
+	return n, err
 }
 
 // PutVault stores and logs a new vault.
@@ -135,8 +139,7 @@ func (s *CallTx) PutVault(ctx context.Context, v Vault, key string) error {
 
 // InsertVault stores the row of a vault.
 func (s *CallTx) InsertVault(ctx context.Context, v Vault) error {
-	_, err := s.Tx.Exec(ctx, insertVault, v.VaultID, v.ActorID, v.Title, v.Description, v.CreationTime)
-	return err
+	return s.Exec(ctx, insertVault, v.VaultID, v.ActorID, v.Title, v.Description, v.CreationTime)
 }
 
 // PutMemory stores and logs a new memory, which becomes the memory of s.
@@ -150,7 +153,7 @@ func (s *CallTx) PutMemory(ctx context.Context, m Memory, v Vault, q *Owner, key
 	}
 	err := s.InsertMemory(ctx, m, of, s.Memory.ProjectUID)
 	if err == nil && q != nil { // a memory with this id may have been deleted earlier
-		_, err = s.Tx.Exec(ctx, deleteTombstone, m.MemoryID)
+		err = s.Exec(ctx, deleteTombstone, m.MemoryID)
 	}
 	if err == nil {
 		_, err = s.Log(ctx, KindMemory, m.MemoryID, store.OpPut, doc)
@@ -161,7 +164,6 @@ func (s *CallTx) PutMemory(ctx context.Context, m Memory, v Vault, q *Owner, key
 // InsertMemory stores the row of a memory. projectKey is that of the project whose default memory
 // it is, 0 for none.
 func (s *CallTx) InsertMemory(ctx context.Context, m Memory, projectKey int64, uid string) error {
-	_, err := s.Tx.Exec(ctx, insertMemory, m.MemoryID, m.ActorID, m.VaultID, m.MemoryType, m.Title, m.Description, m.CreationTime,
+	return s.Exec(ctx, insertMemory, m.MemoryID, m.ActorID, m.VaultID, m.MemoryType, m.Title, m.Description, m.CreationTime,
 		Number(projectKey), Nullable(uid))
-	return err
 }

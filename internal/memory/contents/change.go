@@ -7,14 +7,29 @@ import (
 	"cairn/internal/memory"
 )
 
-type (
-	PatchDoc struct {
-		Key     string            `json:"key"`
-		EntryID string            `json:"entryId"`
-		Tags    map[string]string `json:"tags,omitzero"`
-		Summary *string           `json:"summary,omitzero"`
+// ChangeDoc is the document of a patch or of a correction, which has only the last three fields.
+type ChangeDoc struct {
+	Key              string            `json:"key"`
+	EntryID          string            `json:"entryId"`
+	Tags             map[string]string `json:"tags,omitzero"`
+	Summary          *string           `json:"summary,omitzero"`
+	CorrectedEntryID string            `json:"correctedEntryId,omitempty"`
+	CorrectionReason string            `json:"correctionReason,omitempty"`
+	CorrectionTime   memory.Time       `json:"correctionTime,omitzero"`
+}
+
+// Apply applies c to an entry.
+func (c *ChangeDoc) Apply(e *Entry) {
+	if c.Tags != nil {
+		e.Tags = c.Tags
 	}
-)
+	if c.Summary != nil {
+		e.Summary = *c.Summary
+	}
+	if c.CorrectedEntryID != "" {
+		e.CorrectedEntryID, e.CorrectionReason, e.CorrectionTime = c.CorrectedEntryID, c.CorrectionReason, c.CorrectionTime
+	}
+}
 
 const (
 	updatePatch      = `UPDATE memory_entries SET tags = ?2, summary = ?3 WHERE key = ?1`
@@ -25,21 +40,21 @@ const (
 func Patch(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 	err := PatchRow(ctx, s, e)
 	if err == nil && e.Synced {
-		err = IndexEntry(ctx, s, e)
+		err = indexEntry(ctx, s, e)
 	}
 	return err
 }
 
+// PatchRow stores the tags and the summary of a row, but does not index it.
 func PatchRow(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 	tags, err := json.Marshal(e.Tags)
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, updatePatch, e.Key, string(tags), e.Summary)
+		err = s.Exec(ctx, updatePatch, e.Key, string(tags), e.Summary)
 	}
 	return err
 }
 
 // Correct stores the correction of a row.
 func Correct(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
-	_, err := s.Tx.Exec(ctx, updateCorrection, e.Key, e.CorrectionTime, e.CorrectedEntryID, e.CorrectionReason)
-	return err
+	return s.Exec(ctx, updateCorrection, e.Key, e.CorrectionTime, e.CorrectedEntryID, e.CorrectionReason)
 }

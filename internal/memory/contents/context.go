@@ -8,9 +8,6 @@ import (
 	"cairn/internal/memory"
 )
 
-// ContextName returns the name of the nth context for callers.
-func ContextName(n int64) string { return fmt.Sprint("context-", n) }
-
 // Document is a memory's context document. The result of a write has no Markdown. Conflicts is the
 // number of versions that were not merged into the current one: see ContextHistory.
 type Document struct {
@@ -22,7 +19,7 @@ type Document struct {
 	Conflicts int         `json:"conflicts,omitempty"`
 }
 
-// contextDoc is the document of a put of a context. BaseID is the context that was current when
+// ContextDoc is the document of a put of a context. BaseID is the context that was current when
 // this one was written, "" for none; nil in documents of older programs. SeenSeq is the highest
 // hub_seq of the memory that its writer had seen. The hub sets ConflictWith to the context that
 // was current there instead.
@@ -39,6 +36,7 @@ type ContextDoc struct {
 	ConflictWith string  `json:"conflictWith,omitempty"`
 }
 
+// Base returns BaseID, "" for none or if it is unknown.
 func (d ContextDoc) Base() string {
 	if d.BaseID == nil {
 		return ""
@@ -64,7 +62,8 @@ body_hash, hub_key, hub_seq, trace_id, change_seq, base_id, conflict_with, seen_
 
 // CurrentContextID returns the id of the current context, "" if there is none.
 func CurrentContextID(ctx context.Context, s *memory.CallTx) (id string, err error) {
-	return id, memory.IgnoreNone(s.Tx.Get(ctx, []any{&id}, selectCurrentID, s.Memory.MemoryID))
+	err = memory.IgnoreNone(s.Tx.Get(ctx, []any{&id}, selectCurrentID, s.Memory.MemoryID))
+	return id, err
 }
 
 // CurrentContext returns the current document of the scope's memory, if there is one.
@@ -78,7 +77,7 @@ func CurrentContext(ctx context.Context, s *memory.CallTx) (d Document, found bo
 	return d, false, memory.IgnoreNone(err)
 }
 
-// contextPlace is the state of a new context.
+// ContextPlace is the state of a new context.
 type ContextPlace struct {
 	Key    string // the hub key
 	HubSeq int64
@@ -87,7 +86,7 @@ type ContextPlace struct {
 
 	// Of a context that was written here.
 	Idempotency string
-	BodyHash    []byte
+	BodyHash    any // []byte; the nil interface, not a nil slice, means NULL in both drivers
 }
 
 // InsertContext stores and indexes a context of the scope's memory.
@@ -99,19 +98,24 @@ func InsertContext(ctx context.Context, s *memory.CallTx, d ContextDoc, at Conte
 	return err
 }
 
-// InsertContextRow is insertContext, but does not index the context.
+// InsertContextRow is InsertContext, but does not index the context.
 func InsertContextRow(ctx context.Context, s *memory.CallTx, d ContextDoc, at ContextPlace) (sql.Result, error) {
-	res, err := s.Tx.Exec(ctx, insertContext, s.User.UserID, s.Memory.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, at.Synced, memory.Nullable(at.Idempotency), at.BodyHash,
-		memory.Nullable(at.Key), memory.Number(at.HubSeq), memory.Nullable(d.Trace), at.Change, memory.Nullable(d.Base()), memory.Nullable(d.ConflictWith), d.SeenSeq)
+	res, err := s.Tx.Exec(ctx, insertContext, s.User.UserID, s.Memory.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, at.Synced,
+		memory.Nullable(at.Idempotency), at.BodyHash, memory.Nullable(at.Key), memory.Number(at.HubSeq), memory.Nullable(d.Trace), at.Change,
+		memory.Nullable(d.Base()), memory.Nullable(d.ConflictWith), d.SeenSeq)
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, updateContextNS, s.Memory.MemoryID, d.UpdatedAt)
+		err = s.Exec(ctx, updateContextNS, s.Memory.MemoryID, d.UpdatedAt)
 	}
 	return res, err
 }
 
-const (
-	IsOpenConflict = `c.conflict_with IS NOT NULL AND c.hub_seq > 0
+// IsOpenConflict selects the contexts c with an open conflict. A conflict is open while its version
+// is the last of its writer, and no later current version is by a writer who had seen it.
+const IsOpenConflict = `c.conflict_with IS NOT NULL AND c.hub_seq > 0
 AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND n.base_id = c.context_id)
 AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND n.conflict_with IS NULL AND n.seen_seq >= c.hub_seq)`
-	countConflicts = `SELECT count(*) FROM memory_contexts c WHERE c.memory_id = ? AND ` + IsOpenConflict
-)
+
+const countConflicts = `SELECT count(*) FROM memory_contexts c WHERE c.memory_id = ? AND ` + IsOpenConflict
+
+// ContextName returns the name of the nth context for callers.
+func ContextName(n int64) string { return fmt.Sprint("context-", n) }

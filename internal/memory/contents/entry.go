@@ -14,27 +14,6 @@ import (
 	"cairn/internal/store"
 )
 
-// EntryArg parses the name of an entry: a UUID or a localId.
-func EntryArg(text string) (string, error) {
-	if IsLocalID(text) {
-		return text, nil
-	}
-	id, err := rules.UUIDArg("entry_id", text)
-	if err != nil && text != "" {
-		err = rules.Invalid("entry_id", "entry_id is neither a UUID nor a localId")
-	}
-	return id, err
-}
-
-// In returns the entry of a document, in a memory of an owner.
-func (d *EntryDoc) In(m memory.Memory, owner string) Entry {
-	return Entry{
-		EntryID: d.EntryID, ActorID: owner, VaultID: m.VaultID, MemoryID: m.MemoryID, RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags,
-		Metadata: d.Metadata, SessionID: d.SessionID, CreationTime: d.CreationTime, CapturedTime: d.CapturedTime,
-		CorrectionTime: d.CorrectionTime, CorrectedEntryID: d.CorrectedEntryID, CorrectionReason: d.CorrectionReason,
-	}
-}
-
 // Entry is the JSON form of a committed entry. Absent fields are omitted.
 type Entry struct {
 	EntryID          string            `json:"entryId"`
@@ -63,7 +42,7 @@ type NewEntry struct {
 	SessionID string            `json:"sessionId" arg:"session_id,nonempty" about:"Id of the writing session, as recall and search show it."` // a UUID or a product session
 }
 
-// entryRow is a row of the entries.
+// EntryRow is a row of the entries.
 type EntryRow struct {
 	Entry
 	Key         int64
@@ -78,7 +57,7 @@ type EntryRow struct {
 	Deleting    int64
 }
 
-// entryDoc is the document of a put, here and at the hub.
+// EntryDoc is the document of a put, here and at the hub.
 type EntryDoc struct {
 	Key              string            `json:"key"`
 	LocalID          string            `json:"localId,omitempty"`
@@ -112,6 +91,7 @@ correction_reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
 	updateTimes = `UPDATE memory_streams SET last_ns = max(last_ns, ?2), last_canonical_ns = max(last_canonical_ns, ?3) WHERE stream = ?1`
 )
 
+// ScanEntry reads a row of EntryColumns.
 func ScanEntry(scan func(...any) error) (e EntryRow, err error) {
 	var tags string
 	var metadata sql.NullString
@@ -160,6 +140,16 @@ func entry(ctx context.Context, s *memory.CallTx, query string, args ...any) (e 
 	return e, err == nil, err
 }
 
+// Entries reads entries.
+func Entries(ctx context.Context, s *memory.CallTx, query string, args ...any) (out []EntryRow, err error) {
+	err = s.Tx.Each(ctx, func(rows *sql.Rows) error {
+		e, err := ScanEntry(rows.Scan)
+		out = append(out, e)
+		return err
+	}, query, args...)
+	return out, err
+}
+
 // LocalID returns the name of an entry's row: `pending-` and its number (memories P7).
 func LocalID(key int64) string { return "pending-" + strconv.FormatInt(key, 10) }
 
@@ -182,9 +172,22 @@ func badLocalID() error {
 		"local_id is not of the form pending-N", "field", "local_id")
 }
 
+// IsLocalID reports whether a text is a localId.
 func IsLocalID(text string) bool {
 	_, err := ParseLocalID(text)
 	return err == nil
+}
+
+// EntryArg parses the name of an entry: a UUID or a localId.
+func EntryArg(text string) (string, error) {
+	if IsLocalID(text) {
+		return text, nil
+	}
+	id, err := rules.UUIDArg("entry_id", text)
+	if err != nil && text != "" {
+		err = rules.Invalid("entry_id", "entry_id is neither a UUID nor a localId")
+	}
+	return id, err
 }
 
 // Validate checks an entry (memories §5.1) and compacts its metadata.
@@ -221,8 +224,7 @@ func AddEntry(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 
 // SetSeq stores which change of the log is the put of a row.
 func SetSeq(ctx context.Context, s *memory.CallTx, key, seq int64) error {
-	_, err := s.Tx.Exec(ctx, updateSeq, seq, key)
-	return err
+	return s.Exec(ctx, updateSeq, seq, key)
 }
 
 // InsertEntry stores a row and sets its number, indexes it, and stores its times.
@@ -233,7 +235,7 @@ func InsertEntry(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 	s.Memory.LastNS = max(s.Memory.LastNS, int64(e.CreationNS))
 	if e.Synced {
 		s.Memory.LastCanonicalNS = max(s.Memory.LastCanonicalNS, int64(e.CreationTime))
-		if err := IndexEntry(ctx, s, e); err != nil {
+		if err := indexEntry(ctx, s, e); err != nil {
 			return err
 		}
 	}
@@ -266,10 +268,10 @@ func InsertEntryRow(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 
 // noteTimes stores the newest times of the memory.
 func noteTimes(ctx context.Context, s *memory.CallTx) error {
-	_, err := s.Tx.Exec(ctx, updateTimes, s.Memory.MemoryID, s.Memory.LastNS, s.Memory.LastCanonicalNS)
-	return err
+	return s.Exec(ctx, updateTimes, s.Memory.MemoryID, s.Memory.LastNS, s.Memory.LastCanonicalNS)
 }
 
+// Doc returns the document of the put of a row.
 func (e *EntryRow) Doc() EntryDoc {
 	tags := e.Tags
 	if tags == nil {
@@ -282,12 +284,11 @@ func (e *EntryRow) Doc() EntryDoc {
 	}
 }
 
-// Entries reads entries.
-func Entries(ctx context.Context, s *memory.CallTx, query string, args ...any) (out []EntryRow, err error) {
-	err = s.Tx.Each(ctx, func(rows *sql.Rows) error {
-		e, err := ScanEntry(rows.Scan)
-		out = append(out, e)
-		return err
-	}, query, args...)
-	return out, err
+// In returns the entry of a document, in a memory of an owner.
+func (d *EntryDoc) In(m memory.Memory, owner string) Entry {
+	return Entry{
+		EntryID: d.EntryID, ActorID: owner, VaultID: m.VaultID, MemoryID: m.MemoryID, RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags,
+		Metadata: d.Metadata, SessionID: d.SessionID, CreationTime: d.CreationTime, CapturedTime: d.CapturedTime,
+		CorrectionTime: d.CorrectionTime, CorrectedEntryID: d.CorrectedEntryID, CorrectionReason: d.CorrectionReason,
+	}
 }

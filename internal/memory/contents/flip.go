@@ -9,7 +9,7 @@ import (
 	"cairn/internal/store"
 )
 
-// confirmDoc is the document of a confirm.
+// ConfirmDoc is the document of a confirm.
 type ConfirmDoc struct {
 	LocalID      string      `json:"localId"`
 	EntryID      string      `json:"entryId"`
@@ -58,7 +58,7 @@ func Flip(ctx context.Context, s *memory.CallTx, e *EntryRow, id string, at memo
 	s.Memory.MemoryID, s.Memory.LastNS, s.Memory.LastCanonicalNS = e.MemoryID, 0, int64(at)
 	err = noteTimes(ctx, s)
 	if err == nil && fresh {
-		err = IndexEntry(ctx, s, e)
+		err = indexEntry(ctx, s, e)
 	}
 	if err == nil && (fresh || moved) {
 		err = logConfirm(ctx, s, e)
@@ -68,8 +68,7 @@ func Flip(ctx context.Context, s *memory.CallTx, e *EntryRow, id string, at memo
 
 // CommitRow stores the hub's id, time and number of a row.
 func CommitRow(ctx context.Context, s *memory.CallTx, key int64, id string, at memory.Time, hubSeq any) error {
-	_, err := s.Tx.Exec(ctx, flipEntry, key, id, at, hubSeq, s.Tx.Now().UnixNano())
-	return err
+	return s.Exec(ctx, flipEntry, key, id, at, hubSeq, s.Tx.Now().UnixNano())
 }
 
 func logConfirm(ctx context.Context, s *memory.CallTx, e *EntryRow) error {

@@ -35,9 +35,9 @@ ON CONFLICT (memory_id, name) DO UPDATE SET next = next + 1 RETURNING key, next`
 // Space returns the prefix of a memory's terms.
 func Space(memory string) string { return strings.ReplaceAll(memory, "-", "") }
 
-// IndexEntry adds a committed entry to the index, in the transaction that commits it, or replaces it
+// indexEntry adds a committed entry to the index, in the transaction that commits it, or replaces it
 // after a change. It is idempotent.
-func IndexEntry(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
+func indexEntry(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 	var place int64
 	if err := s.Tx.Get(ctx, []any{&place}, selectPlace, e.Key); err != nil {
 		return err
@@ -49,14 +49,13 @@ func IndexEntry(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 	} else if err := assignPlace(ctx, s, e, &place); err != nil {
 		return err
 	}
-	_, err := s.Tx.Exec(ctx, insertWords, place, entryTerms(e))
-	return err
+	return s.Exec(ctx, insertWords, place, entryTerms(e))
 }
 
 func unindex(ctx context.Context, s *memory.CallTx, key, place int64) error {
-	_, err := s.Tx.Exec(ctx, deleteWords, place)
+	err := s.Exec(ctx, deleteWords, place)
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, dropVector, key)
+		err = s.Exec(ctx, dropVector, key)
 	}
 	return err
 }
@@ -68,8 +67,7 @@ func assignPlace(ctx context.Context, s *memory.CallTx, e *EntryRow, place *int6
 		return err
 	}
 	*place = group<<ranking.PlaceBits | (next - 1)
-	_, err := s.Tx.Exec(ctx, updateEntryPlace, e.Key, *place)
-	return err
+	return s.Exec(ctx, updateEntryPlace, e.Key, *place)
 }
 
 // groupOf returns the name of an entry's group: its session, else its UTC day.

@@ -24,9 +24,10 @@ func clearings() []string {
 	}
 }
 
+// ClearIndex empties the index. It keeps the vectors of committed entries.
 func ClearIndex(ctx context.Context, s *memory.CallTx) error {
 	for _, query := range clearings() {
-		if _, err := s.Tx.Exec(ctx, query); err != nil {
+		if err := s.Exec(ctx, query); err != nil {
 			return err
 		}
 	}
@@ -45,7 +46,7 @@ func FillIndex(ctx context.Context, s *memory.CallTx) error {
 			return fillContexts(ctx, s)
 		}
 		for i := range rows {
-			if err := IndexEntry(ctx, s, &rows[i]); err != nil {
+			if err := indexEntry(ctx, s, &rows[i]); err != nil {
 				return err
 			}
 		}

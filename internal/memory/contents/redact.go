@@ -14,6 +14,7 @@ func Redacted(b *memory.Kernel, a NewEntry) NewEntry {
 	return a
 }
 
+// RedactTags returns tags without secrets.
 func RedactTags(b *memory.Kernel, tags map[string]string) map[string]string {
 	out := make(map[string]string, len(tags))
 	for k, v := range tags {

@@ -8,7 +8,7 @@ import (
 	"cairn/internal/store/follow"
 )
 
-// entryDeleteDoc is the document of an entry's delete. Only the localId is known of an entry that
+// EntryDeleteDoc is the document of an entry's delete. Only the localId is known of an entry that
 // was being sent when it was deleted.
 type EntryDeleteDoc struct {
 	Key     string `json:"key"`
@@ -30,7 +30,7 @@ WHERE m.memory_id = ?1 AND m.project_key IS NOT NULL AND e.synced = 1 AND n.valu
 
 // RemoveVault permanently deletes an empty vault, with its documents in the log.
 func RemoveVault(ctx context.Context, s *memory.CallTx, id string) error {
-	if _, err := s.Tx.Exec(ctx, deleteVault, id); err != nil {
+	if err := s.Exec(ctx, deleteVault, id); err != nil {
 		return err
 	}
 	return cmp.Or(s.ForgetTries(ctx, id), s.Tx.BlankStream(ctx, id))
@@ -53,8 +53,7 @@ func RemoveEntry(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 
 // DeleteRow deletes only the row of an entry.
 func DeleteRow(ctx context.Context, s *memory.CallTx, key int64) error {
-	_, err := s.Tx.Exec(ctx, deleteEntry, key)
-	return err
+	return s.Exec(ctx, deleteEntry, key)
 }
 
 // BlankEntry blanks an entry's documents in the log, under its entryId and its localId.
@@ -73,15 +72,15 @@ func BlankEntry(ctx context.Context, s *memory.CallTx, e *EntryRow) error {
 // RemoveMemory permanently deletes a memory with its contents. Without inflight it keeps entries
 // and contexts that no hub has. The stream stays.
 func RemoveMemory(ctx context.Context, s *memory.CallTx, id string, inflight bool) error {
-	_, err := s.Tx.Exec(ctx, buryEntriesOf, id, s.Tx.Now().UnixNano())
+	err := s.Exec(ctx, buryEntriesOf, id, s.Tx.Now().UnixNano())
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, deleteEntriesOf, id, inflight)
+		err = s.Exec(ctx, deleteEntriesOf, id, inflight)
 	}
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, deleteContextsOf, id, inflight)
+		err = s.Exec(ctx, deleteContextsOf, id, inflight)
 	}
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, deleteMemory, id)
+		err = s.Exec(ctx, deleteMemory, id)
 	}
 	return cmp.Or(err, s.ForgetTries(ctx, id), s.Tx.BlankStream(ctx, id), s.StoreTombstones(ctx, id, id))
 }

@@ -21,16 +21,6 @@ type Correction struct {
 	Reason           string `json:"reason"`
 }
 
-type (
-	correctionDoc struct {
-		Key              string      `json:"key"`
-		EntryID          string      `json:"entryId"`
-		CorrectedEntryID string      `json:"correctedEntryId"`
-		CorrectionReason string      `json:"correctionReason"`
-		CorrectionTime   memory.Time `json:"correctionTime"`
-	}
-)
-
 // PatchEntry changes tags and summary of a committed entry. The change is visible here
 // immediately.
 //
@@ -50,22 +40,19 @@ func (b *Entries) PatchEntry(ctx context.Context, c memory.Caller, memoryID, ent
 	if p.Tags != nil {
 		p.Tags = contents.RedactTags(b.Kernel, p.Tags)
 	}
-	return b.change(ctx, c, memoryID, entry, p, changing{method: "PATCH", invalid: invalidArg, do: func(ctx context.Context, s *memory.CallTx, e *contents.EntryRow, n memory.Issued) error {
-		if p.Tags != nil {
-			e.Tags = p.Tags
-		}
-		if p.Summary != nil {
-			e.Summary = *p.Summary
-		}
+	do := func(ctx context.Context, s *memory.CallTx, e *contents.EntryRow, n memory.Issued) error {
+		doc := contents.ChangeDoc{Key: n.Hub, EntryID: e.EntryID, Tags: p.Tags, Summary: p.Summary}
+		doc.Apply(&e.Entry)
 		if err := contents.Patch(ctx, s, e); err != nil {
 			return err
 		}
-		return logPatch(ctx, s, e, contents.PatchDoc{Key: n.Hub, EntryID: e.EntryID, Tags: p.Tags, Summary: p.Summary})
-	}})
+		return logPatch(ctx, s, e, doc)
+	}
+	return b.change(ctx, c, memoryID, entry, p, changing{method: "PATCH", invalid: invalidArg, do: do})
 }
 
 // logPatch logs a patch. The patch is not sent if the hub does not know the entry.
-func logPatch(ctx context.Context, s *memory.CallTx, e *contents.EntryRow, doc any) error {
+func logPatch(ctx context.Context, s *memory.CallTx, e *contents.EntryRow, doc contents.ChangeDoc) error {
 	if s.User.IsJoined() && e.HubSeq == 0 && e.Seq <= s.Memory.AckedSeq {
 		return s.Note(ctx, s.Memory.MemoryID, memory.KindEntry, e.EntryID, memory.OpPatch)
 	}
@@ -87,19 +74,23 @@ func (b *Entries) CorrectEntry(ctx context.Context, c memory.Caller, memoryID, e
 		invalidArg = rules.Invalid("reason", "reason is required")
 	}
 	a.CorrectedEntryID, a.Reason = target, b.Redact(a.Reason)
-	return b.change(ctx, c, memoryID, entry, a, changing{method: "POST", suffix: ":correct", invalid: invalidArg, do: func(ctx context.Context, s *memory.CallTx, e *contents.EntryRow, n memory.Issued) error {
+	do := func(ctx context.Context, s *memory.CallTx, e *contents.EntryRow, n memory.Issued) error {
 		if target == e.EntryID {
 			return rules.Invalid("correctedEntryId", "an entry cannot correct itself")
 		}
 		if _, err := committed(ctx, s, target); err != nil {
 			return err
 		}
-		e.CorrectionTime, e.CorrectedEntryID, e.CorrectionReason = memory.Time(s.Tx.Now().UnixNano()), target, a.Reason
+		doc := contents.ChangeDoc{
+			Key: n.Hub, EntryID: e.EntryID, CorrectedEntryID: target, CorrectionReason: a.Reason, CorrectionTime: memory.Time(s.Tx.Now().UnixNano()),
+		}
+		doc.Apply(&e.Entry)
 		if err := contents.Correct(ctx, s, e); err != nil {
 			return err
 		}
-		return logPatch(ctx, s, e, correctionDoc{n.Hub, e.EntryID, target, a.Reason, e.CorrectionTime})
-	}})
+		return logPatch(ctx, s, e, doc)
+	}
+	return b.change(ctx, c, memoryID, entry, a, changing{method: "POST", suffix: ":correct", invalid: invalidArg, do: do})
 }
 
 // changing is one way to change a committed entry.

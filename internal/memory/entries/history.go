@@ -61,7 +61,7 @@ func (b *Entries) ContextHistory(ctx context.Context, c memory.Caller, memoryID 
 			v.Current = v.ContextID == current
 			out.Versions = append(out.Versions, v)
 			return err
-		}, selectVersions, s.Memory.MemoryID, s.User.UserID, Limit(limit))
+		}, selectVersions, s.Memory.MemoryID, s.User.UserID, clampLimit(limit))
 	})
 	if out.Count = len(out.Versions); err == nil && out.Count == 0 {
 		err = rules.Failure(fault.NotFound, memory.CodeNotFound, "write one with update_context", "context not found")

@@ -41,7 +41,7 @@ AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = ?2 AND m.deleting_s
 // queue, so it also works while the queue is blocked. A memory that is missing or another user's
 // gives an empty list (memories §6).
 func (b *Entries) ListInflight(ctx context.Context, c memory.Caller, memoryID string, limit int64) (InflightList, error) {
-	out := InflightList{Entries: []Inflight{}, AppliedLimit: Limit(limit)}
+	out := InflightList{Entries: []Inflight{}, AppliedLimit: clampLimit(limit)}
 	began := time.Now()
 	err := b.bypass(ctx, c, memoryID, func(ctx context.Context, s *memory.CallTx) error {
 		return s.Tx.Each(ctx, func(rows *sql.Rows) error {

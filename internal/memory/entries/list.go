@@ -15,14 +15,15 @@ import (
 	"cairn/internal/memory/rules"
 )
 
+// Bounds of lists (memories §5.1).
 const (
 	defaultLimit = 25
 	maxLimit     = 50
 )
 
-// Limit returns the effective limit of a list for a requested one. 0 and below mean none was
+// clampLimit returns the effective limit of a list for a requested one. 0 and below mean none was
 // requested.
-func Limit(asked int64) int {
+func clampLimit(asked int64) int {
 	if asked <= 0 {
 		return defaultLimit
 	}
@@ -32,7 +33,7 @@ func Limit(asked int64) int {
 // ListArgs are the arguments of ListEntries.
 type ListArgs struct {
 	MemoryID  string   `arg:"memory_id,required,nonempty"`                                            // a UUID or DefaultMemory
-	Limit     int64    `arg:"limit,default=25,min=1,max=50" about:"Maximum number of entries."`       // clamped by Limit
+	Limit     int64    `arg:"limit,default=25,min=1,max=50" about:"Maximum number of entries."`       // clamped to the bounds of lists
 	Before    string   `arg:"before" about:"Only what is older: a time (RFC 3339) or an entry's id."` // not with After; RFC3339(Nano) or the id of an entry of the memory
 	After     string   `arg:"after" about:"The page that is newer than this: a time or an entry's id. Not with before."`
 	Tags      []string `arg:"tags" about:"Only entries with all of these tags, each written KEY:VALUE."`
@@ -67,7 +68,7 @@ WHERE NOT EXISTS (SELECT 1 FROM json_each(e.tags) t WHERE t.key || ':' || t.valu
 // ListEntries lists committed entries. Errors: CodeInvalid for cursors, CodeNotFound
 // for a memory that is not the user's.
 func (b *Entries) ListEntries(ctx context.Context, c memory.Caller, a ListArgs) (Listed, error) {
-	out := Listed{Entries: []contents.Entry{}, AppliedLimit: Limit(a.Limit)}
+	out := Listed{Entries: []contents.Entry{}, AppliedLimit: clampLimit(a.Limit)}
 	memoryID, err := memory.MemoryArg(a.MemoryID)
 	session, badSession := rules.SessionArg(a.SessionID, false)
 	if err = cmp.Or(err, badSession, c.CheckArgs()); err != nil {

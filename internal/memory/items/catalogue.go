@@ -52,8 +52,7 @@ func (d *Documents) catalogued(ctx context.Context, s *memory.CallTx, doc *Item,
 			return err
 		}
 	}
-	_, err = s.Tx.Exec(ctx, updateNoPulls, doc.ID)
-	return err
+	return s.Exec(ctx, updateNoPulls, doc.ID)
 }
 
 // projectTitles returns the titles of the projects' vaults in earlier releases.

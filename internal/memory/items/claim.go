@@ -12,10 +12,8 @@ import (
 	"cairn/internal/project"
 )
 
-const (
-	countClaims = `SELECT count(*) FROM changes c JOIN symbols o ON o.id = c.op
+const countClaims = `SELECT count(*) FROM changes c JOIN symbols o ON o.id = c.op
 WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.id = ? AND c.doc IS NOT NULL AND o.text = 'put'`
-)
 
 // projectOf returns the project here with a uid, and the id of its default memory, ""
 // if it has none.

@@ -153,7 +153,7 @@ func (d *Documents) take(ctx context.Context, tx *store.Tx, doc *Item) (missing,
 	switch v := doc.parsed.(type) {
 	case *contents.EntryDoc:
 		made, err = d.entry(ctx, s, doc, *v)
-	case *changeDoc:
+	case *contents.ChangeDoc:
 		missing, err = d.patch(ctx, s, doc, v)
 	case *contents.ConfirmDoc:
 		missing, made, err = d.confirm(ctx, s, doc, v)
@@ -171,7 +171,7 @@ func (d *Item) memory() string {
 	return d.Memory
 }
 
-// scope returns the callTx of a user of this store.
+// scope returns the CallTx of a user of this store.
 func (d *Documents) scope(ctx context.Context, tx *store.Tx, user string) (*memory.CallTx, error) {
 	if d.call != nil {
 		return d.call, nil
@@ -180,7 +180,7 @@ func (d *Documents) scope(ctx context.Context, tx *store.Tx, user string) (*memo
 	return &memory.CallTx{Kernel: d.book, Tx: tx, User: u}, err
 }
 
-// owner returns the callTx of a user of the origin, "" for the device's own. It creates a missing
+// owner returns the CallTx of a user of the origin, "" for the device's own. It creates a missing
 // user.
 func (d *Documents) owner(ctx context.Context, tx *store.Tx, id string) (*memory.CallTx, error) {
 	if id == "" && d.call == nil {
@@ -213,7 +213,7 @@ func (d *Documents) here(ctx context.Context, s *memory.CallTx, memoryID string)
 	return id, err
 }
 
-// open returns the callTx of the owner of an item's memory. It is nil if the memory is missing;
+// open returns the CallTx of the owner of an item's memory. It is nil if the memory is missing;
 // deleted is true if the memory was deleted here.
 func (d *Documents) open(ctx context.Context, tx *store.Tx, doc *Item) (s *memory.CallTx, deleted bool, err error) {
 	s = d.call

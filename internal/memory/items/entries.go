@@ -12,11 +12,8 @@ import (
 
 const (
 	updateContextByKey = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ?3, conflict_with = ?4 WHERE context_id = ?1`
-)
-
-const (
-	selectTimeTaken   = `SELECT EXISTS (SELECT 1 FROM memory_entries WHERE memory_id = ? AND canonical_ns = ? AND key <> ?)`
-	selectContextHeld = `SELECT seq FROM memory_contexts WHERE context_id = ? OR hub_key = ?`
+	selectTimeTaken    = `SELECT EXISTS (SELECT 1 FROM memory_entries WHERE memory_id = ? AND canonical_ns = ? AND key <> ?)`
+	selectContextHeld  = `SELECT seq FROM memory_contexts WHERE context_id = ? OR hub_key = ?`
 
 	updateKey = `UPDATE memory_entries SET key = ?2 WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM memory_entries WHERE key = ?2)`
 	// A context gets the lowest free number. In the order of the log that is mostly the number
@@ -202,32 +199,11 @@ func freeTime(ctx context.Context, s *memory.CallTx, e *contents.EntryRow) error
 	return nil
 }
 
-// changeDoc is a patch or a correction.
-type changeDoc struct {
-	contents.PatchDoc
-	CorrectedEntryID string      `json:"correctedEntryId"`
-	CorrectionReason string      `json:"correctionReason"`
-	CorrectionTime   memory.Time `json:"correctionTime"`
-}
-
-// change applies c to an entry.
-func (c *changeDoc) change(e *contents.Entry) {
-	if c.Tags != nil {
-		e.Tags = c.Tags
-	}
-	if c.Summary != nil {
-		e.Summary = *c.Summary
-	}
-	if c.CorrectedEntryID != "" {
-		e.CorrectedEntryID, e.CorrectionReason, e.CorrectionTime = c.CorrectedEntryID, c.CorrectionReason, c.CorrectionTime
-	}
-}
-
 // after returns the part of a change of the log that is later than the entry's present values. An
 // entry that was not restored, for which m is nil, has all its changes already.
-func (m *madeRow) after(seq int64, c changeDoc) changeDoc {
+func (m *madeRow) after(seq int64, c contents.ChangeDoc) contents.ChangeDoc {
 	if m == nil {
-		return changeDoc{}
+		return contents.ChangeDoc{}
 	}
 	if c.Tags != nil && seq < m.tags {
 		c.Tags = nil
@@ -248,7 +224,7 @@ func (m *madeRow) after(seq int64, c changeDoc) changeDoc {
 }
 
 // patch changes an entry.
-func (d *Documents) patch(ctx context.Context, s *memory.CallTx, doc *Item, c *changeDoc) (missing []string, err error) {
+func (d *Documents) patch(ctx context.Context, s *memory.CallTx, doc *Item, c *contents.ChangeDoc) (missing []string, err error) {
 	e, found, err := contents.EntryByID(ctx, s, c.EntryID)
 	if err != nil || found && e.MemoryID != s.Memory.MemoryID {
 		return nil, err
@@ -261,7 +237,7 @@ func (d *Documents) patch(ctx context.Context, s *memory.CallTx, doc *Item, c *c
 		change = d.made[entryName(doc.Memory, c.EntryID)].after(doc.seq, change)
 	}
 	before := e.Entry
-	change.change(&e.Entry)
+	change.Apply(&e.Entry)
 	if sameEntry(&before, &e.Entry) {
 		return nil, nil
 	}
@@ -353,8 +329,7 @@ func (d *Documents) context(ctx context.Context, s *memory.CallTx, doc *Item, c 
 	case err != nil:
 		return err
 	case seq != 0 && d.from == fromHub:
-		_, err = s.Tx.Exec(ctx, updateContextByKey, c.ContextID, doc.HubSeq, c.UpdatedAt, memory.Nullable(c.ConflictWith))
-		return err
+		return s.Exec(ctx, updateContextByKey, c.ContextID, doc.HubSeq, c.UpdatedAt, memory.Nullable(c.ConflictWith))
 	case seq != 0:
 		d.counts.Known++
 		return nil
@@ -390,7 +365,7 @@ func bringBackContext(ctx context.Context, s *memory.CallTx, c contents.ContextD
 	}
 	seq, err := res.LastInsertId()
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, lowerContext, seq)
+		err = s.Exec(ctx, lowerContext, seq)
 	}
 	return err
 }

@@ -70,7 +70,7 @@ func newDoc(name string) any {
 	case memory.KindEntry + " " + store.OpPut:
 		return &contents.EntryDoc{}
 	case memory.KindEntry + " " + memory.OpPatch:
-		return &changeDoc{}
+		return &contents.ChangeDoc{}
 	case memory.KindEntry + " " + memory.OpConfirm:
 		return &contents.ConfirmDoc{}
 	case memory.KindEntry + " " + store.OpDelete:

@@ -140,7 +140,7 @@ func restoreLost(ctx context.Context, s *memory.CallTx) error {
 		orphanedMemories,
 		orphanedVaults,
 		func(ctx context.Context, s *memory.CallTx) ([]Item, error) {
-			if _, err := s.Tx.Exec(ctx, insertStreams); err != nil {
+			if err := s.Exec(ctx, insertStreams); err != nil {
 				return nil, err
 			}
 			return lost(ctx, s, selectLostEntries, selectLostContexts)
@@ -237,7 +237,7 @@ func logUnsent(ctx context.Context, s *memory.CallTx) error {
 
 func execAll(ctx context.Context, s *memory.CallTx, statements []string) error {
 	for _, query := range statements {
-		if _, err := s.Tx.Exec(ctx, query); err != nil {
+		if err := s.Exec(ctx, query); err != nil {
 			return err
 		}
 	}
@@ -310,7 +310,7 @@ func repairLanes(ctx context.Context, s *memory.CallTx) error {
 	}, selectLanes)
 	for stream, lane := range wrong {
 		if err == nil {
-			_, err = s.Tx.Exec(ctx, updateLane, stream, lane)
+			err = s.Exec(ctx, updateLane, stream, lane)
 		}
 	}
 	return err

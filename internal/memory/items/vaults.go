@@ -75,7 +75,7 @@ func (d *Documents) vault(ctx context.Context, s *memory.CallTx, doc memory.Vaul
 func (d *Documents) newVault(ctx context.Context, s *memory.CallTx, v memory.Vault, doc memory.VaultDoc) (string, error) {
 	switch d.from {
 	case fromLog:
-		_, err := s.Tx.Exec(ctx, restoreVault, v.VaultID, v.ActorID, v.Title, v.Description, created(s, v.CreationTime))
+		err := s.Exec(ctx, restoreVault, v.VaultID, v.ActorID, v.Title, v.Description, created(s, v.CreationTime))
 		return v.VaultID, err
 	case fromExport:
 		taken, err := s.VaultExists(ctx, v.VaultID)
@@ -176,8 +176,7 @@ func (d *Documents) pulledMemory(ctx context.Context, s *memory.CallTx, doc *Ite
 		return err
 	}
 	if existing != "" {
-		_, err = s.Tx.Exec(ctx, updateNewRemote, existing, m.MemoryID)
-		return err
+		return s.Exec(ctx, updateNewRemote, existing, m.MemoryID)
 	}
 	row := rowIn(m, v)
 	row.MemoryID, row.ActorID = stream, s.User.UserID
@@ -265,7 +264,7 @@ func (d *Documents) loggedMemory(ctx context.Context, s *memory.CallTx, doc *Ite
 		if err := d.bringBackMemory(ctx, s, m); err != nil {
 			return err
 		}
-	} else if _, err := s.Tx.Exec(ctx, relinkMemory, m.MemoryID, memory.Nullable(m.ProjectUID())); err != nil {
+	} else if err := s.Exec(ctx, relinkMemory, m.MemoryID, memory.Nullable(m.ProjectUID())); err != nil {
 		return err
 	}
 	d.made[m.MemoryID] = &madeRow{put: doc.seq}
@@ -305,8 +304,7 @@ func (d *Documents) bringBackMemory(ctx context.Context, s *memory.CallTx, m *me
 	if err := s.InsertMemory(ctx, row, 0, m.ProjectUID()); err != nil {
 		return err
 	}
-	_, err = s.Tx.Exec(ctx, restoreStream, row.MemoryID, s.User.UserID, shards.LaneOf(row.MemoryID))
-	return err
+	return s.Exec(ctx, restoreStream, row.MemoryID, s.User.UserID, shards.LaneOf(row.MemoryID))
 }
 
 // linkAgain makes a restored memory the default memory of its project, if a write of the project
@@ -393,7 +391,7 @@ func (d *Documents) deleteMemory(ctx context.Context, s *memory.CallTx, id strin
 		}
 	}
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, stopStream, id)
+		err = s.Exec(ctx, stopStream, id)
 	}
 	if err == nil {
 		_, err = d.logPulled(ctx, s, id, doc, id, nil)

@@ -115,13 +115,15 @@ func TestEveryLimitHoldsAtItsBorder(t *testing.T) {
 
 func TestNumbersAreClamped(t *testing.T) {
 	t.Parallel()
+	d := memorytest.NewDesk(t)
 	for _, c := range []struct {
 		asked       int64
 		limit, topK int
 	}{
 		{math.MinInt64, 25, 10}, {-1, 25, 10}, {0, 25, 10}, {1, 1, 1}, {50, 50, 50}, {51, 50, 51}, {100, 50, 100}, {101, 50, 100}, {math.MaxInt64, 50, 100},
 	} {
-		memorytest.Want(t, fmt.Sprint("limit ", c.asked), entries.Limit(c.asked), c.limit)
+		list := memorytest.Must(d.ListEntries(t.Context(), memory.Caller{}, entries.ListArgs{MemoryID: d.MemoryID, Limit: c.asked}))(t)
+		memorytest.Want(t, fmt.Sprint("limit ", c.asked), list.AppliedLimit, c.limit)
 		memorytest.Want(t, fmt.Sprint("top_k ", c.asked), retrieval.TopK(c.asked), c.topK)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"cairn/internal/store/follow"
 )
 
-// fakeHub is a minimal hub in memory: it stores keys, assigns numbers and times, and refuses
+// FakeHub is a minimal hub in memory: it stores keys, assigns numbers and times, and refuses
 // items as configured.
 type FakeHub struct {
 	Items   map[string][]items.Item // by stream

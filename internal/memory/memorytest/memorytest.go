@@ -24,7 +24,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// desk is a service with a store of the test, which contains a vault and a memory.
+// Desk is a service with a store of the test, which contains a vault and a memory.
 type Desk struct {
 	testing.TB
 	*memories.Service

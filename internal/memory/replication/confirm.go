@@ -28,8 +28,9 @@ type Outcome struct {
 }
 
 const (
-	selectOwner    = `SELECT user_id FROM memory_streams WHERE stream = ?`
-	selectChangeOf = `SELECT seq FROM memory_contexts WHERE change_seq = ?`
+	updateContextSynced = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE change_seq = ?1`
+	selectOwner         = `SELECT user_id FROM memory_streams WHERE stream = ?`
+	selectChangeOf      = `SELECT seq FROM memory_contexts WHERE change_seq = ?`
 )
 
 // replicatorTx runs a transaction of the replicator, which acts for the owners of streams. It fails
@@ -73,7 +74,7 @@ func (b *Replication) Confirm(ctx context.Context, m memory.Membership, leases [
 			if err := acked(ctx, s, stream, seq); err != nil {
 				return err
 			}
-			if _, err := s.Tx.Exec(ctx, updateSeen, stream, seen[stream]); err != nil {
+			if err := s.Exec(ctx, updateSeen, stream, seen[stream]); err != nil {
 				return err
 			}
 		}
@@ -123,8 +124,7 @@ func confirm(ctx context.Context, s *memory.CallTx, c store.Change, o Outcome) e
 		if !o.CreationTime.IsZero() {
 			at = memory.Clamped(o.CreationTime)
 		}
-		_, err := s.Tx.Exec(ctx, updateContextSynced, c.Seq, o.HubSeq, at)
-		return err
+		return s.Exec(ctx, updateContextSynced, c.Seq, o.HubSeq, at)
 	case memory.KindMemory + " " + store.OpDelete:
 		return contents.RemoveMemory(ctx, s, c.Stream, true)
 	case memory.KindVault + " " + store.OpDelete:
@@ -195,7 +195,3 @@ func (b *Replication) SetRemote(ctx context.Context, m memory.Membership, leases
 		return cmp.Or(s.SetRemote(ctx, stream, remote), acked(ctx, s, stream, seq))
 	})
 }
-
-const (
-	updateContextSynced = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE change_seq = ?1`
-)

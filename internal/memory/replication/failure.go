@@ -99,7 +99,7 @@ func (b *Replication) Retry(ctx context.Context, c memory.Caller, locals []strin
 		}
 		switch key, bad := contents.ParseLocalID(was.ID); {
 		case was.Kind == memory.KindContext:
-			_, err = s.Tx.Exec(ctx, updateContextPlace, f.Seq, seq)
+			err = s.Exec(ctx, updateContextPlace, f.Seq, seq)
 		case bad == nil && was.Op == store.OpPut:
 			err = contents.SetSeq(ctx, s, key, seq)
 		}
@@ -120,7 +120,7 @@ func (b *Replication) Discard(ctx context.Context, c memory.Caller, locals []str
 			}
 			return cmp.Or(contents.RemoveEntry(ctx, s, &e), s.Note(ctx, was.Stream, memory.KindEntry, was.ID, store.OpDelete))
 		case memory.KindContext + " " + store.OpPut:
-			_, err := s.Tx.Exec(ctx, deleteContextAt, f.Seq)
+			err := s.Exec(ctx, deleteContextAt, f.Seq)
 			return cmp.Or(err, s.Tx.BlankChange(ctx, f.Seq))
 		case memory.KindMemory + " " + store.OpPut:
 			return cmp.Or(contents.RemoveMemory(ctx, s, was.Stream, true), s.Note(ctx, was.Stream, memory.KindMemory, was.ID, store.OpDelete))
@@ -134,7 +134,8 @@ var errStays = errors.New("the failure stays")
 
 // eachFailed runs fn for refused changes of the caller and forgets their failures. It
 // requires the level Admin.
-func (b *Replication) eachFailed(ctx context.Context, c memory.Caller, locals []string, fn func(ctx context.Context, s *memory.CallTx, f Failed, was store.Change) error) (n int, err error) {
+func (b *Replication) eachFailed(ctx context.Context, c memory.Caller, locals []string,
+	fn func(ctx context.Context, s *memory.CallTx, f Failed, was store.Change) error) (n int, err error) {
 	if err := cmp.Or(c.CheckArgs(), c.May(memory.Admin)); err != nil {
 		return 0, err
 	}

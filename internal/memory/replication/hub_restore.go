@@ -67,13 +67,7 @@ AND o.text = 'patch' AND c.doc IS NOT NULL ORDER BY c.seq`
 // That ends a stop with StopRestored. NoteEpoch is idempotent.
 func (b *Replication) NoteEpoch(ctx context.Context, m memory.Membership, epoch int64) error {
 	user := m.User
-	var known bool
-	err := b.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		was, err := epochOf(ctx, tx, user)
-		known = was >= epoch
-		return err
-	})
-	if err != nil || known {
+	if was, err := b.Epoch(ctx, user); err != nil || was >= epoch {
 		return err
 	}
 	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *memory.CallTx) error {
@@ -146,13 +140,12 @@ func (b *Replication) MarkMissing(ctx context.Context, m memory.Membership, leas
 	return b.replicatorTx(ctx, m, []follow.Lease{lease}, func(ctx context.Context, s *memory.CallTx) error {
 		for _, key := range keys {
 			for _, query := range []string{markEntry, markContext} {
-				if _, err := s.Tx.Exec(ctx, query, key); err != nil {
+				if err := s.Exec(ctx, query, key); err != nil {
 					return err
 				}
 			}
 		}
-		_, err := s.Tx.Exec(ctx, lowerCursor, stream, after)
-		return err
+		return s.Exec(ctx, lowerCursor, stream, after)
 	})
 }
 
@@ -262,14 +255,11 @@ func (b *Replication) ConfirmResent(ctx context.Context, m memory.Membership, le
 			if !out.CreationTime.IsZero() {
 				at = memory.Clamped(out.CreationTime)
 			}
-			_, err := s.Tx.Exec(ctx, confirmContext, o.Key, out.HubSeq, at)
-			return err
+			return s.Exec(ctx, confirmContext, o.Key, out.HubSeq, at)
 		case o.Kind == memory.KindEntry:
-			_, err := s.Tx.Exec(ctx, unmarkEntry, o.Key)
-			return err
+			return s.Exec(ctx, unmarkEntry, o.Key)
 		}
-		_, err := s.Tx.Exec(ctx, unmarkContext, o.Key)
-		return err
+		return s.Exec(ctx, unmarkContext, o.Key)
 	})
 }
 

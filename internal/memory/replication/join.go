@@ -113,7 +113,7 @@ func finishDeletes(ctx context.Context, s *memory.CallTx) error {
 		}
 	}
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, deleteVaultsHidden, s.User.UserID)
+		err = s.Exec(ctx, deleteVaultsHidden, s.User.UserID)
 	}
 	return err
 }

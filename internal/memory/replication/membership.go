@@ -44,36 +44,35 @@ func (b *Replication) CheckMember(ctx context.Context, m memory.Membership) erro
 	return b.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return checkMember(ctx, tx, m) })
 }
 
+// user returns a user of this device.
+func (b *Replication) user(ctx context.Context, id string) (u memory.User, err error) {
+	err = b.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		u, err = memory.FindUser(ctx, tx, id)
+		return err
+	})
+	return u, err
+}
+
 // SetStop stores that replication has stopped, and why. Every process of the store shows
 // it, and AwaitConsistency reports it. Errors: CodeLeft. It is idempotent.
 func (b *Replication) SetStop(ctx context.Context, m memory.Membership, code, why string) error {
-	var u memory.User
-	err := b.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		u, err = memory.FindUser(ctx, tx, m.User)
-		return err
-	})
+	u, err := b.user(ctx, m.User)
 	if err != nil || u.Generation == m.Generation && u.Stop.Code == code && u.Stop.Why == why {
 		return err
 	}
 	return b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *memory.CallTx) error {
-		_, err := s.Tx.Exec(ctx, updateStop, m.User, code, why, s.Tx.Now().UnixNano())
-		return err
+		return s.Exec(ctx, updateStop, m.User, code, why, s.Tx.Now().UnixNano())
 	})
 }
 
 // ClearStop removes a stop with one of the given codes. Errors: CodeLeft. It is idempotent, and
 // writes nothing if there is no such stop.
 func (b *Replication) ClearStop(ctx context.Context, m memory.Membership, codes ...string) error {
-	var u memory.User
-	err := b.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		u, err = memory.FindUser(ctx, tx, m.User)
-		return err
-	})
+	u, err := b.user(ctx, m.User)
 	for _, code := range codes {
 		if err == nil && u.Stop.Code == code {
 			err = b.replicatorTx(ctx, m, nil, func(ctx context.Context, s *memory.CallTx) error {
-				_, err := s.Tx.Exec(ctx, updateGoOn, m.User, code)
-				return err
+				return s.Exec(ctx, updateGoOn, m.User, code)
 			})
 		}
 	}

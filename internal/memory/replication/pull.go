@@ -48,6 +48,6 @@ func pulledTo(ctx context.Context, s *memory.CallTx, local string, next int64) e
 		return err
 	}
 	crashpoint.Pass("mid_pull")
-	_, err := s.Tx.Exec(ctx, updateCursor, local, next)
+	err := s.Exec(ctx, updateCursor, local, next)
 	return cmp.Or(err, follow.Recover(ctx, s.Tx, memory.PullFollower, local))
 }

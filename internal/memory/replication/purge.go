@@ -129,7 +129,7 @@ func purgeEntries(ctx context.Context, s *memory.CallTx, before int64, bytes *in
 			break
 		}
 		if err = cmp.Or(contents.DeleteRow(ctx, s, o.Key), contents.BlankEntry(ctx, s, &o.EntryRow)); err == nil {
-			_, err = s.Tx.Exec(ctx, updatePurged, o.MemoryID, o.CreationTime+1)
+			err = s.Exec(ctx, updatePurged, o.MemoryID, o.CreationTime+1)
 		}
 		*bytes -= o.size
 		n++
@@ -154,7 +154,7 @@ func purgeContexts(ctx context.Context, s *memory.CallTx, before int64, bytes *i
 		if err != nil || *bytes <= 0 {
 			break
 		}
-		if _, err = s.Tx.Exec(ctx, deleteContext, o.seq); err == nil {
+		if err = s.Exec(ctx, deleteContext, o.seq); err == nil {
 			_, err = s.Tx.Blank(ctx, o.memory, memory.KindContext, o.id)
 		}
 		*bytes -= o.size

@@ -269,19 +269,19 @@ func (b *Replication) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (
 // acked notes that all changes of a stream up to one are settled, and that it does not
 // fail any more.
 func acked(ctx context.Context, s *memory.CallTx, stream string, seq int64) error {
-	_, err := s.Tx.Exec(ctx, updateAcked, stream, seq)
+	err := s.Exec(ctx, updateAcked, stream, seq)
 	return cmp.Or(err, follow.Recover(ctx, s.Tx, memory.PushFollower, stream))
 }
 
 // haltStream stops a stream until a person acts.
 func haltStream(ctx context.Context, s *memory.CallTx, stream, why string) error {
-	_, err := s.Tx.Exec(ctx, updateState, stream, StreamHalted)
+	err := s.Exec(ctx, updateState, stream, StreamHalted)
 	return cmp.Or(err, follow.Fail(ctx, s.Tx, memory.PushFollower, stream, errors.New(why), time.Time{}))
 }
 
 // ready lets a stream go on.
 func ready(ctx context.Context, s *memory.CallTx, stream string) error {
-	_, err := s.Tx.Exec(ctx, updateState, stream, StreamReady)
+	err := s.Exec(ctx, updateState, stream, StreamReady)
 	return cmp.Or(err, follow.Recover(ctx, s.Tx, memory.PushFollower, stream))
 }
 

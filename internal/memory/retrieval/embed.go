@@ -174,7 +174,8 @@ func (b *Retrieval) refusedRow(ctx context.Context, row unembeddedRow, why error
 
 // byVector adds the similarity of their vectors to v to candidates by words, and adds the
 // nearest candidates by vector.
-func (b *Retrieval) byVector(ctx context.Context, s *memory.CallTx, v []float32, byWords []ranking.Candidate, admitted func(place int64) bool) ([]ranking.Candidate, error) {
+func (b *Retrieval) byVector(ctx context.Context, s *memory.CallTx, v []float32, byWords []ranking.Candidate,
+	admitted func(place int64) bool) ([]ranking.Candidate, error) {
 	known := map[int64]ranking.Candidate{}
 	for _, c := range byWords {
 		known[c.Place] = c

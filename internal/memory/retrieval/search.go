@@ -20,8 +20,8 @@ import (
 	"cairn/internal/words"
 )
 
+// Bounds of k, topK and top_k of searches (memories §5.1).
 const (
-	// MaxTopK and DefaultTopK bound k, topK and top_k of searches.
 	DefaultTopK = 10
 	MaxTopK     = 100
 )
@@ -41,7 +41,7 @@ const (
 	ModeHybrid  = "hybrid"  // by words and vectors
 )
 
-const maxQuery = 1_000
+const maxQuery = 1_000 // code points
 
 // SearchArgs are the arguments of Search.
 type SearchArgs struct {

@@ -14,7 +14,7 @@ import (
 	"cairn/internal/memory/rules"
 )
 
-// shards runs the jobs of one memory in order, and those of different memories concurrently
+// Shards runs the jobs of one memory in order, and those of different memories concurrently
 // (memories §8). A shard's worker is a goroutine that lives while there are jobs.
 type Shards struct {
 	all      []shard // the last is the priority lane
@@ -59,6 +59,8 @@ type Stats struct {
 	Depth       int                  // jobs that wait now
 }
 
+// New returns n shards and the priority lane. Each holds at most capacity waiting jobs; a job that
+// finds no place waits at most patience.
 func New(n, capacity int, patience time.Duration) *Shards {
 	return &Shards{all: make([]shard, n+1), capacity: capacity, patience: patience, stopping: make(chan struct{})}
 }
@@ -228,6 +230,7 @@ func (s *Shards) Stop(ctx context.Context) error {
 	}
 }
 
+// Stats reports the work of each shard so far, without shards that were never used.
 func (s *Shards) Stats() (out []Stats) {
 	for i := range s.all {
 		sh := &s.all[i]

@@ -17,23 +17,7 @@ import (
 	"cairn/internal/store/follow"
 )
 
-// refusedByHub returns a hub's error for the caller of a delete.
-func refusedByHub(status int, code, message string) error {
-	kind := fault.Unavailable
-	switch {
-	case status == http.StatusNotFound:
-		kind = fault.NotFound
-	case status == http.StatusConflict:
-		kind = fault.Conflict
-	case status == http.StatusForbidden || status == http.StatusUnauthorized:
-		kind = fault.Denied
-	case status >= 400 && status < 500:
-		kind = fault.Invalid
-	}
-	return rules.Failure(kind, code, "the hub has refused the delete; nothing was deleted", message)
-}
-
-// deletion is a pending delete. Seq is the logged change that the hub must confirm, 0 if there is
+// Deletion is a pending delete. Seq is the logged change that the hub must confirm, 0 if there is
 // nothing to wait for.
 type Deletion struct {
 	Seq  int64  `json:"seq,omitempty"`
@@ -123,7 +107,8 @@ func (b *Calls) DeleteVault(ctx context.Context, c memory.Caller, vault string) 
 }
 
 // remove runs a delete and waits for the hub's confirmation if the user has joined a hub.
-func (b *Calls) remove(ctx context.Context, c memory.Caller, shard string, prepare func(ctx context.Context, s *memory.CallTx) (memory.Step[Deletion], error)) (memory.WriteInfo, error) {
+func (b *Calls) remove(ctx context.Context, c memory.Caller, shard string,
+	prepare func(ctx context.Context, s *memory.CallTx) (memory.Step[Deletion], error)) (memory.WriteInfo, error) {
 	var at memory.Route
 	var user string
 	out, r, err := memory.Mutate(ctx, b.Kernel, c, memory.Call{Body: struct{}{}, Shard: shard}, func(ctx context.Context, s *memory.CallTx) (memory.Step[Deletion], error) {
@@ -169,7 +154,7 @@ func deleteEntry(ctx context.Context, s *memory.CallTx, name string, n memory.Is
 	}
 	seq, err := s.Log(ctx, memory.KindEntry, id, store.OpDelete, doc)
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, hideEntry, e.Key, seq)
+		err = s.Exec(ctx, hideEntry, e.Key, seq)
 	}
 	return Deletion{Seq: seq, Kind: memory.KindEntry, ID: contents.LocalID(e.Key)}, err
 }
@@ -194,7 +179,7 @@ func deleteMemory(ctx context.Context, s *memory.CallTx, n memory.Issued) (out D
 	if known && s.User.IsJoined() {
 		seq, err := s.Log(ctx, memory.KindMemory, id, store.OpDelete, memory.KeyDoc{Key: n.Hub})
 		if err == nil {
-			_, err = s.Tx.Exec(ctx, hideMemory, id, seq)
+			err = s.Exec(ctx, hideMemory, id, seq)
 		}
 		return Deletion{Seq: seq, Kind: memory.KindMemory, ID: id}, err
 	}
@@ -205,7 +190,7 @@ func deleteMemory(ctx context.Context, s *memory.CallTx, n memory.Issued) (out D
 		_, err = s.Log(ctx, memory.KindMemory, id, store.OpDelete, memory.KeyDoc{Key: n.Hub})
 		return out, err
 	}
-	if _, err = s.Tx.Exec(ctx, deleteStream, id); err == nil {
+	if err = s.Exec(ctx, deleteStream, id); err == nil {
 		err = s.Note(ctx, id, memory.KindMemory, id, store.OpDelete)
 	}
 	return out, err
@@ -226,14 +211,14 @@ func deleteVault(ctx context.Context, s *memory.CallTx, v memory.Vault, n memory
 		if err == nil && sent > 0 {
 			_, err = s.LogOn(ctx, v.VaultID, "", memory.KindVault, v.VaultID, store.OpDelete, memory.KeyDoc{Key: n.Hub})
 		} else if err == nil {
-			_, err = s.Tx.Exec(ctx, deleteStream, v.VaultID)
+			err = s.Exec(ctx, deleteStream, v.VaultID)
 			err = cmp.Or(err, s.Note(ctx, v.VaultID, memory.KindVault, v.VaultID, store.OpDelete))
 		}
 		return out, err
 	}
 	seq, err := s.LogOn(ctx, v.VaultID, "", memory.KindVault, v.VaultID, store.OpDelete, memory.KeyDoc{Key: n.Hub})
 	if err == nil {
-		_, err = s.Tx.Exec(ctx, hideVault, v.VaultID, seq)
+		err = s.Exec(ctx, hideVault, v.VaultID, seq)
 	}
 	return Deletion{Seq: seq, Kind: memory.KindVault, ID: v.VaultID}, err
 }
@@ -368,4 +353,20 @@ func (b *Calls) forget(ctx context.Context, d Deletion, key string) error {
 	return b.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 		return cmp.Or(memory.ForgetResult(ctx, tx, d.user, d.route, key), follow.Settle(ctx, tx, memory.PushFollower, d.Seq))
 	})
+}
+
+// refusedByHub returns a hub's error for the caller of a delete.
+func refusedByHub(status int, code, message string) error {
+	kind := fault.Unavailable
+	switch {
+	case status == http.StatusNotFound:
+		kind = fault.NotFound
+	case status == http.StatusConflict:
+		kind = fault.Conflict
+	case status == http.StatusForbidden || status == http.StatusUnauthorized:
+		kind = fault.Denied
+	case status >= 400 && status < 500:
+		kind = fault.Invalid
+	}
+	return rules.Failure(kind, code, "the hub has refused the delete; nothing was deleted", message)
 }

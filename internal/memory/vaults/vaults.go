@@ -142,19 +142,21 @@ func (b *Calls) CreateMemory(ctx context.Context, c memory.Caller, a NewMemory) 
 		if err != nil {
 			return memory.Step[memory.Memory]{}, err
 		}
-		return memory.Step[memory.Memory]{Route: memory.Route{Method: "POST", Path: "/v1/vaults/" + vault + "/memories"}, Do: func(n memory.Issued) (m memory.Memory, err error) {
-			existing, err := s.MemoryTitled(ctx, v.VaultID, a.Title)
-			if err != nil {
-				return m, err
-			}
-			if existing != "" {
-				return m, memory.Conflict(memory.CodeExists, "use the existing one, or another title", "a memory of this title exists already in the vault",
-					"existing_id", existing)
-			}
-			m = memory.Memory{MemoryID: rules.NewID(), ActorID: s.User.UserID, VaultID: v.VaultID, MemoryType: a.MemoryType, Title: a.Title,
-				Description: a.Description, CreationTime: memory.Time(s.Tx.Now().UnixNano())}
-			return m, s.PutMemory(ctx, m, v, nil, n.Hub)
-		}}, cmp.Or(s.Caller.May(memory.Write), rules.CheckTitle(a.Title), rules.ValidateType(a.MemoryType), rules.CheckLength("description", a.Description, rules.MaxDescription))
+		at := memory.Route{Method: "POST", Path: "/v1/vaults/" + vault + "/memories"}
+		return memory.Step[memory.Memory]{Route: at, Do: func(n memory.Issued) (m memory.Memory, err error) {
+				existing, err := s.MemoryTitled(ctx, v.VaultID, a.Title)
+				if err != nil {
+					return m, err
+				}
+				if existing != "" {
+					return m, memory.Conflict(memory.CodeExists, "use the existing one, or another title", "a memory of this title exists already in the vault",
+						"existing_id", existing)
+				}
+				m = memory.Memory{MemoryID: rules.NewID(), ActorID: s.User.UserID, VaultID: v.VaultID, MemoryType: a.MemoryType, Title: a.Title,
+					Description: a.Description, CreationTime: memory.Time(s.Tx.Now().UnixNano())}
+				return m, s.PutMemory(ctx, m, v, nil, n.Hub)
+			}}, cmp.Or(s.Caller.May(memory.Write), rules.CheckTitle(a.Title), rules.ValidateType(a.MemoryType),
+				rules.CheckLength("description", a.Description, rules.MaxDescription))
 	})
 }
 
