@@ -118,14 +118,14 @@ func TestASessionIsShownWithItsConversationAndActions(t *testing.T) {
 	v.page(v.get("/sessions/s1"), http.StatusOK, "<bdi>make the refund test pass</bdi>", "1 prompt, 5 actions", "<b>5 actions</b>", "1 read · 1 edit", ">1 failed<",
 		"src/refund.go", "go test ./refund", "The refund test passes. Next: the docs.", `<details id="actions-1" open>`, "ended")
 	v.page(v.get("/sessions/s1?from=0"), http.StatusBadRequest, "number of a turn")
-	v.page(v.get("/sessions/s1"), http.StatusOK, "Nothing was injected into this session", "It changed no record", `class="label good">fixed here`)
+	v.page(v.get("/sessions/s1"), http.StatusOK, "Nothing was injected into this session", "The session changed no record", `class="label good">fixed here`)
 	v.page(v.get("/sessions/s1?from=99"), http.StatusOK)
 	v.page(v.get("/timeline"), http.StatusOK, "go test ./refund", `href="/sessions/s1"`, `href="/sessions/s2"`)
 	v.page(v.get("/timeline?project=shop&type=file_edit"), http.StatusOK, "src/refund.go")
 	if r := v.page(v.get("/timeline?project=shop&file=src%2Frefund.go"), http.StatusOK, "of <code>src/refund.go</code>"); strings.Contains(r.body, "go test") {
 		t.Error("the timeline of a file shows commands")
 	}
-	v.page(v.get("/timeline?file=a.go"), http.StatusBadRequest, "a file needs a project")
+	v.page(v.get("/timeline?file=a.go"), http.StatusBadRequest, "file requires a project")
 	v.page(v.get("/timeline?before=x"), http.StatusBadRequest)
 	v.page(v.get("/timeline?branch=nowhere"), http.StatusOK, "Nothing was recorded for this choice")
 	v.page(v.get("/search?q=refund+test"), http.StatusOK, "<mark>refund</mark>", `href="/sessions/s1"`)
