@@ -23,7 +23,7 @@ take() {
 	"$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars "${theme[@]}" --window-size="$3,$4" --screenshot="$out/$1.png" "$link" >/dev/null 2>&1
 }
 
-session=$(curl -s -H "Authorization: Bearer $("$cairn" http-token)" "http://$address/?format=json" | jq -r '[.groups[].sessions[] | select(.commits | length > 0)][0].session_id')
+session=$(curl -s -H "Authorization: Bearer $("$cairn" http-token)" "http://$address/?format=json" | jq -r '[.groups[0].sessions[] | select(.commits | length > 0)][-1].session_id')
 take today / 1280 860
 take today-dark / 1280 860 dark
 take today-phone / 390 1100

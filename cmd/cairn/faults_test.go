@@ -36,7 +36,7 @@ func (h *home) fails(what string, e ending, code int, words ...string) {
 }
 
 // untouched runs a function that must leave the database unchanged, byte for byte. It may only add
-// the files of SQLite, the write lock and the error log.
+// the files of SQLite, the write lock and the logs of errors and of hook times.
 func (h *home) untouched(run func()) {
 	h.t.Helper()
 	before, err := os.ReadFile(h.db())
