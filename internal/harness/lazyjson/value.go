@@ -2,95 +2,10 @@ package lazyjson
 
 import (
 	"bytes"
-	"errors"
 	"iter"
 	"math"
 	"strconv"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
-
-	"cairn/internal/fault"
 )
-
-// ByteOrderMark may precede the JSON of a file.
-const ByteOrderMark = "\uFEFF"
-
-// maxDepth limits the nesting of arrays and objects in a hook payload.
-const maxDepth = 1000
-
-// MaskNUL replaces NUL bytes, which JSON must not contain, by a byte that is invalid in UTF-8.
-// Inside a string this byte is read as U+FFFD. Anywhere else it is an error at the same offset.
-// MaskNUL modifies b.
-func MaskNUL(b []byte) {
-	for {
-		i := bytes.IndexByte(b, 0)
-		if i < 0 {
-			return
-		}
-		b[i] = 0xFF
-		b = b[i+1:]
-	}
-}
-
-func lenient(b []byte) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewBuffer(b), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-}
-
-// CheckPayload returns an error unless b is one JSON object, nested at most maxDepth deep,
-// surrounded only by white space. b begins at offset base of the payload. Offsets in error
-// messages count from the start of the payload.
-func CheckPayload(b []byte, base int) error {
-	invalid := func(at int) error {
-		return fault.Newf(fault.Invalid, "invalid_json", "invalid JSON at byte %d", base+at)
-	}
-	dec := lenient(b)
-	for {
-		if _, err := dec.ReadToken(); err != nil {
-			var syntax *jsontext.SyntacticError
-			if errors.As(err, &syntax) {
-				return invalid(int(syntax.ByteOffset))
-			}
-			return invalid(len(b)) // only white space
-		}
-		depth := dec.StackDepth()
-		if depth > maxDepth {
-			return fault.New(fault.Invalid, "json_too_deep", "JSON nested too deeply")
-		}
-		if depth == 0 {
-			break
-		}
-	}
-	if rest := TrimSpace(b[dec.InputOffset():]); len(rest) > 0 {
-		return invalid(len(b) - len(rest))
-	}
-	if TrimSpace(b).Kind() != '{' {
-		return fault.New(fault.Invalid, "not_an_object", "payload must be a JSON object")
-	}
-	return nil
-}
-
-// Checker checks texts one after the other. It reuses its memory.
-type Checker struct{ dec *jsontext.Decoder }
-
-// NewChecker returns a checker.
-func NewChecker() Checker { return Checker{lenient(nil)} }
-
-// IsObject reports whether b is one JSON object and nothing else.
-func (c Checker) IsObject(b []byte) bool { return Value(b).Kind() == '{' && c.IsValue(b) }
-
-// IsValue reports whether b is one JSON value and nothing else.
-func (c Checker) IsValue(b []byte) bool {
-	c.dec.Reset(bytes.NewBuffer(b), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-	return c.dec.SkipValue() == nil && len(TrimSpace(b[c.dec.InputOffset():])) == 0
-}
-
-// Trimmed returns b without a byte order mark at its start and white space around it.
-func Trimmed(b []byte) Value { return TrimSpace(bytes.TrimPrefix(b, []byte(ByteOrderMark))) }
-
-// TrimSpace returns b without white space around it.
-func TrimSpace(b []byte) Value { return bytes.Trim(b, " \t\r\n") }
 
 // Value is a JSON value as it was sent: one value of checked JSON, or nil for a missing member.
 // Its methods are lazy: they skip unused parts without decoding them.
@@ -159,7 +74,7 @@ func (v Value) Pick(names ...string) []Value {
 	return found
 }
 
-// Get is pick for one name.
+// Get is Pick for one name.
 func (v Value) Get(name string) Value { return v.Pick(name)[0] }
 
 // next returns the first index at or after i that is not white space, a comma or a colon.
@@ -253,7 +168,7 @@ func compact(dst, value []byte, limit int) []byte {
 // IsTrue reports whether a value is true.
 func (v Value) IsTrue() bool { return string(v) == "true" }
 
-// IsSet reports whether a value is present and none of null, false and the empty string.
+// IsSet reports whether a value is present and differs from null, false and the empty string.
 func (v Value) IsSet() bool {
 	return v != nil && string(v) != "null" && string(v) != "false" && string(v) != `""`
 }
@@ -270,12 +185,14 @@ func (v Value) Integer() (int64, bool) {
 	return int64(f), true
 }
 
-// ValidText converts b to a string. Bytes that are not valid UTF-8 become U+FFFD.
-func ValidText(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
+// Code returns an integer as a pointer, nil for any other value.
+func (v Value) Code() *int {
+	n, ok := v.Integer()
+	if !ok {
+		return nil
 	}
-	return string([]rune(string(b)))
+	code := int(n)
+	return &code
 }
 
 // Texts yields the strings of an array.
@@ -336,13 +253,4 @@ func (v Value) UpTo(limit int) string {
 func Decoded(in []byte, limit int) string {
 	out, _ := decode(in, limit)
 	return string(out)
-}
-
-// Quote encodes a text as JSON.
-func Quote(s string) Value {
-	quoted, err := jsontext.AppendQuote(nil, strings.ToValidUTF8(s, "\uFFFD"))
-	if err != nil {
-		return []byte(`""`)
-	}
-	return quoted
 }
