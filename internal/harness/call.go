@@ -192,7 +192,7 @@ func ReadResponse(c *observation.Call, response lazyjson.Value) {
 	}
 }
 
-// printed returns the text that a tool printed: the response as plain returns it, else the member
+// printed returns the text that a tool printed: the response as Value.Plain returns it, else the member
 // with the text. A response without text returns "".
 func printed(response lazyjson.Value) string {
 	if said := response.Plain(); said != "" || response.Kind() != '{' {

@@ -22,15 +22,15 @@ type LineReader struct {
 // Line is a line of a file.
 type Line struct {
 	Text  []byte // without the newline, valid until the next call; nil if longer than MaxLine
-	Start int64
+	start int64
 	huge  bool // longer than MaxLine
 	torn  bool // the file ends before the end of the line
 }
 
-// Object returns the JSON object in a line. ok is false if the line does not contain an object.
+// object returns the JSON object in a line. ok is false if the line does not contain an object.
 // Then, unless the line is blank, the reason is counted in skipped.
-func (l *Line) Object(c lazyjson.Checker, skipped map[string]int) (raw lazyjson.Value, ok bool) {
-	if raw = lazyjson.TrimSpace(l.Text); l.Start == 0 {
+func (l *Line) object(c lazyjson.Checker, skipped map[string]int) (raw lazyjson.Value, ok bool) {
+	if raw = lazyjson.TrimSpace(l.Text); l.start == 0 {
 		raw = lazyjson.Trimmed(l.Text)
 	}
 	lazyjson.MaskNUL(raw)
@@ -56,7 +56,7 @@ func NewLineReader(r io.Reader, offset int64) *LineReader {
 // Next returns the next line. After the last line it returns io.EOF. It returns the errors of the
 // reader.
 func (l *LineReader) Next() (Line, error) {
-	got := Line{Start: l.offset}
+	got := Line{start: l.offset}
 	if cap(l.long) > 8<<20 {
 		l.long = nil
 	}
@@ -85,7 +85,7 @@ func (l *LineReader) Next() (Line, error) {
 			}
 			return got, nil
 		case errors.Is(err, io.EOF):
-			if l.offset == got.Start {
+			if l.offset == got.start {
 				return Line{}, io.EOF
 			}
 			got.Text, got.torn = l.long, true

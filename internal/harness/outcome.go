@@ -31,10 +31,9 @@ func DecideFailure(c *observation.Call, response lazyjson.Value, also ...lazyjso
 	for _, object := range append(also, response) {
 		f := object.Pick("exit_code", "exitCode", "is_error", "isError")
 		failed := f[2].IsTrue() || f[3].IsTrue()
-		if n, ok := lazyjson.First(f[0], f[1]).Integer(); ok && shell {
-			code := int(n)
-			c.ExitCode = &code
-			failed = failed || code != 0
+		if code := lazyjson.First(f[0], f[1]).Code(); code != nil && shell {
+			c.ExitCode = code
+			failed = failed || *code != 0
 		}
 		if failed {
 			c.Failed = true
@@ -84,7 +83,7 @@ func stoppedByUser(said string) bool {
 }
 
 // SetFailed marks a call that its harness reports as failed. said is the error message. If it is blank,
-// fail reads the message from the response, where older hosts put it.
+// SetFailed reads the message from the response, where older hosts put it.
 func SetFailed(c *observation.Call, said string, response lazyjson.Value) {
 	c.Failed = true
 	if strings.TrimSpace(said) == "" {
@@ -97,9 +96,8 @@ func SetFailed(c *observation.Call, said string, response lazyjson.Value) {
 	}
 	if code, ok := ExitCode(said); ok {
 		c.ExitCode = &code
-	} else if n, ok := lazyjson.First(response.Pick("exit_code", "exitCode")...).Integer(); ok {
-		code := int(n)
-		c.ExitCode = &code
+	} else if code := lazyjson.First(response.Pick("exit_code", "exitCode")...).Code(); code != nil {
+		c.ExitCode = code
 	}
 }
 

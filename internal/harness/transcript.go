@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/harness/lazyjson"
 )
 
 // IsLines reports whether a file name belongs to a transcript in lines. Names of Claude Code's
@@ -94,9 +95,11 @@ func Unreadable(err error) error {
 	return fault.Wrap(err, fault.Unavailable, "unreadable_transcript", "cannot read the transcript")
 }
 
-// EachLine passes every line of a transcript to use, and counts lines and bytes in the report.
-func EachLine(ctx context.Context, r io.Reader, o TranscriptOptions, report *TranscriptReport, use func(Line) error) error {
+// EachObject passes the JSON object of every line of a transcript to use, with the position of the
+// line. It counts lines, bytes and what it skips in the report.
+func EachObject(ctx context.Context, r io.Reader, o TranscriptOptions, report *TranscriptReport, use func(raw lazyjson.Value, start int64) error) error {
 	lines := NewLineReader(r, o.Offset)
+	check := lazyjson.NewChecker()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -110,8 +113,10 @@ func EachLine(ctx context.Context, r io.Reader, o TranscriptOptions, report *Tra
 			return Unreadable(err)
 		}
 		report.Lines++
-		if err := use(l); err != nil {
-			return err
+		if raw, ok := l.object(check, report.Skipped); ok {
+			if err := use(raw, l.start); err != nil {
+				return err
+			}
 		}
 	}
 }

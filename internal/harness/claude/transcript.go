@@ -28,9 +28,8 @@ func readTranscript(ctx context.Context, r io.Reader, o harness.TranscriptOption
 		pending: map[string]harness.PendingCall{},
 		main:    &thread{},
 		byAgent: map[string]*thread{},
-		checker: lazyjson.NewChecker(),
 	}
-	if err := harness.EachLine(ctx, r, o, &report, t.line); err != nil {
+	if err := harness.EachObject(ctx, r, o, &report, t.line); err != nil {
 		return report, err
 	}
 	if err := t.end(); err != nil {
@@ -46,7 +45,6 @@ type transcript struct {
 	agent   string // the subagent that the file belongs to, "" for a main session
 	resume  int64
 	skipped map[string]int
-	checker lazyjson.Checker
 	seen    map[string]struct{}            // ids of lines
 	pending map[string]harness.PendingCall // by tool use id
 	main    *thread
@@ -81,18 +79,14 @@ type envelope struct {
 
 func (t *transcript) skip(reason string) { t.skipped[reason]++ }
 
-func (t *transcript) line(l harness.Line) error {
-	raw, ok := l.Object(t.checker, t.skipped)
-	if !ok {
-		return nil
-	}
+func (t *transcript) line(raw lazyjson.Value, start int64) error {
 	switch kind := string(raw.Get("type")); kind {
 	case `"user"`, `"assistant"`, `"system"`, `"attachment"`:
 		e, ok := t.envelope(raw)
 		if !ok {
 			return nil
 		}
-		return t.conversation(kind, raw, e, l.Start)
+		return t.conversation(kind, raw, e, start)
 	case `"progress"`, `"summary"`, `"file-history-snapshot"`, `"file-history-delta"`, `"queue-operation"`,
 		`"mode"`, `"permission-mode"`, `"ai-title"`, `"custom-title"`, `"agent-name"`, `"last-prompt"`:
 		t.skip(harness.UnusedLine)

@@ -102,9 +102,8 @@ func readResultObject(object lazyjson.Value) codexResult {
 		}
 	}
 	m := f[2].Pick("exit_code", "duration_seconds")
-	if n, ok := lazyjson.First(f[7], f[8], m[0]).Integer(); ok {
-		code := int(n)
-		r.code = &code
+	if code := lazyjson.First(f[7], f[8], m[0]).Code(); code != nil {
+		r.code = code
 	}
 	r.failed = string(f[9]) == "false" || f[10].IsTrue() || f[11].IsTrue()
 	d := f[12].Pick("secs", "nanos")
@@ -229,9 +228,8 @@ func (codexResult) isOfPatch(c *observation.Call) bool {
 
 // readExitCode reads an exit code next to the response.
 func readExitCode(c *observation.Call, payload lazyjson.Value) {
-	if n, ok := lazyjson.First(payload.Pick("exit_code", "exitCode")...).Integer(); ok && c.ExitCode == nil {
-		code := int(n)
-		c.ExitCode = &code
+	if c.ExitCode == nil {
+		c.ExitCode = lazyjson.First(payload.Pick("exit_code", "exitCode")...).Code()
 	}
 }
 

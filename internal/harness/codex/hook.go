@@ -71,7 +71,7 @@ const (
 )
 
 // typed returns the user's text in a prompt to Codex, "" if there is none. It removes the
-// text that the harness and the editor put before it, and whatever typed removes.
+// text that the harness and the editor put before it, and whatever harness.Typed removes.
 func typed(prompt string) string {
 	rest := strings.TrimSpace(prompt)
 	for {

@@ -40,7 +40,6 @@ type transcript struct {
 	yield   func(observation.Event) error
 	resume  int64
 	skipped map[string]int
-	checker lazyjson.Checker
 
 	session   string
 	described bool   // a session_meta line was read
@@ -88,7 +87,7 @@ type codexCall struct {
 func readTranscript(ctx context.Context, r io.Reader, o harness.TranscriptOptions, yield func(observation.Event) error) (harness.TranscriptReport, error) {
 	report := harness.NewReport(o)
 	t := &transcript{
-		yield: yield, resume: o.Offset, skipped: report.Skipped, checker: lazyjson.NewChecker(),
+		yield: yield, resume: o.Offset, skipped: report.Skipped,
 		session: sessionOfRollout(o.Path), pending: map[string]*codexCall{}, scripts: map[string]bool{},
 	}
 	if o.Head != nil {
@@ -96,7 +95,7 @@ func readTranscript(ctx context.Context, r io.Reader, o harness.TranscriptOption
 			return report, err
 		}
 	}
-	if err := harness.EachLine(ctx, r, o, &report, t.line); err != nil {
+	if err := harness.EachObject(ctx, r, o, &report, t.line); err != nil {
 		return report, err
 	}
 	if err := t.end(); err != nil {
@@ -108,13 +107,8 @@ func readTranscript(ctx context.Context, r io.Reader, o harness.TranscriptOption
 
 // readHead reads the facts at the beginning of a file that apply to all its lines.
 func (t *transcript) readHead(ctx context.Context, r io.Reader) error {
-	var ignored harness.TranscriptReport
-	passed := map[string]int{} // lines that were already counted
-	return harness.EachLine(ctx, r, harness.TranscriptOptions{}, &ignored, func(l harness.Line) error {
-		raw, ok := l.Object(t.checker, passed)
-		if !ok {
-			return nil
-		}
+	ignored := harness.NewReport(harness.TranscriptOptions{}) // these lines were already counted
+	return harness.EachObject(ctx, r, harness.TranscriptOptions{}, &ignored, func(raw lazyjson.Value, _ int64) error {
 		switch kind, payload, bare := t.parts(raw); {
 		case kind == "session_meta":
 			t.meta(payload)
@@ -158,11 +152,7 @@ func (t *transcript) parts(raw lazyjson.Value) (kind string, payload lazyjson.Va
 	return "response_item", raw, true
 }
 
-func (t *transcript) line(l harness.Line) error {
-	raw, ok := l.Object(t.checker, t.skipped)
-	if !ok {
-		return nil
-	}
+func (t *transcript) line(raw lazyjson.Value, start int64) error {
 	kind, payload, bare := t.parts(raw)
 	if kind == "session_meta" {
 		t.meta(payload)
@@ -181,7 +171,7 @@ func (t *transcript) line(l harness.Line) error {
 	case !t.at.After(t.copied):
 		t.skip(harness.CopiedLine)
 	default:
-		return t.use(kind, payload, bare, l.Start)
+		return t.use(kind, payload, bare, start)
 	}
 	return nil
 }

@@ -33,20 +33,14 @@ func readTranscript(ctx context.Context, r io.Reader, o harness.TranscriptOption
 		seen:            map[string]struct{}{}, open: map[string]harness.PendingCall{},
 	}
 	r = harness.FromStart(r, &o)
-	err := harness.EachLine(ctx, r, o, &report, func(l harness.Line) error {
-		raw, ok := l.Object(c.Checker, c.Skipped)
-		if !ok {
-			return nil
-		}
-		return c.record(raw)
-	})
+	err := harness.EachObject(ctx, r, o, &report, c.record)
 	if report.Resume = 0; err != nil {
 		return report, err
 	}
 	return report, c.Finish(len(c.open))
 }
 
-func (c *chat) record(raw lazyjson.Value) error {
+func (c *chat) record(raw lazyjson.Value, _ int64) error {
 	f := raw.Pick("type", "data", "id", "timestamp")
 	kind, data, id := f[0].Text(), f[1], f[2].Text()
 	if _, again := c.seen[id]; again && id != "" {
@@ -167,9 +161,8 @@ func (c *chat) result(data lazyjson.Value) error {
 	}
 	for i := range calls {
 		r.apply(&calls[i], p.Input)
-		if n, ok := f[4].Get("exitCode").Integer(); ok && calls[i].Action == observation.Shell && calls[i].ExitCode == nil {
-			code := int(n)
-			calls[i].ExitCode = &code
+		if calls[i].Action == observation.Shell && calls[i].ExitCode == nil {
+			calls[i].ExitCode = f[4].Get("exitCode").Code()
 		}
 	}
 	e := c.NewEvent(observation.Tool, source, "")

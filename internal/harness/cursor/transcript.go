@@ -48,7 +48,7 @@ func readTranscript(ctx context.Context, r io.Reader, o harness.TranscriptOption
 	}
 	t.Session, t.Agent = session(o.Path)
 	t.Cwd = folder(o.Path, o.Roots)
-	if err := harness.EachLine(ctx, r, o, &report, t.line); err != nil {
+	if err := harness.EachObject(ctx, r, o, &report, t.line); err != nil {
 		return report, err
 	}
 	return report, t.Finish(len(t.pending))
@@ -69,14 +69,10 @@ func session(file string) (session, agent string) {
 	return name, ""
 }
 
-func (t *transcript) line(l harness.Line) error {
-	raw, ok := l.Object(t.Checker, t.Skipped)
-	if !ok {
-		return nil
-	}
+func (t *transcript) line(raw lazyjson.Value, start int64) error {
 	f := raw.Pick("role", "message", "type", "status", "timestamp")
 	t.Dated(f[4])
-	place := strconv.FormatInt(l.Start, 10)
+	place := strconv.FormatInt(start, 10)
 	content := f[1].Get("content")
 	switch role := f[0].Text(); {
 	case f[2].Text() == "turn_ended":

@@ -38,20 +38,14 @@ func readQwen(ctx context.Context, r io.Reader, o harness.TranscriptOptions, yie
 		seen:            map[string]struct{}{}, open: map[string]harness.PendingCall{},
 	}
 	r = harness.FromStart(r, &o)
-	err := harness.EachLine(ctx, r, o, &report, func(l harness.Line) error {
-		raw, ok := l.Object(q.Checker, q.Skipped)
-		if !ok {
-			return nil
-		}
-		return q.record(raw)
-	})
+	err := harness.EachObject(ctx, r, o, &report, q.record)
 	if report.Resume = 0; err != nil {
 		return report, err
 	}
 	return report, q.Finish(len(q.open))
 }
 
-func (q *qwenChat) record(raw lazyjson.Value) error {
+func (q *qwenChat) record(raw lazyjson.Value, _ int64) error {
 	f := raw.Pick("uuid", "sessionId", "timestamp", "type", "cwd", "gitBranch", "message", "toolCallResult", "subtype", "isSidechain")
 	id := f[0].Text()
 	if _, again := q.seen[id]; again && id != "" {

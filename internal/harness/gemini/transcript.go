@@ -98,13 +98,7 @@ func agent(file string) (session, agent string) {
 }
 
 func (g *chat) readLines(ctx context.Context, r *bufio.Reader, report *harness.TranscriptReport) error {
-	return harness.EachLine(ctx, r, g.options, report, func(l harness.Line) error {
-		raw, ok := l.Object(g.Checker, g.Skipped)
-		if !ok {
-			return nil
-		}
-		return g.record(raw)
-	})
+	return harness.EachObject(ctx, r, g.options, report, func(raw lazyjson.Value, _ int64) error { return g.record(raw) })
 }
 
 func (g *chat) readDocument(ctx context.Context, r *bufio.Reader, report *harness.TranscriptReport) error {

@@ -5,7 +5,26 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
+
+// ValidText converts b to a string. Bytes that are not valid UTF-8 become U+FFFD.
+func ValidText(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return string([]rune(string(b)))
+}
+
+// Quote encodes a text as JSON.
+func Quote(s string) Value {
+	quoted, err := jsontext.AppendQuote(nil, strings.ToValidUTF8(s, "\uFFFD"))
+	if err != nil {
+		return []byte(`""`)
+	}
+	return quoted
+}
 
 const (
 	MaxText = 2 << 20     // maximum length of a text in bytes before its middle is omitted
@@ -187,7 +206,7 @@ func unit(in []byte) (rune, bool) {
 
 // Plain returns the text of a value in any form that harnesses send. The forms are a string, an
 // array, or an object with such a value in text, content or message. An array contains strings and
-// {"type":"text","text":…} blocks, which plain joins by newlines.
+// {"type":"text","text":…} blocks, which Plain joins by newlines.
 func (v Value) Plain() string {
 	switch v.Kind() {
 	case '"':

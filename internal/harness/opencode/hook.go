@@ -74,9 +74,8 @@ func (r result) apply(c *observation.Call, input lazyjson.Value) {
 	switch c.Action {
 	case observation.Shell:
 		c.Stdout, c.Stderr = r.said, r.said // one text contains both streams
-		if n, ok := r.exit.Integer(); ok {
-			code := int(n)
-			c.ExitCode, c.Failed = &code, c.Failed || code != 0
+		if c.ExitCode = r.exit.Code(); c.ExitCode != nil {
+			c.Failed = c.Failed || *c.ExitCode != 0
 		}
 		// OpenCode reports the outcome of a command after its output.
 		said, why, cut := strings.Cut(r.said, "<bash_metadata>")
