@@ -31,7 +31,7 @@ type MailPurgeResult struct {
 // clearing the disk and of the archives, the result reports what was deleted.
 func (c *Cairn) PurgeMail(ctx context.Context, a documents.PurgeArgs) (done MailPurgeResult, err error) {
 	done = MailPurgeResult{PurgeResult: documents.PurgeResult{Projects: []string{}}, Behind: []follow.LaggingFollower{}, Archives: []string{}}
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
@@ -39,7 +39,7 @@ func (c *Cairn) PurgeMail(ctx context.Context, a documents.PurgeArgs) (done Mail
 		return done, err
 	}
 	a.Note = forget.MarkUnfinished
-	done.PurgeResult, err = c.mailService(s).Purge(ctx, mail.Caller{Owner: true, Place: c.location}, a)
+	done.PurgeResult, err = c.MailService(s).Purge(ctx, mail.Caller{Owner: true, Place: c.Location}, a)
 	if err != nil || !a.Confirm || done.Messages == 0 {
 		return done, err
 	}
@@ -78,12 +78,12 @@ func (c *Cairn) archiveTombstones(ctx context.Context, done *MailPurgeResult) er
 // finishForgetting clears deleted data from the disk: the search words of mail, and the
 // data of observation.Service.FinishForgetting.
 func (c *Cairn) finishForgetting(ctx context.Context, s *store.Store) (backups int, err error) {
-	j := c.observationsOver(s)
+	j := c.ObservationsOver(s)
 	pending, err := forget.IsUnfinished(ctx, j)
 	if err != nil || !pending {
 		return 0, err
 	}
-	if err := c.mailService(s).DropStaleWords(ctx); err != nil {
+	if err := c.MailService(s).DropStaleWords(ctx); err != nil {
 		return 0, err
 	}
 	return forget.Finish(ctx, j)

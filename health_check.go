@@ -164,7 +164,7 @@ const minWaits = 100
 //
 // Errors: those of store.Read, and of a store that cannot be opened.
 func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
-	h.Environment, h.Database = runtime.GOOS+"/"+runtime.GOARCH, filepath.Base(c.config.DB)
+	h.Environment, h.Database = runtime.GOOS+"/"+runtime.GOARCH, filepath.Base(c.Config.DB)
 	g, err := c.Gauges(ctx)
 	if err != nil {
 		return h, err
@@ -186,9 +186,9 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 	}
 	h.Pool.Warning = poolLevel != Green
 	h.Level = worstLevel(poolLevel, filesLevel, commitsLevel)
-	space := c.settings.work.Disk.space()
-	h.Disk.Level, _ = space.Level(c.config.DB, c.ArchiveDir())
-	h.Disk.StorageFree, h.Disk.DBFree = freeMiB(space, c.ArchiveDir()), freeMiB(space, c.config.DB)
+	space := c.Settings.Work.Disk.Space()
+	h.Disk.Level, _ = space.Level(c.Config.DB, c.ArchiveDir())
+	h.Disk.StorageFree, h.Disk.DBFree = freeMiB(space, c.ArchiveDir()), freeMiB(space, c.Config.DB)
 	if !at.checked.IsZero() {
 		h.Integrity.LastCheck, h.Integrity.OK = mail.Time(at.checked.Truncate(time.Microsecond).UnixNano()), new(at.damage == nil)
 	}
@@ -225,11 +225,11 @@ func (g *Gauges) Latency() Latency {
 //
 // Errors: those of store.Read, and of a store that cannot be opened.
 func (c *Cairn) Gauges(ctx context.Context) (g Gauges, err error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil {
 		return g, err
 	}
-	g.Pool.Capacity = int64(c.settings.work.DB.maxOpen()) + 1
+	g.Pool.Capacity = int64(c.Settings.Work.DB.MaxOpen()) + 1
 	if s != nil {
 		g.Pool = s.Pool()
 		g.Recent = g.Pool.Acquired.Since(c.readServerState().waits[0])

@@ -65,7 +65,7 @@ const (
 //
 // Errors: store.CodeCorrupt (Internal), whose hint names the repair commands.
 func (c *Cairn) CheckIntegrity(ctx context.Context) error {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err == nil && s == nil {
 		return nil
 	}
@@ -103,8 +103,8 @@ func (c *Cairn) IntegrityErrors() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.serverState.damages
-	if c.store != nil {
-		n += c.store.Damages()
+	if s := c.Current(); s != nil {
+		n += s.Damages()
 	}
 	return n
 }
@@ -198,11 +198,8 @@ func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress fu
 func (c *Cairn) reopen() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.store
-	c.store = nil
-	if s == nil {
-		return nil
+	if s := c.Current(); s != nil {
+		c.serverState.damages += s.Damages()
 	}
-	c.serverState.damages += s.Damages()
-	return s.Close()
+	return c.Workspace.Close()
 }

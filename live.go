@@ -53,7 +53,7 @@ func (c *Cairn) Live(ctx context.Context, name string, seen func([]store.Change)
 // nil if ctx ends first.
 func (c *Cairn) awaitStore(ctx context.Context) (s *store.Store, waited bool, err error) {
 	for ; ; waited = true {
-		s, err = c.opened(ctx, false)
+		s, err = c.Opened(ctx, false)
 		if s != nil || err != nil {
 			return s, waited, err
 		}
@@ -105,7 +105,7 @@ func (c *Cairn) Maintain(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		s, err := c.opened(ctx, false)
+		s, err := c.Opened(ctx, false)
 		if err == nil && s != nil {
 			c.rotate(s)
 			err = errors.Join(s.Checkpoint(ctx), s.CloseIdle(ctx), c.enforceSizeLimit(ctx, s), c.fillChecksums(ctx, s), c.indexTurns(ctx, s))

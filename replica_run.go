@@ -12,7 +12,10 @@ import (
 	"cairn/internal/backoff"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
 	"cairn/internal/replica"
+	"cairn/internal/settings"
 	"cairn/internal/store"
 	"cairn/internal/store/follow"
 )
@@ -66,7 +69,7 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 type replicatorPool struct {
 	Replication
 	store *store.Store
-	book  *memory.Service
+	book  *memories.Service
 	log   *slog.Logger
 
 	leases  *follow.Leases // nil until the first user has joined
@@ -116,7 +119,7 @@ func (r *replicatorPool) createLeases(ctx context.Context) error {
 		return nil
 	}
 	follow.RemoveStaleLocks(r.store)
-	leases, err := replica.NewLeases(r.store, secondsOf(r.cairn.settings.work.Hub.LeaseS), r.log)
+	leases, err := replica.NewLeases(r.store, settings.Seconds(r.cairn.Settings.Work.Hub.LeaseS), r.log)
 	if err != nil {
 		return err
 	}
@@ -183,8 +186,8 @@ func (r *replicatorPool) runOne(ctx context.Context, u memory.User, leases *foll
 			err = one.Run(ctx)
 			r.forget(u.UserID, one)
 			wait = restartDelay
-		} else if fault.HasCode(err, memory.StopUnauthorized) && err.Error() != trouble.last {
-			if serr := r.book.SetStop(ctx, u.Membership(), memory.StopUnauthorized, fault.As(err).Message); serr != nil {
+		} else if fault.HasCode(err, replication.StopUnauthorized) && err.Error() != trouble.last {
+			if serr := r.book.SetStop(ctx, u.Membership(), replication.StopUnauthorized, fault.As(err).Message); serr != nil {
 				r.log.Debug("the store does not show why memories are not replicated", "error", serr)
 			}
 		}

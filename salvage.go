@@ -7,6 +7,7 @@ import (
 	"cairn/internal/repair"
 	"cairn/internal/store"
 	"cairn/internal/store/salvage"
+	"cairn/internal/workspace"
 )
 
 // Salvage replaces a damaged store by a new one with everything that is still readable; see
@@ -14,13 +15,13 @@ import (
 // store.key_file is unknown. An encrypted store without a matching key is store.CodeKey
 // (Unavailable).
 func Salvage(ctx context.Context, c Config, progress func(what string)) (salvage.Report, error) {
-	c = withDB(c)
+	c = c.WithDB()
 	k, _ := openDespiteSettings(c)
-	state, key, err := k.keyState()
+	state, key, err := k.KeyState()
 	if err != nil {
 		return salvage.Report{}, err
 	}
-	if state.State != KeyPlain && state.State != KeyFits {
+	if state.State != workspace.KeyPlain && state.State != workspace.KeyFits {
 		return salvage.Report{}, fault.New(fault.Unavailable, store.CodeKey, state.Why).WithHint(store.KeyPlaces)
 	}
 	return repair.Salvage(ctx, salvage.Config{Path: c.DB, Key: key, Wait: c.Wait, Clock: c.Clock, Progress: progress})

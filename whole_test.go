@@ -92,7 +92,7 @@ func TestASalvagedStoreWithItsLastExportIsWhole(t *testing.T) {
 		}
 		db := filepath.Join(source.dir, "cairn.db")
 		damage(r, db)
-		config := Config{Dir: source.dir, Cwd: source.dir, Home: source.dir, Wait: time.Minute, Clock: source.config.Clock}
+		config := Config{Dir: source.dir, Cwd: source.dir, Home: source.dir, Wait: time.Minute, Clock: source.Config.Clock}
 		report, err := Salvage(t.Context(), config, func(string) {})
 		if err != nil {
 			r.Fatalf("salvage: %v", err)
@@ -259,7 +259,7 @@ func (h home) fromLog(r *rapid.T, whole []byte) {
 	db := filepath.Join(h.dir, "cairn.db")
 	for range 2 {
 		forgetRows(r, db)
-		config := Config{Dir: h.dir, Cwd: h.dir, Home: h.dir, Wait: time.Minute, Clock: h.config.Clock}
+		config := Config{Dir: h.dir, Cwd: h.dir, Home: h.dir, Wait: time.Minute, Clock: h.Config.Clock}
 		if _, err := Salvage(context.Background(), config, func(string) {}); err != nil {
 			r.Fatalf("salvage: %v", err)
 		}

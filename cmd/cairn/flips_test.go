@@ -61,7 +61,7 @@ func newFullStore(t *testing.T, plain bool) *fullStore {
 		return nil
 	})
 	if plain {
-		f.file = readFile(t, h.db())
+		f.file = h.storeFile()
 	} else if len(f.wal) < 20*pageSize {
 		t.Fatalf("the log has %d bytes", len(f.wal))
 	}

@@ -22,7 +22,9 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/settings"
 	"cairn/internal/store"
+	"cairn/internal/workspace"
 )
 
 // Process is the part of the operating system's process that commands use: arguments,
@@ -172,24 +174,14 @@ type group struct {
 // groups returns all commands for people, in the order of the help.
 func groups(p *Process) []group {
 	return []group{
-		{"Set up", []*cobra.Command{initCommand(p), uninstallCommand(p), doctorCommand(p), statusCommand(p)}},
-		{"Find and look", []*cobra.Command{recallCommand(p), searchCommand(p), showCommand(p), whyCommand(p), contextCommand(p), watchCommand(p)}},
-		{"Decisions", []*cobra.Command{recordsCommand(p), sessionCommand(p)}},
-		{"Several agents", []*cobra.Command{
-			agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p),
-			reservationsCommand(p), guardCommand(p),
-		}},
-		{"Memories and devices", []*cobra.Command{
-			memoryCommand(p), hubCommand(p), replicationCommand(p), whoamiCommand(p), healthCommand(p),
-		}},
-		{"Servers", []*cobra.Command{openCommand(p), serveCommand(p), toolsCommand(p), httpTokenCommand(p), tokenCommand(p)}},
-		{"Sessions and projects", []*cobra.Command{
-			importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
-		}},
-		{"Forget, back up, repair", []*cobra.Command{
-			purgeCommand(p), sweepCommand(p), backupCommand(p), restoreCommand(p), encryptCommand(p), archiveCommand(p),
-			reconcileCommand(p), retryCommand(p),
-		}},
+		{"Set up", setupCommands(p)},
+		{"Find and look", findCommands(p)},
+		{"Decisions", recordCommands(p)},
+		{"Several agents", mailCommands(p)},
+		{"Memories and devices", memoryCommands(p)},
+		{"Servers", serveCommands(p)},
+		{"Sessions and projects", projectCommands(p)},
+		{"Forget, back up, repair", careCommands(p)},
 	}
 }
 
@@ -219,7 +211,7 @@ func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
 	if err != nil {
 		return cairn.Config{}, err
 	}
-	c, err := cairn.ConfigOf(p.Getenv, db)
+	c, err := workspace.ConfigOf(p.Getenv, db)
 	c.Clock = p.hooks.clock()
 	return c, err
 }
@@ -227,10 +219,10 @@ func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
 // setting returns the environment's value for a key of the settings, such as
 // CAIRN_GUARD_MODE for guard.mode; "" if it is not set.
 func (p *Process) setting(key string) string {
-	return p.Getenv(cairn.EnvName(key))
+	return p.Getenv(settings.EnvName(key))
 }
 
-func (p *Process) home() string { return cairn.HomeOf(p.Getenv) }
+func (p *Process) home() string { return workspace.HomeOf(p.Getenv) }
 
 // printJSON writes a result as indented JSON.
 func printJSON(w io.Writer, v any) error {

@@ -8,6 +8,7 @@ import (
 
 	"cairn"
 	"cairn/internal/store"
+	"cairn/internal/workspace"
 )
 
 // manyBytes is the size from which encrypting a store takes more than a second.
@@ -55,7 +56,7 @@ text, then ` + "`cairn import FILE`" + ` with --db into a new store.`,
 	return cmd
 }
 
-func (p *Process) printEncryption(e cairn.Encryption) error {
+func (p *Process) printEncryption(e workspace.Encryption) error {
 	w := p.Out
 	if e.Already {
 		_, err := fmt.Fprintf(w, "%s is already encrypted\n", e.Store)

@@ -20,6 +20,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/hub"
+	"cairn/internal/settings"
 	"cairn/internal/testhooks"
 )
 
@@ -103,7 +104,7 @@ func (p *Process) runDeviceWithHooks(ctx context.Context, addr string, run func(
 		config.DB = filepath.Join(config.Dir, "cairn.db")
 	}
 	getenv := p.Getenv
-	config.Setting = func(key string) string { return getenv(cairn.EnvName(key)) }
+	config.Setting = func(key string) string { return getenv(settings.EnvName(key)) }
 	d, err := testhooks.NewDevice(config)
 	if err != nil {
 		return err
@@ -122,12 +123,11 @@ func (p *Process) runDeviceWithHooks(ctx context.Context, addr string, run func(
 }
 
 func (p *Process) runHubWithHooks(ctx context.Context, addr string, run func() error) error {
-	f := hubFlags{}
-	var err error
-	if f.database, err = p.hooks.cmd.Flags().GetString("database"); err != nil {
+	named, err := p.hooks.cmd.Flags().GetString("database")
+	if err != nil {
 		return err
 	}
-	at, err := p.hubDatabase(p.hooks.cmd, f)
+	at, err := p.hubDatabase(p.hooks.cmd, named)
 	if err != nil {
 		return err
 	}

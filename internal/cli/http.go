@@ -97,7 +97,7 @@ func (p *Process) listen(ctx context.Context, q toolHandlers, at listener, confi
 	config.Numbers = func(ctx context.Context, n *httpapi.MetricsWriter) error {
 		return errors.Join(q.writeMetrics(ctx, n), q.writeGauges(ctx, n))
 	}
-	config.Pages = web.New(web.Config{Cairn: c, Version: p.Version, Doctor: at.doctor, Toolsets: q.toolsetCosts})
+	config.Pages = web.New(web.Config{Cairn: c, Version: p.Version, Doctor: at.doctor, Toolsets: q.toolsetCosts, Calls: config.Meter.Calls})
 	server, err := httpapi.New(config)
 	if err != nil {
 		return nil, err
@@ -135,6 +135,9 @@ func (q toolHandlers) toolsetCosts() ([]web.ToolsetCost, error) {
 	list := make([]web.ToolsetCost, len(costs[0].Toolsets))
 	for i, set := range costs[0].Toolsets {
 		list[i] = web.ToolsetCost{Name: set.Name, Tools: len(set.Tools), Tokens: set.Tokens}
+		for _, t := range set.Tools {
+			list[i].Names = append(list[i].Names, t.Name)
+		}
 	}
 	for _, set := range costs[1].Toolsets {
 		i := slices.IndexFunc(list, func(c web.ToolsetCost) bool { return c.Name == set.Name })

@@ -77,13 +77,14 @@ CAIRN_HUB_DATABASE, because other users can read the command line.`,
 	return cmd
 }
 
-// hubDatabase returns the address of the hub's database.
-func (p *Process) hubDatabase(cmd *cobra.Command, f hubFlags) (string, error) {
-	if f.database == "" {
-		f.database = p.setting("hub.database")
+// hubDatabase returns the address of the hub's database: the one that a flag names, else that of the
+// settings, else a file in the data directory.
+func (p *Process) hubDatabase(cmd *cobra.Command, named string) (string, error) {
+	if named == "" {
+		named = p.setting("hub.database")
 	}
-	if f.database != "" {
-		return f.database, nil
+	if named != "" {
+		return named, nil
 	}
 	config, err := p.config(cmd)
 	return "sqlite:" + filepath.Join(config.Dir, "hub.db"), err
@@ -91,7 +92,7 @@ func (p *Process) hubDatabase(cmd *cobra.Command, f hubFlags) (string, error) {
 
 // openHub opens the hub's database.
 func (p *Process) openHub(cmd *cobra.Command, f hubFlags) (*hub.Hub, error) {
-	address, err := p.hubDatabase(cmd, f)
+	address, err := p.hubDatabase(cmd, f.database)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +157,7 @@ changed later. For PostgreSQL choose 1 for up to about a hundred million entries
 		Example: "  cairn hub init --partitions 64 --database postgres://cairn@db.example/cairn",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			address, err := p.hubDatabase(cmd, *f)
+			address, err := p.hubDatabase(cmd, f.database)
 			if err != nil {
 				return err
 			}

@@ -17,6 +17,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/store"
 )
 
@@ -82,8 +83,8 @@ before anything is stored.`,
 // transcriptPlaces lists the usual transcript folder of each agent, for the help.
 func transcriptPlaces() string {
 	var b strings.Builder
-	for _, f := range harness.TranscriptFolders(harness.Homes{User: "~"}) {
-		h, _ := harness.Of(f.Harness)
+	for _, f := range harnesses.TranscriptFolders(harness.Homes{User: "~"}) {
+		h, _ := harnesses.Of(f.Harness)
 		fmt.Fprintf(&b, "    %-12s  %s\n", h.Title, filepath.ToSlash(f.Path))
 	}
 	return b.String()
@@ -95,7 +96,7 @@ const codeStopped = "stopped"
 // transcriptFolders returns the transcript folders of the user's agents: those that
 // exist, and all names for messages.
 func (p *Process) transcriptFolders() (there, all []string) {
-	for _, f := range harness.TranscriptFolders(harness.Homes{User: p.home(), Getenv: p.Getenv}) {
+	for _, f := range harnesses.TranscriptFolders(harness.Homes{User: p.home(), Getenv: p.Getenv}) {
 		all = append(all, p.short(f.Path))
 		if _, err := os.Stat(f.Path); !errors.Is(err, fs.ErrNotExist) {
 			there = append(there, f.Path)

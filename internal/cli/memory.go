@@ -12,6 +12,9 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
 )
 
 func memoryCommand(p *Process) *cobra.Command {
@@ -44,7 +47,7 @@ get it too. For the text - the commands read standard input.`,
 
 func addEntryCommand(p *Process) *cobra.Command {
 	f := newMemoryFlags(p)
-	var a memory.NewEntry
+	var a contents.NewEntry
 	var tags []string
 	var metadata string
 	cmd := resultCommand(&f, cobra.Command{
@@ -56,7 +59,7 @@ hub may assign later, identifies it everywhere.`,
 		Example: `  cairn memory add-entry "Ana wants refunds in UTC." --summary "refunds count in UTC" --tag topic=refunds
   git log -1 --format=%B | cairn memory add-entry - --summary "last commit"`,
 		Args: exactArgs(1, "one text, or - for standard input"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out memory.Added, err error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out entries.Added, err error) {
 		a.MemoryID = f.memory
 		if a.RawEntry, err = p.textOf("text", args[0]); err != nil {
 			return out, err
@@ -69,10 +72,10 @@ hub may assign later, identifies it everywhere.`,
 				return out, fault.New(fault.Invalid, memory.CodeInvalid, "--metadata must be a JSON object")
 			}
 		}
-		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Added, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (entries.Added, memory.WriteInfo, error) {
 			return b.AddEntry(ctx, who, a)
 		})
-	}, func(w io.Writer, e memory.Added) error {
+	}, func(w io.Writer, e entries.Added) error {
 		name := e.EntryID
 		if name == "" {
 			name = e.LocalID
@@ -89,7 +92,7 @@ hub may assign later, identifies it everywhere.`,
 
 func listEntriesCommand(p *Process) *cobra.Command {
 	f := newMemoryFlags(p)
-	var a memory.ListArgs
+	var a entries.ListArgs
 	var tags []string
 	cmd := resultCommand(&f, cobra.Command{
 		Use: "list-entries", Aliases: []string{"get-entries"},
@@ -98,19 +101,19 @@ func listEntriesCommand(p *Process) *cobra.Command {
 lists newer ones, oldest first. Both accept a time or an entry's id.`,
 		Example: "  cairn memory list-entries --limit 5\n  cairn memory list-entries --tag topic=refunds --before 2026-03-01T00:00:00Z",
 		Args:    noArgs,
-	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.Listed, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (entries.Listed, error) {
 		a.MemoryID = f.memory
 		for _, pair := range tags {
 			key, value, ok := strings.Cut(pair, "=")
 			if !ok {
-				return memory.Listed{}, fault.Newf(fault.Invalid, "usage", "--tag must be KEY=VALUE, not %.40q", pair)
+				return entries.Listed{}, fault.Newf(fault.Invalid, "usage", "--tag must be KEY=VALUE, not %.40q", pair)
 			}
 			a.Tags = append(a.Tags, key+":"+value)
 		}
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Listed, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (entries.Listed, error) {
 			return b.ListEntries(ctx, who, a)
 		})
-	}, func(w io.Writer, l memory.Listed) error { return printEntries(w, l.Entries...) })
+	}, func(w io.Writer, l entries.Listed) error { return printEntries(w, l.Entries...) })
 	cmd.Flags().Int64Var(&a.Limit, "limit", 25, "maximum number of entries (1–50)")
 	cmd.Flags().StringVar(&a.Before, "before", "", "only entries before this time or entry")
 	cmd.Flags().StringVar(&a.After, "after", "", "only entries after this time or entry, oldest first")
@@ -120,8 +123,8 @@ lists newer ones, oldest first. Both accept a time or an entry's id.`,
 }
 
 // printEntries prints a line per entry: time, id and summary.
-func printEntries(w io.Writer, entries ...memory.Entry) error {
-	for _, e := range entries {
+func printEntries(w io.Writer, list ...contents.Entry) error {
+	for _, e := range list {
 		short := e.Summary
 		if strings.TrimSpace(short) == "" {
 			short = e.RawEntry
@@ -154,15 +157,15 @@ func getEntryCommand(p *Process) *cobra.Command {
 		Use: "get-entry ID", Short: "Show a committed entry",
 		Example: "  cairn memory get-entry 0b9d2c1e-6f5a-4a57-9a3f-0f8f5a3c2b11",
 		Args:    exactArgs(1, "one entry's id"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Entry, error) {
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Entry, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (contents.Entry, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (contents.Entry, error) {
 			return b.GetEntry(ctx, who, f.memory, args[0])
 		})
 	}, printEntry)
 	return f.memoryFlag(cmd)
 }
 
-func printEntry(w io.Writer, e memory.Entry) error {
+func printEntry(w io.Writer, e contents.Entry) error {
 	if err := printEntries(w, e); err != nil {
 		return err
 	}
@@ -185,8 +188,8 @@ func patchEntryCommand(p *Process) *cobra.Command {
 		Use: "patch-entry ID", Short: "Replace an entry's tags or summary",
 		Example: "  cairn memory patch-entry ID --summary \"what it says\" --tag topic=refunds\n  cairn memory patch-entry ID --no-tags",
 		Args:    exactArgs(1, "one entry's id"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out memory.Entry, err error) {
-		var patch memory.Patch
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out contents.Entry, err error) {
+		var patch entries.Patch
 		if patch.Tags, err = tagsOf(tags); err != nil {
 			return out, err
 		}
@@ -196,7 +199,7 @@ func patchEntryCommand(p *Process) *cobra.Command {
 		if cmd.Flags().Changed("summary") {
 			patch.Summary = &summary
 		}
-		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Entry, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (contents.Entry, memory.WriteInfo, error) {
 			return b.PatchEntry(ctx, who, f.memory, args[0], patch)
 		})
 	}, printEntry)
@@ -209,14 +212,14 @@ func patchEntryCommand(p *Process) *cobra.Command {
 
 func correctEntryCommand(p *Process) *cobra.Command {
 	f := newMemoryFlags(p)
-	var a memory.Correction
+	var a entries.Correction
 	cmd := resultCommand(&f, cobra.Command{
 		Use: "correct-entry ID RIGHT-ID", Short: "Mark an entry as corrected by another one, once",
 		Example: "  cairn memory correct-entry OLD NEW --reason \"the limit is 30 days\"",
 		Args:    exactArgs(2, "the ids of the entry that is wrong and of the one that is right"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Entry, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (contents.Entry, error) {
 		a.CorrectedEntryID = args[1]
-		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Entry, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (contents.Entry, memory.WriteInfo, error) {
 			return b.CorrectEntry(ctx, who, f.memory, args[0], a)
 		})
 	}, printEntry)
@@ -231,11 +234,11 @@ func listInflightCommand(p *Process) *cobra.Command {
 		Use: "list-inflight-entries", Short: "List entries that the hub has not confirmed, oldest first",
 		Example: "  cairn memory list-inflight-entries",
 		Args:    noArgs,
-	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.InflightList, error) {
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.InflightList, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (entries.InflightList, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (entries.InflightList, error) {
 			return b.ListInflight(ctx, who, f.memory, limit)
 		})
-	}, func(w io.Writer, l memory.InflightList) error {
+	}, func(w io.Writer, l entries.InflightList) error {
 		for _, e := range l.Entries {
 			if err := printInflight(w, e); err != nil {
 				return err
@@ -247,7 +250,7 @@ func listInflightCommand(p *Process) *cobra.Command {
 	return f.memoryFlag(cmd)
 }
 
-func printInflight(w io.Writer, e memory.Inflight) error {
+func printInflight(w io.Writer, e entries.Inflight) error {
 	short := e.Summary
 	if strings.TrimSpace(short) == "" {
 		short = e.RawEntry
@@ -258,7 +261,7 @@ func printInflight(w io.Writer, e memory.Inflight) error {
 
 // oneInflight is the result for one inflight entry (seed inflight-entries).
 type oneInflight struct {
-	Entry memory.Inflight `json:"entry"`
+	Entry entries.Inflight `json:"entry"`
 }
 
 func getInflightCommand(p *Process) *cobra.Command {
@@ -268,7 +271,7 @@ func getInflightCommand(p *Process) *cobra.Command {
 		Example: "  cairn memory get-inflight-entry pending-12",
 		Args:    exactArgs(1, "one entry's localId, such as pending-12"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (oneInflight, error) {
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (oneInflight, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (oneInflight, error) {
 			e, err := b.GetInflight(ctx, who, f.memory, args[0])
 			return oneInflight{e}, err
 		})
@@ -295,7 +298,7 @@ past moment.`,
 		Example: "  cairn memory get-context\n  cairn memory get-context --history\n  cairn memory get-context --at \"yesterday 14:00\"",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (any, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (any, error) {
 			if history {
 				return b.ContextHistory(ctx, who, f.memory, 0)
 			}
@@ -313,16 +316,16 @@ past moment.`,
 			return d, err
 		})
 	}, func(w io.Writer, out any) error {
-		if all, ok := out.(memory.Versions); ok {
+		if all, ok := out.(entries.Versions); ok {
 			return printVersions(w, all)
 		}
-		if then, ok := out.(memory.PastDocument); ok {
+		if then, ok := out.(entries.PastDocument); ok {
 			if then.Markdown == "" {
 				return nil
 			}
-			out = memory.Document{Markdown: then.Markdown}
+			out = contents.Document{Markdown: then.Markdown}
 		}
-		_, err := fmt.Fprintln(w, printable(out.(memory.Document).Markdown))
+		_, err := fmt.Fprintln(w, printable(out.(contents.Document).Markdown))
 		return err
 	})
 	atFlag(cmd, &at)
@@ -333,7 +336,7 @@ past moment.`,
 
 // printVersions prints the versions of a context, each below a line with its time and
 // its state.
-func printVersions(w io.Writer, all memory.Versions) error {
+func printVersions(w io.Writer, all entries.Versions) error {
 	for i, v := range all.Versions {
 		state := "replaced"
 		switch {
@@ -359,7 +362,7 @@ func printVersions(w io.Writer, all memory.Versions) error {
 
 func updateContextCommand(p *Process) *cobra.Command {
 	f := newMemoryFlags(p)
-	var a memory.NewDocument
+	var a entries.NewDocument
 	cmd := resultCommand(&f, cobra.Command{
 		Use: "update-context TEXT", Aliases: []string{"put-context"},
 		Short: "Replace a memory's context document, whole",
@@ -368,17 +371,17 @@ another device has replaced it first, the new document is kept as a version, whi
 cairn memory get-context --history prints.`,
 		Example: "  cairn memory update-context - < context.md",
 		Args:    exactArgs(1, "the document, or - for standard input"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out memory.Document, err error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out contents.Document, err error) {
 		if a.MemoryID = f.memory; a.SessionID == "" {
 			a.SessionID = cairn.NewSessionID()
 		}
 		if a.Markdown, err = p.textOf("document", args[0]); err != nil {
 			return out, err
 		}
-		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Document, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (contents.Document, memory.WriteInfo, error) {
 			return b.UpdateContext(ctx, who, a)
 		})
-	}, func(w io.Writer, d memory.Document) error {
+	}, func(w io.Writer, d contents.Document) error {
 		_, err := fmt.Fprintf(w, "stored %s\n", d.UpdatedAt)
 		return err
 	})
@@ -395,7 +398,7 @@ hub, it also prints your user id there.`,
 		Example: "  cairn whoami\n  cairn whoami --json",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.User, error) {
-		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.User, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (memory.User, memory.WriteInfo, error) {
 			u, err := b.Whoami(ctx, who)
 			return u, memory.WriteInfo{}, err
 		})

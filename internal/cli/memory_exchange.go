@@ -14,6 +14,10 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/items"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
 	"cairn/internal/store"
 )
 
@@ -45,9 +49,9 @@ func (f *memoryFlags) export(cmd *cobra.Command, c *cairn.Cairn, after string, l
 	out.SetEscapeHTML(false)
 	progress := f.process.progress("entries")
 	for done := int64(0); ; {
-		page, err := readMemory(cmd, c, f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Exported, error) {
+		page, err := readMemory(cmd, c, f, func(ctx context.Context, b *memories.Service, who memory.Caller) (entries.Exported, error) {
 			if limit > 0 {
-				return b.Export(ctx, who, f.memory, after, min(limit-done, memory.ExportLimit))
+				return b.Export(ctx, who, f.memory, after, min(limit-done, entries.ExportLimit))
 			}
 			return b.Export(ctx, who, f.memory, after, 0)
 		})
@@ -76,7 +80,7 @@ sessionId and capturedTime. import is idempotent: a line that was imported befor
 added again. Invalid lines are reported and skipped; then the exit code is 1.`,
 		Example: "  cairn memory import shop.jsonl\n  cairn memory export -m ID | cairn memory import -",
 		Args:    exactArgs(1, "one file, or - for standard input"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out memory.Imported, err error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out items.Imported, err error) {
 		in := io.ReadCloser(io.NopCloser(p.In))
 		if args[0] != "-" {
 			if in, err = os.Open(args[0]); err != nil {
@@ -84,7 +88,7 @@ added again. Invalid lines are reported and skipped; then the exit code is 1.`,
 			}
 		}
 		progress := p.progress("lines")
-		out, err = writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Imported, memory.WriteInfo, error) {
+		out, err = writeMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (items.Imported, memory.WriteInfo, error) {
 			lines := io.Reader(in)
 			if !b.Exists() {
 				lines = strings.NewReader("") // a dry run, before the store exists
@@ -94,7 +98,7 @@ added again. Invalid lines are reported and skipped; then the exit code is 1.`,
 		})
 		f.no = len(out.Refused) > 0
 		return out, errors.Join(err, in.Close())
-	}, func(w io.Writer, out memory.Imported) error {
+	}, func(w io.Writer, out items.Imported) error {
 		for _, r := range out.Refused {
 			f.note("line %d: %s", r.Line, r.Message)
 		}
@@ -113,15 +117,15 @@ deletes the oldest. They stay at the hub. Data that the hub does not have, and t
 context of each memory, stay on this device. Without a hub nothing is deleted.`,
 		Example: "  cairn memory purge\n  CAIRN_MEMORY_RETENTION_DAYS=7 cairn memory purge",
 		Args:    noArgs,
-	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.Purged, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (replication.Purged, error) {
 		defer p.reportSlow()()
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, _ memory.Caller) (memory.Purged, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, _ memory.Caller) (replication.Purged, error) {
 			if !b.Exists() {
-				return memory.Purged{}, nil
+				return replication.Purged{}, nil
 			}
 			return b.Purge(ctx, false)
 		})
-	}, func(w io.Writer, out memory.Purged) error {
+	}, func(w io.Writer, out replication.Purged) error {
 		_, err := fmt.Fprintf(w, "purged %s, %s\n", counted(out.Entries, "committed row"), counted(out.Contexts, "old context"))
 		return err
 	}))

@@ -13,6 +13,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 )
 
 // memoryFlags are the common flags of the commands for memories.
@@ -60,9 +61,9 @@ func (f *memoryFlags) caller() memory.Caller {
 	return c
 }
 
-// readMemory calls a method of memory.Service that only reads, and returns its result.
-func readMemory[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, ask func(context.Context, *memory.Service, memory.Caller) (T, error)) (out T, err error) {
-	err = c.Memories().Read(cmd.Context(), f.caller(), func(ctx context.Context, b *memory.Service, who memory.Caller) (err error) {
+// readMemory calls a method of memories.Service that only reads, and returns its result.
+func readMemory[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, ask func(context.Context, *memories.Service, memory.Caller) (T, error)) (out T, err error) {
+	err = c.Memories().Read(cmd.Context(), f.caller(), func(ctx context.Context, b *memories.Service, who memory.Caller) (err error) {
 		out, err = ask(ctx, b, who)
 		return err
 	})
@@ -70,8 +71,8 @@ func readMemory[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, ask f
 }
 
 // writeMemory does the same for a method that writes.
-func writeMemory[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, do func(context.Context, *memory.Service, memory.Caller) (T, memory.WriteInfo, error)) (out T, err error) {
-	err = c.Memories().Write(cmd.Context(), f.caller(), func(ctx context.Context, b *memory.Service, who memory.Caller) (err error) {
+func writeMemory[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, do func(context.Context, *memories.Service, memory.Caller) (T, memory.WriteInfo, error)) (out T, err error) {
+	err = c.Memories().Write(cmd.Context(), f.caller(), func(ctx context.Context, b *memories.Service, who memory.Caller) (err error) {
 		out, _, err = do(ctx, b, who)
 		return err
 	})

@@ -9,11 +9,16 @@ import (
 
 	"cairn"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/prompts"
+	"cairn/internal/memory/retrieval"
 )
 
 func searchMemoryCommand(p *Process) *cobra.Command {
 	f := newMemoryFlags(p)
-	var a memory.SearchArgs
+	var a retrieval.SearchArgs
 	var tags []string
 	cmd := resultCommand(&f, cobra.Command{
 		Use: "search QUERY", Aliases: []string{"search-memories"},
@@ -27,7 +32,7 @@ scores of different queries cannot be compared.
 cairn recall searches every memory, and all other parts of the store.`,
 		Example: "  cairn memory search \"when did Ana ask for refunds\" --top-k 5\n  cairn memory search refunds --tag topic=billing",
 		Args:    exactArgs(1, "one query, or - for standard input; put quotes around several words"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out memory.Found, err error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out retrieval.Found, err error) {
 		a.MemoryID = f.memory
 		if a.Query, err = p.textOf("query", args[0]); err != nil {
 			return out, err
@@ -35,28 +40,28 @@ cairn recall searches every memory, and all other parts of the store.`,
 		if a.Tags, err = tagsOf(tags); err != nil {
 			return out, err
 		}
-		out, err = readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Found, error) {
+		out, err = readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (retrieval.Found, error) {
 			return b.Search(ctx, who, a)
 		})
 		f.noteCorrected(out.Corrected, out.Hint)
 		f.note("%s for %q", counted(out.Count, "result"), a.Query)
 		return out, err
-	}, func(w io.Writer, found memory.Found) error {
+	}, func(w io.Writer, found retrieval.Found) error {
 		return printHitsOfMemory(w, found)
 	})
-	cmd.Flags().Int64Var(&a.TopK, "top-k", memory.DefaultTopK, "maximum number of entries (1–100)")
+	cmd.Flags().Int64Var(&a.TopK, "top-k", retrieval.DefaultTopK, "maximum number of entries (1–100)")
 	cmd.Flags().StringVar(&a.Mode, "mode", "", "the search mode: auto, lexical or hybrid (default auto)")
 	cmd.Flags().StringArrayVar(&tags, "tag", nil, "only entries with this tag `KEY=VALUE` (may be repeated)")
 	cmd.Flags().StringVar(&a.SessionID, "session-id", "", "only entries of this session")
 	return f.memoryFlag(cmd)
 }
 
-func printHitsOfMemory(w io.Writer, found memory.Found) error {
+func printHitsOfMemory(w io.Writer, found retrieval.Found) error {
 	for _, h := range found.Entries {
 		if _, err := fmt.Fprintf(w, "%.3f  ", h.Score); err != nil {
 			return err
 		}
-		err := printEntries(w, memory.Entry{EntryID: h.EntryID, CreationTime: h.CreationTime, Summary: h.Summary, RawEntry: h.RawEntry})
+		err := printEntries(w, contents.Entry{EntryID: h.EntryID, CreationTime: h.CreationTime, Summary: h.Summary, RawEntry: h.RawEntry})
 		if err != nil {
 			return err
 		}
@@ -73,7 +78,7 @@ func getTopKCommand(p *Process) *cobra.Command {
 		Example: "  cairn memory get-top-k --k 3\n  cairn memory get-top-k --k 3 --query refunds",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (any, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (any, error) {
 			found, listed, err := b.TopK(ctx, who, f.memory, k, query)
 			if found != nil {
 				return *found, err
@@ -81,12 +86,12 @@ func getTopKCommand(p *Process) *cobra.Command {
 			return *listed, err
 		})
 	}, func(w io.Writer, out any) error {
-		if found, ok := out.(memory.Found); ok {
+		if found, ok := out.(retrieval.Found); ok {
 			return printHitsOfMemory(w, found)
 		}
-		return printEntries(w, out.(memory.Listed).Entries...)
+		return printEntries(w, out.(entries.Listed).Entries...)
 	})
-	cmd.Flags().Int64Var(&k, "k", memory.DefaultTopK, "maximum number of entries (1–100; without a query 1–50)")
+	cmd.Flags().Int64Var(&k, "k", retrieval.DefaultTopK, "maximum number of entries (1–100; without a query 1–50)")
 	cmd.Flags().StringVar(&query, "query", "", "the words to search for")
 	return f.memoryFlag(cmd)
 }
@@ -100,15 +105,15 @@ the built-in ones: <memory.prompts_dir>/<KIND>/<NAME>.md, where NAME is context_
 entry_capture_prompt, summary_prompt or context_summary_rules.`,
 		Example: "  cairn memory get-prompts code",
 		Args:    exactArgs(1, "chat or code"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Prompts, error) {
-		return readMemory(cmd, c, &f, func(_ context.Context, b *memory.Service, _ memory.Caller) (memory.Prompts, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (prompts.Prompts, error) {
+		return readMemory(cmd, c, &f, func(_ context.Context, b *memories.Service, _ memory.Caller) (prompts.Prompts, error) {
 			out, warnings, err := b.Prompts(args[0])
 			for _, w := range warnings {
 				f.note("%s", w)
 			}
 			return out, err
 		})
-	}, func(w io.Writer, out memory.Prompts) error {
+	}, func(w io.Writer, out prompts.Prompts) error {
 		_, err := fmt.Fprintln(w, out.Prompt)
 		return err
 	}))

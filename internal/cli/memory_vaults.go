@@ -11,6 +11,9 @@ import (
 
 	"cairn"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
+	"cairn/internal/memory/vaults"
 )
 
 // sortedTags returns tags as key=value, sorted.
@@ -42,14 +45,14 @@ func printMemories(w io.Writer, memories ...memory.Memory) error {
 
 func createVaultCommand(p *Process) *cobra.Command {
 	f := newMemoryFlags(p)
-	var a memory.NewVault
+	var a vaults.NewVault
 	cmd := resultCommand(&f, cobra.Command{
 		Use: "create-vault TITLE", Short: "Create a vault, a group of memories",
 		Example: "  cairn memory create-vault shop --description \"all about the shop\"",
 		Args:    exactArgs(1, "one title: letters, digits and hyphens"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Vault, error) {
 		a.Title = args[0]
-		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Vault, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (memory.Vault, memory.WriteInfo, error) {
 			return b.CreateVault(ctx, who, a)
 		})
 	}, func(w io.Writer, v memory.Vault) error { return printVaults(w, v) })
@@ -61,11 +64,11 @@ func listVaultsCommand(p *Process) *cobra.Command {
 	f := newMemoryFlags(p)
 	return f.common(resultCommand(&f, cobra.Command{
 		Use: "list-vaults", Short: "List the vaults, oldest first", Args: noArgs,
-	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.Vaults, error) {
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Vaults, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (vaults.Vaults, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (vaults.Vaults, error) {
 			return b.Vaults(ctx, who)
 		})
-	}, func(w io.Writer, v memory.Vaults) error { return printVaults(w, v.Vaults...) }))
+	}, func(w io.Writer, v vaults.Vaults) error { return printVaults(w, v.Vaults...) }))
 }
 
 func getVaultCommand(p *Process) *cobra.Command {
@@ -73,7 +76,7 @@ func getVaultCommand(p *Process) *cobra.Command {
 	return f.common(resultCommand(&f, cobra.Command{
 		Use: "get-vault ID", Short: "Show a vault", Args: exactArgs(1, "one vault's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Vault, error) {
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Vault, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (memory.Vault, error) {
 			return b.Vault(ctx, who, args[0])
 		})
 	}, func(w io.Writer, v memory.Vault) error { return printVaults(w, v) }))
@@ -81,14 +84,14 @@ func getVaultCommand(p *Process) *cobra.Command {
 
 func createMemoryCommand(p *Process) *cobra.Command {
 	f := newMemoryFlags(p)
-	var a memory.NewMemory
+	var a vaults.NewMemory
 	cmd := resultCommand(&f, cobra.Command{
 		Use: "create-memory VAULT-ID TITLE", Aliases: []string{"create-memory-in-vault"}, Short: "Create a memory in a vault",
 		Example: "  cairn memory create-memory VAULT-ID decisions --type code",
 		Args:    exactArgs(2, "a vault's id and a title"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Memory, error) {
 		a.VaultID, a.Title = args[0], args[1]
-		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Memory, memory.WriteInfo, error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (memory.Memory, memory.WriteInfo, error) {
 			return b.CreateMemory(ctx, who, a)
 		})
 	}, func(w io.Writer, m memory.Memory) error { return printMemories(w, m) })
@@ -101,11 +104,11 @@ func listMemoriesCommand(p *Process) *cobra.Command {
 	f := newMemoryFlags(p)
 	return f.common(resultCommand(&f, cobra.Command{
 		Use: "list-memories VAULT-ID", Short: "List the memories of a vault, oldest first", Args: exactArgs(1, "one vault's id"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Memories, error) {
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Memories, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (vaults.Memories, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (vaults.Memories, error) {
 			return b.Memories(ctx, who, args[0])
 		})
-	}, func(w io.Writer, m memory.Memories) error { return printMemories(w, m.Memories...) }))
+	}, func(w io.Writer, m vaults.Memories) error { return printMemories(w, m.Memories...) }))
 }
 
 func getMemoryCommand(p *Process) *cobra.Command {
@@ -117,7 +120,7 @@ func getMemoryCommand(p *Process) *cobra.Command {
 		if len(args) > 0 {
 			id = args[0]
 		}
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Memory, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (memory.Memory, error) {
 			return b.Memory(ctx, who, id)
 		})
 	}, func(w io.Writer, m memory.Memory) error { return printMemories(w, m) }))
@@ -134,7 +137,7 @@ func deletingCommand(p *Process, what string) *cobra.Command {
 reached, nothing is deleted.`,
 		Args: exactArgs(1, "one "+what+"'s id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (map[string]string, error) {
-		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (out map[string]string, r memory.WriteInfo, err error) {
+		return writeMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (out map[string]string, r memory.WriteInfo, err error) {
 			switch what {
 			case "entry":
 				r, err = b.DeleteEntry(ctx, who, f.memory, args[0])
@@ -166,8 +169,8 @@ has refused a write.`,
 		Example: "  cairn memory await --timeout-ms 5000",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (map[string]string, error) {
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (map[string]string, error) {
-			return map[string]string{"status": "consistent"}, b.AwaitConsistency(ctx, who, f.memory, memory.AwaitFor(&timeout))
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (map[string]string, error) {
+			return map[string]string{"status": "consistent"}, b.AwaitConsistency(ctx, who, f.memory, replication.AwaitFor(&timeout))
 		})
 	}, func(w io.Writer, _ map[string]string) error {
 		_, err := fmt.Fprintln(w, "consistent")

@@ -14,6 +14,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/replica"
 )
 
@@ -30,8 +31,8 @@ devices. Without a server, cairn replication drain does that once.`,
 	}
 	cmd.AddCommand(
 		replicationStatusCommand(p), replicationPauseCommand(p, true), replicationPauseCommand(p, false),
-		replicationFailedCommand(p, "retry [LOCAL-ID…]", "Send again what the hub has refused", (*memory.Service).Retry),
-		replicationFailedCommand(p, "discard LOCAL-ID…", "Discard permanently what the hub has refused", (*memory.Service).Discard),
+		replicationFailedCommand(p, "retry [LOCAL-ID…]", "Send again what the hub has refused", (*memories.Service).Retry),
+		replicationFailedCommand(p, "discard LOCAL-ID…", "Discard permanently what the hub has refused", (*memories.Service).Discard),
 		replicationDrainCommand(p),
 	)
 	return cmd
@@ -90,7 +91,7 @@ func replicationPauseCommand(p *Process, pause bool) *cobra.Command {
 	}
 	return f.common(resultCommand(&f, cobra.Command{Use: use, Short: short, Args: noArgs},
 		func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (map[string]bool, error) {
-			return writeMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, _ memory.Caller) (map[string]bool, memory.WriteInfo, error) {
+			return writeMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, _ memory.Caller) (map[string]bool, memory.WriteInfo, error) {
 				return map[string]bool{"paused": pause}, memory.WriteInfo{}, b.SetPaused(ctx, pause)
 			})
 		}, func(w io.Writer, _ map[string]bool) error {
@@ -99,7 +100,7 @@ func replicationPauseCommand(p *Process, pause bool) *cobra.Command {
 		}))
 }
 
-func replicationFailedCommand(p *Process, use, short string, do func(*memory.Service, context.Context, memory.Caller, []string) (int, error)) *cobra.Command {
+func replicationFailedCommand(p *Process, use, short string, do func(*memories.Service, context.Context, memory.Caller, []string) (int, error)) *cobra.Command {
 	f := newMemoryFlags(p)
 	var all bool
 	discards := strings.HasPrefix(use, "discard")
@@ -110,7 +111,7 @@ func replicationFailedCommand(p *Process, use, short string, do func(*memory.Ser
 		if discards && len(args) == 0 && !all {
 			return nil, fault.New(fault.Invalid, "usage", "requires the localIds to discard, or --all").WithHint("`cairn replication status` lists it")
 		}
-		return readMemory(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (map[string]int, error) {
+		return readMemory(cmd, c, &f, func(ctx context.Context, b *memories.Service, who memory.Caller) (map[string]int, error) {
 			n, err := do(b, ctx, who, args)
 			if err == nil && n == 0 && len(args) > 0 {
 				err = fault.New(fault.NotFound, memory.CodeNotFound, "none of these changes was refused")

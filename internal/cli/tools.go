@@ -11,6 +11,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
+	"cairn/internal/settings"
 	"cairn/internal/store"
 )
 
@@ -62,7 +63,7 @@ const recallToolset = "recall"
 type surface struct {
 	toolsets []string // by name; empty for all
 	tools    []string // exactly these; empty for the tools of the profile
-	profile  string   // one of cairn.Profiles; "" for the profile of the settings
+	profile  string   // one of settings.Profiles; "" for the profile of the settings
 }
 
 // flags adds the flags that choose a surface.
@@ -83,8 +84,8 @@ func (s surface) sets(q toolHandlers) ([]toolset, error) {
 	case profile == "":
 		profile = q.cairn.Profile()
 	}
-	if !slices.Contains(cairn.Profiles(), profile) {
-		return nil, fault.Newf(fault.Invalid, "usage", "unknown profile %q", profile).WithHint("there are " + strings.Join(cairn.Profiles(), ", "))
+	if !slices.Contains(settings.Profiles(), profile) {
+		return nil, fault.Newf(fault.Invalid, "usage", "unknown profile %q", profile).WithHint("there are " + strings.Join(settings.Profiles(), ", "))
 	}
 	all, err := s.named(q.toolsets(profile))
 	switch {

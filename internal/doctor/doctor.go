@@ -18,6 +18,7 @@ import (
 	"cairn/internal/followers"
 	"cairn/internal/githook"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/observation"
 	"cairn/internal/observation/forget"
 	"cairn/internal/repair"
@@ -93,7 +94,7 @@ type Subject struct {
 	Hooks     func(ctx context.Context, root string) (dir string, hooks []githook.HookStatus, err error)
 	Followers func(ctx context.Context, s *store.Store) (followers.Account, error)
 	Device    func(ctx context.Context, s *store.Store) (note string, err error)
-	Hub       func(ctx context.Context, b *memory.Service, u memory.User) (Hub, error) // asks the hub, for three seconds at most
+	Hub       func(ctx context.Context, b *memories.Service, u memory.User) (Hub, error) // asks the hub, for three seconds at most
 }
 
 // doctorRun is one run of Diagnose.
@@ -243,7 +244,7 @@ func (d *doctorRun) tooOpen() (wide []tooOpen, err error) {
 		err = errors.Join(err, look(f.Path, 0o600))
 	}
 	err = errors.Join(err, look(d.subject.Dir, 0o700))
-	for _, name := range []string{"cairn.log", "cairn.log.1", "key", "http-token", "hub.db"} {
+	for _, name := range []string{"cairn.log", "cairn.log.1", "hook-times", "hook-times.1", "key", "http-token", "hub.db"} {
 		err = errors.Join(err, look(filepath.Join(d.subject.Dir, name), 0o600))
 	}
 	tokens, gerr := filepath.Glob(filepath.Join(d.subject.Dir, "hub-token-*"))

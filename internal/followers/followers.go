@@ -11,6 +11,7 @@ import (
 	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/store"
 	"cairn/internal/store/follow"
 )
@@ -65,13 +66,15 @@ func nameOf(follower, lane string) string {
 type Account struct {
 	Followers []Status `json:"followers"` // by name and lane; never nil
 	SetAside  []Aside  `json:"set_aside"` // by follower and seq; never nil
+
+	Archives []archive.Status `json:"-"` // of all projects; nil if nothing is archived
 }
 
 // Service reads and changes the account.
 type Service struct {
 	Store    *store.Store
 	Archive  *archive.Archiver // nil if nothing is archived
-	Memories *memory.Service   // over the store
+	Memories *memories.Service // over the store
 }
 
 // Account returns the state of each follower of the change log, and the changes that were set
@@ -144,8 +147,9 @@ func (s Service) addFollowers(ctx context.Context, out *Account) error {
 
 // addArchives adds the backlog of the archive of each project.
 func (s Service) addArchives(ctx context.Context, out *Account) error {
-	archives, err := s.Archive.Status(ctx, "")
-	for _, a := range archives {
+	var err error
+	out.Archives, err = s.Archive.Status(ctx, "")
+	for _, a := range out.Archives {
 		if a.Lag == 0 {
 			continue
 		}

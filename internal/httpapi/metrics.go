@@ -53,6 +53,17 @@ func (m *ToolMetrics) Seen(tool string, took time.Duration, err error) {
 	m.took[tool].Add(took)
 }
 
+// Calls returns the number of completed calls by tool. Tools without a call are missing.
+func (m *ToolMetrics) Calls() map[string]int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	calls := map[string]int64{}
+	for o, n := range m.calls {
+		calls[o.tool] += int64(n)
+	}
+	return calls
+}
+
 func (m *ToolMetrics) answered(status int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -48,7 +48,7 @@ func (b *Service) RecentActivity(ctx context.Context, a ActivityArgs) (list []Ac
 		}
 	}
 	a.Limit = clamp(a.Limit, 50)
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
+	err = b.readRecords(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
 		if a.RecordID != "" {
 			number, err := s.mustExist(ctx, a.RecordID)
 			if err != nil {

@@ -29,9 +29,9 @@ LEFT JOIN sessions p ON p.key = r.parent WHERE s.id = ?2`
 type callTx struct {
 	*Service
 	tx     *store.Tx       // its rows
-	log    *store.Tx       // its changes: tx itself, except for a past state
+	log    *store.Tx       // its changes: tx itself, except for a replay
 	until  int64           // seq of the last visible change
-	then   *store.Moment   // moment of the rows, for a past state
+	then   *store.Moment   // moment that it shows, for a past state
 	p      project.Project // Key is 0 if the project has no row yet
 	tick   int64
 	stream string // of the change log
@@ -53,8 +53,22 @@ type sessionState struct {
 
 func (m *sessionState) isOpen() bool { return m.known && !m.closed }
 
-// read runs fn on the caller's project, in its present state or as of a moment.
+// read runs fn on the caller's project, in its present state or as of a moment. A past state
+// is a replay of the log, so it also contains sessions and searchable words.
 func (b *Service) read(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *callTx) error) error {
+	return b.readState(ctx, c, at, (*callTx).replayed, fn)
+}
+
+// readRecords is read for an fn that reads only records and the log. It replays nothing.
+func (b *Service) readRecords(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *callTx) error) error {
+	return b.readState(ctx, c, at, (*callTx).asOf, fn)
+}
+
+// readState runs fn on the caller's project. For a past moment, past runs it.
+func (b *Service) readState(ctx context.Context, c Caller, at string,
+	past func(s *callTx, ctx context.Context, at *point, fn func(ctx context.Context, s *callTx) error) error,
+	fn func(ctx context.Context, s *callTx) error,
+) error {
 	now := time.Now
 	if b.store != nil {
 		now = b.store.Now
@@ -76,7 +90,7 @@ func (b *Service) read(ctx context.Context, c Caller, at string, fn func(ctx con
 		case s.p.Key == 0:
 			return s.atNothing(ctx, moment, fn)
 		}
-		return s.asOf(ctx, moment, fn)
+		return past(s, ctx, moment, fn)
 	}))
 }
 

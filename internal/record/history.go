@@ -117,7 +117,7 @@ func (b *Service) History(ctx context.Context, a HistoryArgs) ([]HistoryItem, er
 		return nil, err
 	}
 	list := []HistoryItem{}
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
+	err = b.readRecords(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
 		number, err := s.mustExist(ctx, a.ID)
 		if err != nil {
 			return err

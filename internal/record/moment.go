@@ -119,9 +119,43 @@ func parseNumber(text string) (int64, bool) {
 	return n, err == nil
 }
 
-// asOf runs fn on a past state of the project: its log up to the moment, replayed into a
-// separate store.
+// recordsThen begins a statement that reads the records of the project ?1 as they were after
+// the change ?3 of its stream ?2. Numbers, parents and paths never change, so they come from
+// the rows. The rest comes from a record's newest document at that time.
+const recordsThen = `WITH records AS NOT MATERIALIZED (
+    SELECT r.project_key, r.number, r.parent, r.path, c.doc ->> '$.state' AS state, c.doc ->> '$.type' AS type,
+        c.doc ->> '$.title' AS title, c.doc ->> '$.summary' AS summary, c.doc ->> '$.cited' AS cited
+    FROM main.records r CROSS JOIN changes c ON c.seq = (SELECT b.seq FROM changes b INDEXED BY changes_with_doc
+        WHERE b.kind = (SELECT id FROM symbols WHERE text = '` + KindRecord + `') AND b.id = printf('R%03d', r.number) AND b.doc IS NOT NULL
+          AND b.stream = (SELECT id FROM symbols WHERE text = ?2) AND b.seq <= ?3 ORDER BY b.seq DESC LIMIT 1))
+`
+
+// asOf runs fn on the records of the project as of a moment. fn must not read anything else
+// that has a past.
 func (s *callTx) asOf(ctx context.Context, at *point, fn func(ctx context.Context, s *callTx) error) error {
+	moment, err := s.momentOf(ctx, at)
+	if err != nil {
+		return err
+	}
+	s.until, s.then = moment.Tick, &moment
+	return fn(ctx, s)
+}
+
+// readsLog reports whether s shows a past state without a replay of it.
+func (s *callTx) readsLog() bool { return s.then != nil && s.tx == s.log }
+
+// shown returns a statement that reads records in the state that s shows, and its arguments:
+// ?1 to ?3 are those of recordsThen, ?4 is the first of args.
+func (s *callTx) shown(query string, args ...any) (string, []any) {
+	if s.readsLog() {
+		query = recordsThen + query
+	}
+	return query, append([]any{s.p.Key, s.stream, s.until}, args...)
+}
+
+// replayed runs fn on a past state of the project: its log up to the moment, replayed into a
+// separate store.
+func (s *callTx) replayed(ctx context.Context, at *point, fn func(ctx context.Context, s *callTx) error) error {
 	moment, err := s.momentOf(ctx, at)
 	if err != nil {
 		return err

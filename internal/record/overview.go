@@ -102,10 +102,11 @@ func (s *callTx) activeOf(ctx context.Context, session int64) ([]string, error) 
 }
 
 const (
+	// Arguments ?1 to ?3 are those of callTx.shown.
 	selectTree = `SELECT ` + refColumns + ` FROM records r
-WHERE r.project_key = ?1 AND r.path > ?2 AND r.path < ?3 AND (?4 = 0 OR length(r.path) <= 4 * ?4)
-  AND (?5 IS NULL OR r.state IN (SELECT value FROM json_each(?5))) AND (?6 IS NULL OR r.type IN (SELECT value FROM json_each(?6)))
-ORDER BY r.path LIMIT coalesce(nullif(?7, 0), -1)`
+WHERE r.project_key = ?1 AND r.path > ?4 AND r.path < ?5 AND (?6 = 0 OR length(r.path) <= 4 * ?6)
+  AND (?7 IS NULL OR r.state IN (SELECT value FROM json_each(?7))) AND (?8 IS NULL OR r.type IN (SELECT value FROM json_each(?8)))
+ORDER BY r.path LIMIT coalesce(nullif(?9, 0), -1)`
 
 	countStates = `SELECT r.state, count(*) FROM records r WHERE r.project_key = ? GROUP BY r.state`
 
@@ -129,7 +130,7 @@ func (b *Service) List(ctx context.Context, a ListArgs) (list []Ref, err error) 
 	if err != nil {
 		return nil, err
 	}
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) (err error) {
+	err = b.readRecords(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) (err error) {
 		above, below, levels := []byte{}, behindAll(), 0
 		depth := min(max(a.Depth, 1), maxDocumentDepth) // no tree is deeper
 		switch {
@@ -142,7 +143,8 @@ func (b *Service) List(ctx context.Context, a ListArgs) (list []Ref, err error) 
 		case a.Roots:
 			levels = depth
 		}
-		list, err = s.refs(ctx, selectTree, s.p.Key, above, below, levels, states, types, a.Limit)
+		query, args := s.shown(selectTree, above, below, levels, states, types, a.Limit)
+		list, err = s.refs(ctx, query, args...)
 		return err
 	})
 	if err != nil {
@@ -191,12 +193,12 @@ func filterOf[T any](list []T) (any, error) {
 //
 // Errors: CodeNotFound, CodeInvalid for at.
 func (b *Service) GetRef(ctx context.Context, a GetRefArgs) (r Ref, err error) {
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
+	err = b.readRecords(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
 		number, err := s.mustExist(ctx, a.ID)
 		if err != nil {
 			return err
 		}
-		list, err := s.refs(ctx, selectRef, s.p.Key, number)
+		list, err := s.ref(ctx, number)
 		if err == nil && len(list) == 1 {
 			r = list[0]
 		}
@@ -210,7 +212,7 @@ func (b *Service) GetRef(ctx context.Context, a GetRefArgs) (r Ref, err error) {
 //
 // Errors: CodeNotFound, CodeInvalid for at.
 func (b *Service) Get(ctx context.Context, a GetRefArgs) (r Record, err error) {
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
+	err = b.readRecords(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
 		found, err := s.mustFind(ctx, a.ID)
 		r = found.Record
 		return err
@@ -255,7 +257,7 @@ func (b *Service) LastActive(ctx context.Context, c Caller, limit int) (list []R
 			if !ok || len(list) == limit {
 				continue
 			}
-			found, err := s.refs(ctx, selectRef, s.p.Key, number)
+			found, err := s.ref(ctx, number)
 			if err != nil {
 				return fmt.Errorf("%s: %w", id, err)
 			}

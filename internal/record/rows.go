@@ -20,7 +20,7 @@ const refColumns = `r.number, ifnull(r.parent, 0), r.state, r.type, r.title, r.s
 
 const (
 	selectRecord = `SELECT ` + recordColumns + ` FROM records r WHERE r.project_key = ? AND r.number = ?`
-	selectRef    = `SELECT ` + refColumns + ` FROM records r WHERE r.project_key = ? AND r.number = ?`
+	selectRef    = `SELECT ` + refColumns + ` FROM records r WHERE r.project_key = ?1 AND r.number = ?4` // arguments of callTx.shown
 	selectPath   = `SELECT path FROM records WHERE project_key = ? AND number = ?`
 	selectExists = `SELECT EXISTS (SELECT 1 FROM records WHERE project_key = ? AND number = ?)`
 )
@@ -41,6 +41,13 @@ func (s *callTx) find(ctx context.Context, number int64) (r stored, err error) {
 		r, err = scanRecord(rows)
 		return err
 	}, selectRecord, s.p.Key, number)
+	if err == nil && found && s.readsLog() {
+		found = false
+		err = s.eachVersion(ctx, func(v logged) bool {
+			r.Record, found = v.Record, true
+			return false
+		}, selectVersionAt, s.stream, r.ID, s.until)
+	}
 	if err == nil && !found {
 		err = sql.ErrNoRows
 	}
@@ -63,6 +70,10 @@ func (s *callTx) mustFind(ctx context.Context, id string) (stored, error) {
 // mustExist returns the number of the record with an id. A missing record is
 // CodeNotFound.
 func (s *callTx) mustExist(ctx context.Context, id string) (number int64, err error) {
+	if s.readsLog() {
+		r, err := s.mustFind(ctx, id)
+		return r.number, err
+	}
 	number, ok := parseID(id)
 	if ok {
 		err = s.tx.Get(ctx, []any{&ok}, selectExists, s.p.Key, number)
@@ -99,6 +110,12 @@ func scanRef(rows *sql.Rows, more ...any) (r Ref, err error) {
 	}, more...)...)
 	r.ID, r.ParentID = formatID(number), idOrNil(parent)
 	return r, errors.Join(err, unpack(cited, &r.Cited))
+}
+
+// ref returns the reference of a record, in a list that is empty if there is no such record.
+func (s *callTx) ref(ctx context.Context, number int64) ([]Ref, error) {
+	query, args := s.shown(selectRef, number)
+	return s.refs(ctx, query, args...)
 }
 
 // refs returns the references that a query selects; never nil.

@@ -12,7 +12,8 @@ import (
 	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/mail/documents"
-	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/items"
 	"cairn/internal/observation"
 	"cairn/internal/observation/integrity"
 	"cairn/internal/project"
@@ -60,7 +61,7 @@ func checkParts(ctx context.Context, s *store.Store) (found []string, err error)
 		}},
 		{"records", record.New(s, record.Config{}).Check},
 		{"mail", reading(documents.Check)},
-		{"memories", reading(memory.Check)},
+		{"memories", reading(items.Check)},
 		{"projects", reading(project.Check)},
 	} {
 		more, err := part.check(ctx)
@@ -92,7 +93,7 @@ func CheckContent(ctx context.Context, s *store.Store) ([]string, error) {
 	for _, part := range []struct {
 		name  string
 		check func(context.Context, *store.Tx) ([]string, error)
-	}{{"observations", integrity.CheckWords}, {"records", record.CheckWords}, {"mail", documents.CheckWords}, {"memories", memory.CheckWords}} {
+	}{{"observations", integrity.CheckWords}, {"records", record.CheckWords}, {"mail", documents.CheckWords}, {"memories", contents.CheckWords}} {
 		var more []string
 		err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			more, err = part.check(ctx, tx)
@@ -120,7 +121,7 @@ func repairParts(ctx context.Context, s *store.Store, altered func(table string,
 	for _, part := range []struct {
 		name   string
 		repair func(context.Context, *store.Tx) error
-	}{{"records", record.Repair}, {"mail", documents.Repair}, {"memories", memory.Repair}, {"archive", archive.Repair}, {"projects", project.Repair}} {
+	}{{"records", record.Repair}, {"mail", documents.Repair}, {"memories", items.Repair}, {"archive", archive.Repair}, {"projects", project.Repair}} {
 		if err := s.Write(ctx, store.Full, part.repair); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}

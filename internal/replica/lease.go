@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"cairn/internal/memory"
+	"cairn/internal/memory/replication"
+	"cairn/internal/memory/shards"
 	"cairn/internal/store"
 	"cairn/internal/store/follow"
 )
@@ -21,11 +23,11 @@ func NewLeases(s *store.Store, life time.Duration, log *slog.Logger) (*follow.Le
 
 // leaseOf returns the lease of a stream's lane.
 func (r *Replicator) leaseOf(stream string) (lease follow.Lease, ours bool) {
-	return r.leases.Of(memory.LaneOf(stream))
+	return r.leases.Of(shards.LaneOf(stream))
 }
 
 // takeLanes takes the lanes of some streams, except those that a live process holds.
-func (r *Replicator) takeLanes(ctx context.Context, streams []memory.Stream) error {
+func (r *Replicator) takeLanes(ctx context.Context, streams []replication.Stream) error {
 	lanes := make([]int, len(streams))
 	for i, s := range streams {
 		lanes[i] = s.Lane

@@ -14,6 +14,8 @@ import (
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
 	"cairn/internal/store"
 	"cairn/internal/store/follow"
 )
@@ -45,9 +47,9 @@ const (
 // Config configures a Replicator.
 type Config struct {
 	Store  *store.Store
-	Book   *memory.Service // over the store
-	User   string          // the local user, who has joined the hub
-	Client *Client         // with the user's token
+	Book   *memories.Service // over the store
+	User   string            // the local user, who has joined the hub
+	Client *Client           // with the user's token
 
 	Generation int64 // of the user's membership; when that has ended, nothing is sent or stored
 
@@ -347,7 +349,7 @@ func (r *Replicator) notAcceptingError() error {
 	case StateUnreachable:
 		return fault.New(fault.Unavailable, CodeUnavailable, "the hub is not accepting changes: "+why).WithHint("`cairn replication status` shows the changes that wait")
 	case StateUnauthorized, StateTooOld, StateRestored, StateReadOnly, StateDiskFull:
-		return fault.New(fault.Unavailable, state, "the hub is not accepting changes: "+why).WithHint(memory.StopHint(state))
+		return fault.New(fault.Unavailable, state, "the hub is not accepting changes: "+why).WithHint(replication.StopHint(state))
 	}
 	return nil
 }
@@ -401,7 +403,7 @@ func (r *Replicator) deliver(ctx context.Context, p sendBatch) {
 
 // item returns a change in its wire form. If the hub knows the memory or vault under another
 // id, the document of its put has that id, too.
-func item(o memory.Outgoing) Item {
+func item(o replication.Outgoing) Item {
 	out := Item{Stream: o.Stream, Seq: o.Seq, Kind: o.Kind, ID: o.ID, Op: o.Op, Key: o.Key, Doc: o.Doc}
 	if o.Remote == "" {
 		return out
