@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cairn/internal/backoff"
@@ -133,23 +135,11 @@ func (r *Replicator) Run(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	var group sync.WaitGroup
-	failed := make(chan error, 1)
-	group.Go(func() {
-		if err := r.follow(running); err != nil && running.Err() == nil {
-			failed <- err
-			end()
-		}
-	})
-	group.Go(func() { r.pull(running) })
-	group.Go(func() { r.push(running) })
-	group.Wait()
-	select {
-	case err := <-failed:
-		return err
-	default:
-		return leftError(running)
-	}
+	var pulling sync.WaitGroup
+	pulling.Go(func() { r.pull(running) })
+	err = r.push(running)
+	pulling.Wait()
+	return firstOf(err, leftError(running))
 }
 
 // leftError returns the error of a run that ended because the user has left the hub, else
@@ -170,9 +160,9 @@ func (r *Replicator) Send(ctx context.Context) error {
 	defer end()
 	var verifying sync.WaitGroup
 	verifying.Go(func() { r.keepVerified(running) })
-	r.push(running)
+	err = r.push(running)
 	verifying.Wait()
-	return leftError(running)
+	return firstOf(err, leftError(running))
 }
 
 // begin prepares a run and its leases; end ends it.
@@ -286,20 +276,7 @@ const (
 	drainPatience = 100
 )
 
-// follow wakes the replicator after each write, of this process or another.
-func (r *Replicator) follow(ctx context.Context) error {
-	return follow.Run(ctx, r.Store, follow.Follower{Name: memory.PushFollower, Live: true, Poll: pollEvery, Batch: func(_ context.Context, changes []store.Change) ([]follow.Refusal, error) {
-		for _, c := range changes {
-			if c.Kind == KindMemory && c.Op == OpPut {
-				r.Subscribed()
-				break
-			}
-		}
-		r.nudge()
-		return nil, nil
-	}})
-}
-
+// nudge wakes the follower that sends.
 func (r *Replicator) nudge() {
 	select {
 	case r.wake <- struct{}{}:
@@ -307,8 +284,9 @@ func (r *Replicator) nudge() {
 	}
 }
 
-// push sends the streams that are ready, with up to four concurrent requests.
-func (r *Replicator) push(ctx context.Context) {
+// push sends the streams that are ready, with up to four concurrent requests. It is a live
+// follower, so every write wakes it, of this process or another.
+func (r *Replicator) push(ctx context.Context) error {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var underway sync.WaitGroup
@@ -316,43 +294,34 @@ func (r *Replicator) push(ctx context.Context) {
 		defer time.AfterFunc(stopTime, cancel).Stop()
 		underway.Wait()
 	}()
-	done := make(chan struct{}, requestsAtOnce)
-	free := requestsAtOnce
-	for {
-		batches, err := r.ready(ctx, free)
-		if err != nil && ctx.Err() == nil {
-			r.Log.Warn("the changes to send cannot be read; trying again", "error", err)
-		}
-		for _, p := range batches {
-			free--
-			underway.Go(func() {
-				defer func() { done <- struct{}{} }()
-				r.deliver(sending, p)
-			})
-		}
-		timer := time.NewTimer(r.nextWait(ctx))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-done:
-			free++
-		case <-r.wake:
-			if free < requestsAtOnce { // more changes may join the next request
+	var busy atomic.Int64
+	wrote := false
+	return follow.Run(ctx, r.Store, follow.Follower{
+		Name: memory.PushFollower, Live: true, Poll: pollEvery, Wake: r.wake,
+		Batch: func(_ context.Context, changes []store.Change) ([]follow.Refusal, error) {
+			wrote = true
+			if slices.ContainsFunc(changes, func(c store.Change) bool { return c.Kind == KindMemory && c.Op == OpPut }) {
+				r.Subscribed()
+			}
+			return nil, nil
+		},
+		Idle: func(ctx context.Context) (time.Duration, error) {
+			if wrote && busy.Load() > 0 { // more changes may join the next request
 				backoff.Pause(ctx, gatherTime, nil)
 			}
-		case <-timer.C:
-		}
-		timer.Stop()
-		for more := true; more; {
-			select {
-			case <-done:
-				free++
-			default:
-				more = false
+			wrote = false
+			batches, err := r.ready(ctx, requestsAtOnce-int(busy.Load()))
+			for _, p := range batches {
+				busy.Add(1)
+				underway.Go(func() {
+					r.deliver(sending, p)
+					busy.Add(-1)
+					r.nudge()
+				})
 			}
-		}
-	}
+			return r.nextWait(ctx), err
+		},
+	})
 }
 
 // round is one turn of Drain: it sends the streams that are ready, one request at a time,

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"strings"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -71,10 +72,10 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range c.pragmas {
-		if _, err := conn.(*sqlite3.SQLiteConn).ExecContext(ctx, p, nil); err != nil {
-			return nil, errors.Join(err, conn.Close())
-		}
+	// With a context that can end, the driver would start a goroutine for each pragma.
+	_, err = conn.(*sqlite3.SQLiteConn).ExecContext(context.WithoutCancel(ctx), strings.Join(c.pragmas, ";"), nil)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
 }

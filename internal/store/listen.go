@@ -8,23 +8,21 @@ type listeners struct {
 	all map[chan struct{}]any // and what each listener is about
 }
 
-// Listen returns a channel that receives a value soon after a commit that appended
-// changes. Commits in quick succession may cause one value. A lost signal is possible, so
-// a listener must also look at the log from time to time. Listeners returns about until
-// leave is called.
-func (s *Store) Listen(about any) (wake <-chan struct{}, leave func()) {
+// Listen sends a value to wake soon after a commit that appended changes, unless wake is
+// full, until leave is called. Commits of other processes are not noticed, so a listener
+// must also look at the log from time to time. Meanwhile Listeners returns about.
+func (s *Store) Listen(wake chan struct{}, about any) (leave func()) {
 	l := &s.listeners
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all == nil {
 		l.all = map[chan struct{}]any{}
 	}
-	c := make(chan struct{}, 1)
-	l.all[c] = about
-	return c, func() {
+	l.all[wake] = about
+	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		delete(l.all, c)
+		delete(l.all, wake)
 	}
 }
 

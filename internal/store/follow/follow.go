@@ -45,6 +45,15 @@ type Follower struct {
 	// finish before its ctx ends.
 	Batch func(ctx context.Context, changes []store.Change) (refused []Refusal, err error)
 
+	// Idle, if set, is called when all changes were read, instead of the retries of set-aside
+	// changes: after each wake-up, and again when the returned time has passed. An error is
+	// handled like one of Batch.
+	Idle func(ctx context.Context) (next time.Duration, err error)
+
+	// Wake, if set, is a channel with room for one value. A value that it receives wakes the
+	// follower, as a write does.
+	Wake chan struct{}
+
 	// Lanes replaces Begin and Batch for a follower of several streams, each with a separate
 	// cursor.
 	Lanes *Lanes
@@ -93,10 +102,11 @@ func Run(ctx context.Context, s *store.Store, f Follower) (err error) {
 	if f.Poll <= 0 {
 		f.Poll = time.Second
 	}
+	if f.Wake == nil {
+		f.Wake = make(chan struct{}, 1)
+	}
 	run := &following{Follower: f, store: s, progress: Progress{Follower: f.Name, Live: f.Live}}
-	var leave func()
-	run.wake, leave = s.Listen(run)
-	defer leave()
+	defer s.Listen(f.Wake, run)()
 	if f.Live {
 		run.loop(ctx)
 		return nil
@@ -148,12 +158,9 @@ func ignoreEnd(ctx context.Context, err error) error {
 type following struct {
 	Follower
 	store    *store.Store
-	wake     <-chan struct{}
 	position int64
 	begun    bool // position was read, and Begin has succeeded
 	failing  bool // the last attempt failed, in this run or the previous one
-
-	idle func(ctx context.Context) error // called instead of retry when all changes were read; nil for a separate follower
 
 	mu       sync.Mutex
 	progress Progress // of a live follower
@@ -183,7 +190,7 @@ func (f *following) note(why error) {
 
 func (f *following) loop(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
-		more, err := f.step(ctx)
+		next, err := f.step(ctx)
 		if err != nil {
 			failures++
 			delay := Delay(failures)
@@ -191,8 +198,11 @@ func (f *following) loop(ctx context.Context) {
 			backoff.Pause(ctx, delay, nil)
 			continue
 		}
-		if failures = 0; !more {
-			backoff.Pause(ctx, f.Poll, f.wake)
+		if failures > 0 {
+			f.note(nil) // also if there was no change to handle
+		}
+		if failures = 0; next > 0 {
+			backoff.Pause(ctx, next, f.Wake)
 		}
 	}
 }
@@ -221,33 +231,36 @@ func (f *following) failed(ctx context.Context, err error, delay time.Duration) 
 }
 
 // step handles one batch. When all changes were read, it handles the set-aside changes that
-// are due. more reports whether there is more work immediately.
-func (f *following) step(ctx context.Context) (more bool, err error) {
+// are due. next is the time until the next step at the latest, 0 for more work immediately.
+func (f *following) step(ctx context.Context) (next time.Duration, err error) {
 	if !f.begun {
 		if err := f.begin(ctx); err != nil {
-			return false, err
+			return 0, err
 		}
 	}
 	batch, err := f.read(ctx)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	if len(batch) > 0 {
 		f.pass("follower_read")
 		refused, err := f.handle(ctx, batch)
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		f.pass("follower_worked")
 		if err := f.advance(ctx, batch[len(batch)-1].Seq, refused); err != nil {
-			return false, err
+			return 0, err
 		}
 		f.pass("follower_advanced")
 	}
 	if len(batch) == f.Limit {
-		return true, nil
+		return 0, nil
 	}
-	return false, f.retry(ctx)
+	if f.Idle != nil {
+		return f.Idle(ctx)
+	}
+	return f.Poll, f.retry(ctx)
 }
 
 // pass is a crash point of followers whose position is stored.
@@ -343,9 +356,6 @@ func (f *following) advance(ctx context.Context, position int64, refused []Refus
 // retry retries the set-aside changes that are due, in order and one by one, so that a change
 // that fails again does not delay the others. It drops a change that is no longer in the log.
 func (f *following) retry(ctx context.Context) error {
-	if f.idle != nil {
-		return f.idle(ctx)
-	}
 	if f.Live {
 		return nil
 	}

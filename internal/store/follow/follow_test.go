@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,6 +93,62 @@ func TestFailingBatchBacksOffUpToTwentySecondsOrHalfAsMuchMore(t *testing.T) {
 		if lag, err := follow.Lag(t.Context(), s, "f"); lag != 1 || err != nil {
 			t.Errorf("it lags by %d, %v", lag, err)
 		}
+	})
+}
+
+// Idle is called at the start, after a write, when Wake receives a value, and when the time
+// that it returned has passed. Its error is reported until it succeeds.
+func TestIdleRunsWhenAllIsReadWhenItIsWokenAndWhenItsTimeHasPassed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := storetest.Open(t, store.Config{})
+		begin := time.Now()
+		var at []string
+		read := 0
+		var broken atomic.Bool
+		wake := make(chan struct{}, 1)
+		stop := following(t, s, follow.Follower{
+			Name: "f", Live: true, Poll: time.Hour, Wake: wake,
+			Batch: func(_ context.Context, changes []store.Change) ([]follow.Refusal, error) {
+				read += len(changes)
+				return nil, nil
+			},
+			Idle: func(context.Context) (time.Duration, error) {
+				at = append(at, fmt.Sprint(time.Since(begin), " ", read))
+				if broken.Load() {
+					return 0, errors.New("it is broken")
+				}
+				return time.Minute, nil
+			},
+		})
+		failing := func() string {
+			all, err := follow.Followers(t.Context(), s)
+			if err != nil || len(all) != 1 {
+				t.Fatal(all, err)
+			}
+			return all[0].Error
+		}
+		synctest.Wait()
+		time.Sleep(10 * time.Second)
+		wake <- struct{}{}
+		time.Sleep(10 * time.Second)
+		storetest.MustWrite(t, s, "a")
+		time.Sleep(70 * time.Second)
+		synctest.Wait()
+		if want := "[0s 0 10s 0 20s 1 1m20s 1]"; fmt.Sprint(at) != want || failing() != "" {
+			t.Errorf("it ran at %v, want %s; it reports %q", at, want, failing())
+		}
+		broken.Store(true)
+		time.Sleep(time.Minute)
+		if failing() != "it is broken" {
+			t.Errorf("it reports %q", failing())
+		}
+		broken.Store(false)
+		time.Sleep(time.Minute)
+		if failing() != "" {
+			t.Errorf("repaired, it reports %q", failing())
+		}
+		stop()
 	})
 }
 

@@ -91,14 +91,15 @@ func (f *following) runLanes(ctx context.Context) {
 	if f.Lanes.Begin != nil {
 		r.tenders.Go(func() { f.Lanes.Begin(ctx) })
 	}
-	listening := &following{store: f.store, wake: f.wake, Follower: Follower{
-		Name: f.Name, Live: true, Limit: f.Limit, Poll: f.Poll,
+	listening := &following{store: f.store, Follower: Follower{
+		Name: f.Name, Live: true, Limit: f.Limit, Poll: f.Poll, Wake: f.Wake,
 		Begin: func(context.Context) ([]Refusal, error) { return nil, r.catchUp(working) },
 		Batch: func(_ context.Context, changes []store.Change) ([]Refusal, error) {
 			r.collect(working, changes)
 			return nil, nil
 		},
-	}, idle: func(ctx context.Context) error { return r.wakeDue(ctx, working) }}
+		Idle: func(ctx context.Context) (time.Duration, error) { return f.Poll, r.wakeDue(ctx, working) },
+	}}
 	listening.loop(ctx)
 	defer time.AfterFunc(f.Lanes.Drain, halt).Stop()
 	_ = r.catchUp(working)

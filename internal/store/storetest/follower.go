@@ -19,7 +19,7 @@ type Subject struct {
 	// also in another process. end, if not nil, is called when it stops.
 	New func(t testing.TB, s *store.Store, dir string) (f follow.Follower, end func() error)
 
-	// Start replaces New for the replication, which has its own loop over the store's leases.
+	// Start replaces New for the replication, which also pulls, and shares its streams by leases.
 	// run runs it until ctx ends. Each piece of its work goes through around, whose error is
 	// the result of that piece.
 	Start func(t testing.TB, s *store.Store, dir string, around func(work func() error) error) (run func(ctx context.Context) error)
