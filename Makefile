@@ -63,7 +63,7 @@ agents: build ## real agent programs with a scripted model, connected by cairn i
 bench: build ## the figures of the contract, beside limits measured in the same run
 	CGO_CFLAGS="$(CGO_CFLAGS) -DSQLITE_ENABLE_DBSTAT_VTAB" go run -C bench -tags $(TAGS) . --cairn $(CURDIR)/bin/cairn $(ARGS)
 
-pictures: build ## docs/pictures, from the demo (needs Chromium, curl, jq and sqlite3)
+pictures: build ## docs/pictures, from the demo (needs Chromium, curl and jq)
 	bench/demo/pictures.sh bin/cairn
 
 soak: build ## longer: kills, load, fuzzing

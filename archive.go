@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,46 +18,15 @@ import (
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/record/archived"
+	"cairn/internal/settings"
 	"cairn/internal/store"
+	"cairn/internal/workspace"
 )
-
-// archiveSettings are the keys of archive.
-type archiveSettings struct {
-	WindowMS         *int  `toml:"window_ms"`
-	Shards           *int  `toml:"shards"`
-	ProbeMessages    *int  `toml:"probe_messages"`
-	StaleLockSeconds *int  `toml:"stale_lock_seconds"`
-	OfEncrypted      *bool `toml:"of_encrypted"` // also archive an encrypted store, in plain text
-}
-
-// diskSettings are the keys of disk, in MiB.
-type diskSettings struct {
-	WarningMB  *int `toml:"warning_mb"`
-	CriticalMB *int `toml:"critical_mb"`
-	FatalMB    *int `toml:"fatal_mb"`
-}
-
-// space returns the required free disk space. A limit of 0 is never reached.
-func (s *diskSettings) space() archive.Space {
-	number := func(v *int) int64 {
-		switch {
-		case v == nil:
-			return 0 // the default
-		case *v == 0:
-			return -1
-		}
-		return int64(*v)
-	}
-	return archive.Space{Warning: number(s.WarningMB), Critical: number(s.CriticalMB), Fatal: number(s.FatalMB)}
-}
-
-// ArchiveDir returns the folder that contains the archives, one for each project.
-func (c *Cairn) ArchiveDir() string { return filepath.Join(c.config.Dir, "archive") }
 
 // archiver returns the archiver of a store, with this cairn's settings.
 func (c *Cairn) archiver(s *store.Store, log *slog.Logger) *archive.Archiver {
-	a := c.settings.work.Archive
-	config := archive.Config{Store: s, Dir: c.ArchiveDir(), Parts: []archive.Part{mailPart(), recordPart()}, Log: log, Space: c.settings.work.Disk.space(), Identity: identityOf, Stranger: foreignArchiveID}
+	a := c.Settings.Work.Archive
+	config := archive.Config{Store: s, Dir: c.ArchiveDir(), Parts: []archive.Part{mailPart(), recordPart()}, Log: log, Space: c.Settings.Work.Disk.Space(), Identity: identityOf, Stranger: foreignArchiveID}
 	if v := a.WindowMS; v != nil {
 		if config.Window = time.Duration(*v) * time.Millisecond; *v == 0 {
 			config.Window = -1
@@ -170,7 +138,7 @@ func mailFiles(files []documents.File) []repository.File {
 // skipsArchive reports whether a store is not archived. An encrypted store has no archive
 // in plain text unless archive.of_encrypted is set.
 func (c *Cairn) skipsArchive(s *store.Store) bool {
-	return s.Encrypted() && !value(c.settings.work.Archive.OfEncrypted)
+	return s.Encrypted() && !settings.Value(c.Settings.Work.Archive.OfEncrypted)
 }
 
 // FollowArchive archives the writes of all processes until ctx ends, then the remaining
@@ -181,7 +149,7 @@ func (c *Cairn) skipsArchive(s *store.Store) bool {
 func (c *Cairn) FollowArchive(ctx context.Context, log *slog.Logger) error {
 	s, _, err := c.awaitStore(ctx)
 	if ctx.Err() != nil { // the store may have been created since awaitStore last checked
-		s, err = c.opened(context.WithoutCancel(ctx), false)
+		s, err = c.Opened(context.WithoutCancel(ctx), false)
 	}
 	if err == nil && (s == nil || c.skipsArchive(s)) {
 		return nil
@@ -229,7 +197,7 @@ func (c *Cairn) openArchiver(ctx context.Context, a *ArchiveArgs) (*archive.Arch
 	if a.Progress == nil {
 		a.Progress = func(string) {}
 	}
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet").WithHint("`cairn reconcile --reindex` restores one from its archive")
 	}
@@ -359,7 +327,7 @@ func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (ReindexRe
 	if args.Progress == nil {
 		args.Progress = func(string) {}
 	}
-	s, err := c.opened(ctx, !args.DryRun)
+	s, err := c.Opened(ctx, !args.DryRun)
 	if err != nil {
 		return ReindexResult{}, err
 	}
@@ -377,7 +345,7 @@ func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (ReindexRe
 	}
 	r := reindexRun{
 		cairn: c, store: s, moved: map[string]string{}, args: args, bad: []documents.Unusable{},
-		mail: documents.NewReindexer(s, mailArchive(), args.DryRun), records: archived.NewReindexer(s, c.observationConfig.Filter, args.DryRun),
+		mail: documents.NewReindexer(s, workspace.MailArchive(), args.DryRun), records: archived.NewReindexer(s, c.ObservationConfig.Filter, args.DryRun),
 	}
 	err = a.Each(ctx, folder, func(f archive.Archived) error { return r.add(ctx, f) }, func(folder string, why error) {
 		r.unusable(folder, "", why)

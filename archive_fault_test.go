@@ -43,7 +43,7 @@ func TestAFullVolumePausesTheArchiveAndNothingElse(t *testing.T) {
 	if err := os.WriteFile(settings, []byte("[disk]\ncritical_mb = 1000000000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	full := &mailed{home: home{Cairn: opened(t, m.config), t: t, dir: m.dir}, office: m.office, log: &notedLog{}}
+	full := &mailed{home: home{Cairn: opened(t, m.Config), t: t, dir: m.dir}, office: m.office, log: &notedLog{}}
 	stop := full.follow()
 	full.send("shop", messages.SendArgs{To: []string{"BlueDog"}, Subject: "full"})
 	within(t, patience, "what is withheld counts", func() bool { return full.metrics().NeedsReindex >= 4 })
@@ -151,8 +151,8 @@ func TestTwoServersAndASyncArchiveEverythingOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailed(t)
 	m.register("shop", "GreenLake", "BlueDog")
-	second := &mailed{home: home{Cairn: opened(t, m.config), t: t, dir: m.dir}, log: &notedLog{}}
-	third := &mailed{home: home{Cairn: opened(t, m.config), t: t, dir: m.dir}, log: &notedLog{}}
+	second := &mailed{home: home{Cairn: opened(t, m.Config), t: t, dir: m.dir}, log: &notedLog{}}
+	third := &mailed{home: home{Cairn: opened(t, m.Config), t: t, dir: m.dir}, log: &notedLog{}}
 	firstStop, secondStop := m.follow(), second.follow()
 	var syncing sync.WaitGroup
 	done := make(chan struct{})

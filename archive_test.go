@@ -371,7 +371,7 @@ func TestADeletedStoreIsRestoredFromItsArchive(t *testing.T) {
 		}
 	}
 	again := &mailed{home: m.home, log: &notedLog{}}
-	again.Cairn = opened(t, m.config)
+	again.Cairn = opened(t, m.Config)
 	done, err := again.ReindexArchive(t.Context(), ArchiveArgs{})
 	if err != nil || len(done.Conflicts)+len(done.Unparseable) > 0 || len(done.NotRecoverable) != 3 {
 		t.Fatalf("reindexing: %+v, %v", done, err)
@@ -510,7 +510,7 @@ func TestRecordsAreArchivedAndRestoredBesideMail(t *testing.T) {
 		}
 	}
 	again := &mailed{home: m.home, log: &notedLog{}}
-	again.Cairn = opened(t, m.config)
+	again.Cairn = opened(t, m.Config)
 	done, err := again.ReindexArchive(t.Context(), ArchiveArgs{})
 	if err != nil || len(done.Conflicts)+len(done.Unparseable) > 0 || done.Inserted[record.KindRecord] != 7 {
 		t.Fatalf("reindexing: %+v, %v", done, err)

@@ -67,10 +67,10 @@ func (h home) recovered(a copies.RestoreArgs) (home, copies.Restored, error) {
 	if err := h.Close(); err != nil {
 		h.t.Fatal(err)
 	}
-	config := h.config
+	config := h.Config
 	config.Wait = 50 * time.Millisecond
 	r, err := RestoreBackup(h.t.Context(), config, a)
-	h.Cairn = opened(h.t, h.config)
+	h.Cairn = opened(h.t, h.Config)
 	return h, r, err
 }
 
@@ -219,15 +219,15 @@ func TestABackupOfAnEncryptedStoreStaysSoAndNeedsItsKey(t *testing.T) {
 		t.Error("the restored store differs")
 	}
 	fresh := newHome(t, now, "")
-	fresh.config.Key, fresh.config.DB = hex.EncodeToString(key), filepath.Join(t.TempDir(), "cairn.db")
-	fresh.Cairn = opened(t, fresh.config)
+	fresh.Config.Key, fresh.Config.DB = hex.EncodeToString(key), filepath.Join(t.TempDir(), "cairn.db")
+	fresh.Cairn = opened(t, fresh.Config)
 	if fresh, _, err = fresh.recovered(copies.RestoreArgs{File: file}); err != nil {
 		t.Fatal(err)
 	}
 	fresh.sound()
 	withPlain := newHome(t, now, "")
 	withPlain.event(startOf(withPlain.dir))
-	withPlain.config.Key = hex.EncodeToString(key)
+	withPlain.Config.Key = hex.EncodeToString(key)
 	if _, _, err := withPlain.recovered(copies.RestoreArgs{File: file, Force: true}); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("over a plain store: %v", err)
 	}
@@ -276,7 +276,7 @@ func flipped(text []byte, at int) []byte {
 func TestARestoreWaitsForNobodyWhoHasTheStoreOpen(t *testing.T) {
 	t.Parallel()
 	h, file := backedUp(t)
-	config := h.config
+	config := h.Config
 	config.Wait = 50 * time.Millisecond
 	h.event(startOf(h.dir))
 	if _, err := RestoreBackup(t.Context(), config, copies.RestoreArgs{File: file}); !fault.HasCode(err, copies.CodeLater) {

@@ -17,7 +17,7 @@ func (c *Cairn) Export(ctx context.Context, w io.Writer, a copies.ExportArgs) (c
 	if err != nil {
 		return copies.ExportReport{}, err
 	}
-	return copies.Export(ctx, s, c.location, w, a)
+	return copies.Export(ctx, s, c.Location, w, a)
 }
 
 // ExportTo writes projects to a file; see copies.ExportTo. Errors: those of
@@ -27,13 +27,13 @@ func (c *Cairn) ExportTo(ctx context.Context, path string, a copies.ExportArgs) 
 	if err != nil {
 		return copies.ExportReport{}, err
 	}
-	return copies.ExportTo(ctx, s, c.location, path, a)
+	return copies.ExportTo(ctx, s, c.Location, path, a)
 }
 
 // existingStore returns the store. Errors: NotFound with store.CodeMissing if it does not
 // exist.
 func (c *Cairn) existingStore(ctx context.Context) (*store.Store, error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
@@ -47,12 +47,12 @@ func (c *Cairn) Backup(ctx context.Context, a copies.BackupArgs) (copies.BackupR
 	if err != nil {
 		return copies.BackupReport{}, err
 	}
-	return c.Backups().Backup(ctx, s, c.key, a)
+	return c.Backups().Backup(ctx, s, c.Key(), a)
 }
 
 // Backups returns the backups of this store.
 func (c *Cairn) Backups() copies.Keeper {
-	k := copies.Keeper{DB: c.config.DB, Dir: c.config.Dir, Wait: c.config.Wait, Clock: c.config.Clock, Key: func() ([]byte, error) {
+	k := copies.Keeper{DB: c.Config.DB, Dir: c.Config.Dir, Wait: c.Config.Wait, Clock: c.Config.Clock, Key: func() ([]byte, error) {
 		key, err := c.LoadKey()
 		return key.Bytes, err
 	}}
@@ -65,7 +65,7 @@ func (c *Cairn) Backups() copies.Keeper {
 // RestoreBackup replaces the present data by a backup; see copies.Keeper.Restore. It works
 // with invalid settings, as a salvage does.
 func RestoreBackup(ctx context.Context, config Config, a copies.RestoreArgs) (copies.Restored, error) {
-	c, _ := openDespiteSettings(withDB(config))
+	c, _ := openDespiteSettings(config.WithDB())
 	return c.Backups().Restore(ctx, a)
 }
 
@@ -76,7 +76,7 @@ func (c *Cairn) FinishRestore(ctx context.Context) error {
 	if err != nil || len(coming) == 0 {
 		return err
 	}
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil {
 		return err
 	}

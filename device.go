@@ -20,7 +20,7 @@ const noteTime = 30 * 24 * time.Hour
 
 // Device returns the device incarnation of the store. It does not create a store.
 func (c *Cairn) Device(ctx context.Context) (DeviceStatus, error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil || s == nil {
 		return DeviceStatus{Incarnations: []store.Incarnation{}}, err
 	}

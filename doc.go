@@ -28,7 +28,7 @@
 // # Why: health
 //
 // Wait times and load are counted at the source, in fixed arrays of atomics
-// (store.Histogram, store.UsageGauge), also in the archive. Quantiles and levels are
+// (measure.Histogram, measure.UsageGauge), also in the archive. Quantiles and levels are
 // computed on request. /metrics has the histogram of all waits. Quantiles and levels cover
 // only the last minutes, because otherwise one bad hour would show for days. The depth of
 // the archive's queue is read from the change log, once a second while there is work.

@@ -2,7 +2,6 @@ package cairn
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"cairn/internal/doctor"
@@ -10,6 +9,8 @@ import (
 	"cairn/internal/followers"
 	"cairn/internal/githook"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
+	"cairn/internal/settings"
 	"cairn/internal/store"
 	"cairn/internal/tomlfile"
 )
@@ -17,13 +18,13 @@ import (
 // Diagnose checks the store and the harnesses; see doctor.Diagnose. It also works with
 // invalid settings and with a damaged store.
 func Diagnose(ctx context.Context, config Config, a doctor.Args) (doctor.Diagnosis, error) {
-	config = withDB(config)
+	config = config.WithDB()
 	c, err := openDespiteSettings(config)
 	of := doctor.Subject{
 		DB: config.DB, Dir: config.Dir, Wait: config.Wait, Clock: config.Clock,
 		Settings: err,
 		Unknown: func() ([]tomlfile.UnknownKey, error) {
-			return tomlfile.Unknown(filepath.Join(config.Dir, "config.toml"), &userFile{})
+			return settings.Unknown(config.Dir)
 		},
 		Key:      c.keyForDoctor,
 		Restores: c.Backups().RestoresUnderWay,
@@ -31,13 +32,13 @@ func Diagnose(ctx context.Context, config Config, a doctor.Args) (doctor.Diagnos
 			return c.Guard().Hooks(ctx, root)
 		},
 		Followers: func(ctx context.Context, s *store.Store) (followers.Account, error) {
-			return c.followers(s, memory.New(s, memory.Config{})).Account(ctx)
+			return c.followers(s, memories.New(s, memory.Config{})).Account(ctx)
 		},
 		Device: func(ctx context.Context, s *store.Store) (string, error) {
 			status, err := deviceOf(ctx, s)
 			return status.Note, err
 		},
-		Hub: func(ctx context.Context, b *memory.Service, u memory.User) (doctor.Hub, error) {
+		Hub: func(ctx context.Context, b *memories.Service, u memory.User) (doctor.Hub, error) {
 			var now ReplicationStatus
 			err := c.Replication().state(ctx, b, u, true, &now)
 			return doctor.Hub{State: now.State, Why: now.Why, Hint: now.Hint}, err
@@ -51,17 +52,8 @@ func Diagnose(ctx context.Context, config Config, a doctor.Args) (doctor.Diagnos
 
 // keyForDoctor returns the state of the key for doctor.
 func (c *Cairn) keyForDoctor() (doctor.Key, error) {
-	k, key, err := c.keyState()
+	k, key, err := c.KeyState()
 	return doctor.Key{Bytes: key, Why: k.Why, Place: k.Place, Wide: k.Wide}, err
 }
 
 func errorText(err error) string { return fault.As(err).Message }
-
-// openDespiteSettings is Open, but continues with the readable settings after an error.
-func openDespiteSettings(config Config) (*Cairn, error) {
-	c, err := Open(config)
-	if c == nil {
-		c = &Cairn{config: config}
-	}
-	return c, err
-}

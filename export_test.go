@@ -140,7 +140,7 @@ func (h home) head() (seq int64) {
 // event records an event as a hook would.
 func (h home) event(e observation.Event) observation.Recorded {
 	h.t.Helper()
-	j, err := h.writableObservations(context.Background())
+	j, err := h.WritableObservations(context.Background())
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func (h home) book() *commands.Commands {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return commands.New(s, record.Config{Filter: h.observationConfig.Filter})
+	return commands.New(s, record.Config{Filter: h.ObservationConfig.Filter})
 }
 
 var sessionNames = []string{"s1", "s2", "s3"}

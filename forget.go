@@ -2,85 +2,31 @@ package cairn
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"math"
-	"slices"
-	"time"
 
 	"cairn/internal/fault"
-	"cairn/internal/observation"
 	"cairn/internal/observation/forget"
 	"cairn/internal/observation/integrity"
 	"cairn/internal/store"
 )
 
-// retentionSettings are the retention times.
-type retentionSettings struct {
-	Days       map[string]any `toml:"days"`        // type → days, or "never"
-	OutputDays any            `toml:"output_days"` // of outputs: days, or "never"
-}
-
-// retention applies the settings to the defaults. An unknown type is an error, and so is a
-// value other than "never" or a whole number of days, at least 1. The error names the key.
-func (r retentionSettings) retention() (observation.Retention, error) {
-	out := observation.DefaultRetention()
-	for _, name := range slices.Sorted(maps.Keys(r.Days)) {
-		days, whole := r.Days[name].(int64)
-		switch {
-		case !observation.IsType(name):
-			return nil, keyError{"retention.days." + name, "is not a type of rows"}
-		case r.Days[name] == "never":
-			delete(out, name)
-		case !whole || days < 1 || days > maxRetentionDays:
-			return nil, keyError{"retention.days." + name, fmt.Sprintf(`must be a number of days from 1 to %d, or "never"`, maxRetentionDays)}
-		default:
-			out[name] = int(days)
-		}
-	}
-	return out, nil
-}
-
-// outputDays returns the number of days after which outputs expire, 0 for never.
-func (r retentionSettings) outputDays() (int, error) {
-	switch days, whole := r.OutputDays.(int64); {
-	case r.OutputDays == nil:
-		return observation.DefaultOutputDays, nil
-	case r.OutputDays == "never":
-		return 0, nil
-	case !whole || days < 1 || days > maxRetentionDays:
-		return 0, keyError{"retention.output_days", fmt.Sprintf(`must be a number of days from 1 to %d, or "never"`, maxRetentionDays)}
-	default:
-		return int(days), nil
-	}
-}
-
-// maxRetentionDays is a thousand years.
-const maxRetentionDays = 365_000
-
-// Limits of a hook's sweep at the start of a session (observations §11.1).
-const (
-	hookSweepRows = 500
-	hookSweepTime = 10 * time.Millisecond
-)
-
 // Purge deletes rows permanently; see observation.Service.Purge. Errors: those of
 // Service.Purge, and NotFound with store.CodeMissing without a store.
 func (c *Cairn) Purge(ctx context.Context, a forget.PurgeArgs) (forget.PurgeResult, error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil {
 		return forget.PurgeResult{}, err
 	}
 	if s == nil {
 		return forget.PurgeResult{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
-	a.Cwd = c.config.Cwd
+	a.Cwd = c.Config.Cwd
 	if a.Confirm {
 		if _, err := c.finishForgetting(ctx, s); err != nil { // completes an interrupted purge of mail
 			return forget.PurgeResult{}, err
 		}
 	}
-	return forget.Purge(ctx, c.observationsOver(s), a)
+	return forget.Purge(ctx, c.ObservationsOver(s), a)
 }
 
 // SweepResult is the result of a sweep or of its dry run.
@@ -138,7 +84,7 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done SweepResult, err e
 			return done, err
 		}
 	}
-	if s, oerr := c.opened(ctx, false); !a.DryRun && s != nil && oerr == nil {
+	if s, oerr := c.Opened(ctx, false); !a.DryRun && s != nil && oerr == nil {
 		_, err = c.finishForgetting(ctx, s)
 	}
 	return done, err
@@ -146,20 +92,20 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done SweepResult, err e
 
 // enforceSizeLimit keeps a server's store within its size limit.
 func (c *Cairn) enforceSizeLimit(ctx context.Context, s *store.Store) error {
-	_, err := forget.EnforceSizeLimit(ctx, c.observationsOver(s), forget.SweepArgs{})
+	_, err := forget.EnforceSizeLimit(ctx, c.ObservationsOver(s), forget.SweepArgs{})
 	return err
 }
 
 // fillChecksums computes the checksums of some rows that an older cairn wrote.
 func (c *Cairn) fillChecksums(ctx context.Context, s *store.Store) error {
 	const atOnce = 20_000
-	_, err := integrity.FillChecksums(ctx, c.observationsOver(s), atOnce)
+	_, err := integrity.FillChecksums(ctx, c.ObservationsOver(s), atOnce)
 	return err
 }
 
 // indexTurns updates a part of the index of turns.
 func (c *Cairn) indexTurns(ctx context.Context, s *store.Store) error {
-	_, err := c.observationsOver(s).IndexTurns(ctx, turnBatch)
+	_, err := c.ObservationsOver(s).IndexTurns(ctx, turnBatch)
 	return err
 }
 
@@ -172,7 +118,7 @@ const turnBatch = 20_000
 // sweeps do this automatically; commands call it before a search. If the store is not
 // writable, nothing changes, and the search scans the newest of these rows.
 func (c *Cairn) IndexTurns(ctx context.Context) {
-	if s, err := c.opened(ctx, false); err == nil && s != nil {
+	if s, err := c.Opened(ctx, false); err == nil && s != nil {
 		_ = c.indexTurns(ctx, s)
 	}
 }

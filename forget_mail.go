@@ -12,14 +12,15 @@ import (
 	"cairn/internal/mail/documents"
 	"cairn/internal/observation/forget"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // MailPurgeResult is the result of a purge of mail or of its dry run.
 type MailPurgeResult struct {
 	documents.PurgeResult
-	Backups  int                     `json:"backups"`  // deleted copies of the store
-	Behind   []store.LaggingFollower `json:"behind"`   // followers that have not processed it yet
-	Archives []string                `json:"archives"` // folders whose Git history contains the files until it is rewritten
+	Backups  int                      `json:"backups"`  // deleted copies of the store
+	Behind   []follow.LaggingFollower `json:"behind"`   // followers that have not processed it yet
+	Archives []string                 `json:"archives"` // folders whose Git history contains the files until it is rewritten
 }
 
 // PurgeMail purges messages; see service.Mail.Purge. It clears their bytes from the disk,
@@ -29,8 +30,8 @@ type MailPurgeResult struct {
 // Errors: those of mail's Purge, and NotFound with store.CodeMissing. After errors of
 // clearing the disk and of the archives, the result reports what was deleted.
 func (c *Cairn) PurgeMail(ctx context.Context, a documents.PurgeArgs) (done MailPurgeResult, err error) {
-	done = MailPurgeResult{PurgeResult: documents.PurgeResult{Projects: []string{}}, Behind: []store.LaggingFollower{}, Archives: []string{}}
-	s, err := c.opened(ctx, false)
+	done = MailPurgeResult{PurgeResult: documents.PurgeResult{Projects: []string{}}, Behind: []follow.LaggingFollower{}, Archives: []string{}}
+	s, err := c.Opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
@@ -38,7 +39,7 @@ func (c *Cairn) PurgeMail(ctx context.Context, a documents.PurgeArgs) (done Mail
 		return done, err
 	}
 	a.Note = forget.MarkUnfinished
-	done.PurgeResult, err = c.mailService(s).Purge(ctx, mail.Caller{Owner: true, Place: c.location}, a)
+	done.PurgeResult, err = c.MailService(s).Purge(ctx, mail.Caller{Owner: true, Place: c.Location}, a)
 	if err != nil || !a.Confirm || done.Messages == 0 {
 		return done, err
 	}
@@ -46,7 +47,7 @@ func (c *Cairn) PurgeMail(ctx context.Context, a documents.PurgeArgs) (done Mail
 	if !c.skipsArchive(s) {
 		err = errors.Join(err, c.archiveTombstones(ctx, &done))
 	}
-	behind, berr := s.LaggingFollowers(ctx, done.Seq, done.Projects...)
+	behind, berr := follow.LaggingFollowers(ctx, s, done.Seq, done.Projects...)
 	done.Behind = append(done.Behind, behind...)
 	return done, errors.Join(err, berr)
 }
@@ -77,12 +78,12 @@ func (c *Cairn) archiveTombstones(ctx context.Context, done *MailPurgeResult) er
 // finishForgetting clears deleted data from the disk: the search words of mail, and the
 // data of observation.Service.FinishForgetting.
 func (c *Cairn) finishForgetting(ctx context.Context, s *store.Store) (backups int, err error) {
-	j := c.observationsOver(s)
+	j := c.ObservationsOver(s)
 	pending, err := forget.IsUnfinished(ctx, j)
 	if err != nil || !pending {
 		return 0, err
 	}
-	if err := c.mailService(s).DropStaleWords(ctx); err != nil {
+	if err := c.MailService(s).DropStaleWords(ctx); err != nil {
 		return 0, err
 	}
 	return forget.Finish(ctx, j)

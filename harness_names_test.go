@@ -6,48 +6,41 @@ import (
 	"go/token"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 )
 
-// The behavior of a harness is defined in the table of internal/harness. Comparisons with a
+// The behavior of a harness is defined in its package below internal/harness. Comparisons with a
 // name anywhere else would have to be found and extended for each new harness.
 func TestNothingOutsideTheTableComparesWithTheNameOfAHarness(t *testing.T) {
 	t.Parallel()
 	names := []string{}
-	for _, h := range harness.Harnesses() {
+	for _, h := range harnesses.All() {
 		names = append(append(names, h.Name, h.Program), h.Aliases...)
 	}
 	// Lines of Gemini CLI's transcripts have this type.
-	allowed := map[string]string{"internal/harness/gemini_transcript.go": "gemini"}
+	allowed := map[string]string{"internal/harness/gemini/transcript.go": "gemini"}
 	for _, path := range productFiles(t) {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range comparedNames(file, strings.HasPrefix(path, "internal/harness/")) {
+		for _, name := range comparedNames(file) {
 			if slices.Contains(names, name) && allowed[path] != name {
-				t.Errorf("%s compares with %q; ask the harness's value in internal/harness/table.go", path, name)
+				t.Errorf("%s compares with %q; ask the harness's value, see internal/harness", path, name)
 			}
 		}
 	}
 }
 
 // comparedNames returns the texts that a file compares values with, in conditions and
-// cases. It includes the constants of the harness package, which are named after their
-// values.
-func comparedNames(file *ast.File, inHarness bool) (names []string) {
+// cases.
+func comparedNames(file *ast.File) (names []string) {
 	add := func(e ast.Expr) {
-		switch e := e.(type) {
-		case *ast.BasicLit:
-			if s, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
+		if e, ok := e.(*ast.BasicLit); ok && e.Kind == token.STRING {
+			if s, err := strconv.Unquote(e.Value); err == nil {
 				names = append(names, s)
-			}
-		case *ast.Ident:
-			if inHarness {
-				names = append(names, e.Name)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/mail"
+	"cairn/internal/measure"
 	"cairn/internal/store"
 )
 
@@ -163,7 +164,7 @@ const minWaits = 100
 //
 // Errors: those of store.Read, and of a store that cannot be opened.
 func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
-	h.Environment, h.Database = runtime.GOOS+"/"+runtime.GOARCH, filepath.Base(c.config.DB)
+	h.Environment, h.Database = runtime.GOOS+"/"+runtime.GOARCH, filepath.Base(c.Config.DB)
 	g, err := c.Gauges(ctx)
 	if err != nil {
 		return h, err
@@ -185,9 +186,9 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 	}
 	h.Pool.Warning = poolLevel != Green
 	h.Level = worstLevel(poolLevel, filesLevel, commitsLevel)
-	space := c.settings.work.Disk.space()
-	h.Disk.Level, _ = space.Level(c.config.DB, c.ArchiveDir())
-	h.Disk.StorageFree, h.Disk.DBFree = freeMiB(space, c.ArchiveDir()), freeMiB(space, c.config.DB)
+	space := c.Settings.Work.Disk.Space()
+	h.Disk.Level, _ = space.Level(c.Config.DB, c.ArchiveDir())
+	h.Disk.StorageFree, h.Disk.DBFree = freeMiB(space, c.ArchiveDir()), freeMiB(space, c.Config.DB)
 	if !at.checked.IsZero() {
 		h.Integrity.LastCheck, h.Integrity.OK = mail.Time(at.checked.Truncate(time.Microsecond).UnixNano()), new(at.damage == nil)
 	}
@@ -209,7 +210,7 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 type Gauges struct {
 	Archive archive.Metrics
 	Pool    store.Pool
-	Recent  store.Distribution // waits for a connection in the last five to ten minutes
+	Recent  measure.Distribution // waits for a connection in the last five to ten minutes
 }
 
 // Latency returns the recent waits for a connection.
@@ -224,11 +225,11 @@ func (g *Gauges) Latency() Latency {
 //
 // Errors: those of store.Read, and of a store that cannot be opened.
 func (c *Cairn) Gauges(ctx context.Context) (g Gauges, err error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil {
 		return g, err
 	}
-	g.Pool.Capacity = int64(c.settings.work.DB.maxOpen()) + 1
+	g.Pool.Capacity = int64(c.Settings.Work.DB.MaxOpen()) + 1
 	if s != nil {
 		g.Pool = s.Pool()
 		g.Recent = g.Pool.Acquired.Since(c.readServerState().waits[0])
@@ -237,7 +238,7 @@ func (c *Cairn) Gauges(ctx context.Context) (g Gauges, err error) {
 	return g, err
 }
 
-func poolHealth(p store.Pool, waits store.Distribution) PoolHealth {
+func poolHealth(p store.Pool, waits measure.Distribution) PoolHealth {
 	return PoolHealth{
 		Active: p.Now, Idle: p.Capacity - p.Now, Total: p.Capacity, Pending: p.Pending, Peak: p.Peak, Utilization: rounded(p.Percent()),
 		P50: milliseconds(&waits, .5), P95: milliseconds(&waits, .95), P99: milliseconds(&waits, .99), High: int64(p.High.Seconds()),
@@ -253,7 +254,7 @@ func queueHealth(q archive.Queue) (FileQueueHealth, HealthLevel) {
 	}, level
 }
 
-func milliseconds(d *store.Distribution, share float64) float64 {
+func milliseconds(d *measure.Distribution, share float64) float64 {
 	return rounded(float64(d.Quantile(share)) / float64(time.Millisecond))
 }
 

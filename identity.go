@@ -39,7 +39,7 @@ func (c *Cairn) rekeyProjects(ctx context.Context, s *store.Store) error {
 		if needed, err = project.NeedsRekey(ctx, tx); err != nil || !needed {
 			return err
 		}
-		plan, err = project.Plan(ctx, tx, c.config.Home)
+		plan, err = project.Plan(ctx, tx, c.Config.Home)
 		return err
 	})
 	if err != nil || !needed {
@@ -106,7 +106,7 @@ func (c *Cairn) copyBefore(ctx context.Context, s *store.Store, what string) (st
 // findRootCommits reads the first commit of checkouts without a remote from git. A server
 // reads that of all checkouts, a command that of its own checkout.
 func (c *Cairn) findRootCommits(ctx context.Context, s *store.Store) error {
-	if c.config.Role != store.Server && (c.location.Identity == "" || c.location.Remote != "") {
+	if c.Config.Role != store.Server && (c.Location.Identity == "" || c.Location.Remote != "") {
 		return nil
 	}
 	var unknown []project.Checkout
@@ -120,7 +120,7 @@ func (c *Cairn) findRootCommits(ctx context.Context, s *store.Store) error {
 	asked, cancel := context.WithTimeout(ctx, rootCommitTime)
 	defer cancel()
 	for _, checkout := range unknown {
-		if c.config.Role != store.Server && checkout.Identity != c.location.Identity {
+		if c.Config.Role != store.Server && checkout.Identity != c.Location.Identity {
 			continue
 		}
 		git, err := gitread.Open(checkout.Root)

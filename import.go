@@ -16,11 +16,13 @@ import (
 	"cairn/internal/copies"
 	"cairn/internal/fault"
 	"cairn/internal/harness"
-	"cairn/internal/memory"
+	"cairn/internal/harness/harnesses"
+	"cairn/internal/memory/memories"
 	"cairn/internal/observation"
 	"cairn/internal/observation/capture"
 	"cairn/internal/regular"
 	"cairn/internal/store"
+	"cairn/internal/workspace"
 )
 
 // ImportArgs are the options of an import.
@@ -92,10 +94,10 @@ func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) 
 		r.Restored = append(r.Restored, imported)
 	}
 	if len(others) > 0 {
-		err = r.importAll(ctx, c.observationsOver(s), files, a)
+		err = r.importAll(ctx, c.ObservationsOver(s), files, a)
 	}
 	if err == nil && !a.DryRun {
-		_, err = c.observationsOver(s).IndexTurns(ctx, math.MaxInt)
+		_, err = c.ObservationsOver(s).IndexTurns(ctx, math.MaxInt)
 	}
 	r.Seconds = time.Since(began).Seconds()
 	return r, errors.Join(err, done())
@@ -115,7 +117,7 @@ func splitExports(paths []string) (exports, others []string) {
 
 func (c *Cairn) exportImporter(s *store.Store, a ImportArgs) copies.Importer {
 	return copies.Importer{
-		Store: s, Observations: c.observationsOver(s), Memories: memory.New(s, c.settings.work.memoryConfig(c.observationConfig.Filter)), Filter: c.observationConfig.Filter, Archive: mailArchive(),
+		Store: s, Observations: c.ObservationsOver(s), Memories: memories.New(s, memoryConfig(&c.Settings.Work, c.ObservationConfig.Filter)), Filter: c.ObservationConfig.Filter, Archive: workspace.MailArchive(),
 		IncludePurged: a.IncludePurged, Merge: a.Merge, Progress: a.LineProgress,
 	}
 }
@@ -132,12 +134,12 @@ func (c *Cairn) importStore(ctx context.Context, dryRun bool) (s *store.Store, d
 		return nil, nil, err
 	}
 	path := filepath.Join(dir, "cairn.db")
-	s, err = c.opened(ctx, false)
+	s, err = c.Opened(ctx, false)
 	if err == nil && s != nil {
 		err = s.CopyTo(ctx, path)
 	}
 	if err == nil {
-		s, err = store.Open(ctx, store.Config{Path: path, Key: c.key, Clock: c.config.Clock, Temporary: true})
+		s, err = store.Open(ctx, store.Config{Path: path, Key: c.Key(), Clock: c.Config.Clock, Temporary: true})
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
@@ -154,7 +156,7 @@ func (r *ImportReport) files(ctx context.Context, paths []string) ([]string, err
 		if err != nil {
 			return nil, err
 		}
-		found, err := harness.TranscriptFiles(ctx, abs)
+		found, err := harnesses.TranscriptFiles(ctx, abs)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -246,7 +248,7 @@ func (f *transcriptReader) read(ctx context.Context, j *observation.Service) err
 		return err
 	}
 	f.file = capture.ImportedFile{Path: f.path}
-	f.file.Size, f.file.MTime = harness.TranscriptState(f.path, info.Size(), info.ModTime().UnixNano())
+	f.file.Size, f.file.MTime = harnesses.TranscriptState(f.path, info.Size(), info.ModTime().UnixNano())
 	switch {
 	case f.whole:
 	case known && last.Size == f.file.Size && last.MTime == f.file.MTime:
@@ -263,7 +265,7 @@ func (f *transcriptReader) read(ctx context.Context, j *observation.Service) err
 		options.Head = io.NewSectionReader(file, 0, options.Offset)
 	}
 	preparer := capture.NewPreparer(j)
-	f.report, err = harness.ReadTranscript(ctx, file, options, func(e observation.Event) error {
+	f.report, err = harnesses.ReadTranscript(ctx, file, options, func(e observation.Event) error {
 		p, err := preparer.Prepare(e)
 		if err != nil {
 			return err

@@ -63,7 +63,7 @@ func importTable(t *testing.T) map[string]room {
 	dirs["root"] = "."
 	modules := requiredModules(t)
 	table := map[string]room{
-		"cmd/cairn":      {ours: []string{"internal/cli", "internal/veto"}},
+		"cmd/cairn":      {ours: []string{"internal/cli", "internal/cli/command", "internal/veto"}},
 		"cmd/cairn-hook": {ours: []string{"internal/hook", "internal/veto"}},
 	}
 	for _, r := range rows {

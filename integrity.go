@@ -8,6 +8,7 @@ import (
 
 	"cairn/internal/copies"
 	"cairn/internal/fault"
+	"cairn/internal/measure"
 	"cairn/internal/repair"
 	"cairn/internal/store"
 )
@@ -21,8 +22,8 @@ type serverState struct {
 	damage  error     // the result of that check
 	damages int64     // damage found in stores that are closed or could not be opened
 
-	waits   [2]store.Distribution // waits for connections until five to ten minutes ago, and until at most five minutes ago
-	rotated time.Time             // time of the second distribution
+	waits   [2]measure.Distribution // waits for connections until five to ten minutes ago, and until at most five minutes ago
+	rotated time.Time               // time of the second distribution
 }
 
 // recentFor is the minimum time for which a wait for a connection counts as recent. The
@@ -64,7 +65,7 @@ const (
 //
 // Errors: store.CodeCorrupt (Internal), whose hint names the repair commands.
 func (c *Cairn) CheckIntegrity(ctx context.Context) error {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err == nil && s == nil {
 		return nil
 	}
@@ -102,8 +103,8 @@ func (c *Cairn) IntegrityErrors() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.serverState.damages
-	if c.store != nil {
-		n += c.store.Damages()
+	if s := c.Current(); s != nil {
+		n += s.Damages()
 	}
 	return n
 }
@@ -197,11 +198,8 @@ func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress fu
 func (c *Cairn) reopen() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.store
-	c.store = nil
-	if s == nil {
-		return nil
+	if s := c.Current(); s != nil {
+		c.serverState.damages += s.Damages()
 	}
-	c.serverState.damages += s.Damages()
-	return s.Close()
+	return c.Workspace.Close()
 }

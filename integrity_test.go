@@ -10,6 +10,7 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/fault"
+	"cairn/internal/measure"
 	"cairn/internal/store"
 )
 
@@ -204,7 +205,7 @@ func TestLevelsOfHealthAreThoseOfTheContract(t *testing.T) {
 	if worstLevel() != Green || worstLevel(Green, Yellow) != Yellow || worstLevel(Yellow, Red, Green) != Red || worstLevel(Red, Yellow) != Red {
 		t.Error("the worst is not the worst")
 	}
-	q := archive.Queue{Usage: store.Usage{Now: 4096, Capacity: 8192, High: time.Minute}}
+	q := archive.Queue{Usage: measure.Usage{Now: 4096, Capacity: 8192, High: time.Minute}}
 	if h, level := queueHealth(q); level != Yellow || !h.Warning || h.Utilization != 50 || h.High != 60 {
 		t.Errorf("%s, %+v", level, h)
 	}

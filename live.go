@@ -7,9 +7,11 @@ import (
 	"strconv"
 	"time"
 
+	"cairn/internal/backoff"
 	"cairn/internal/observation"
 	"cairn/internal/observation/browse"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // livePoll is the interval at which a live view reads the writes of other processes.
@@ -29,9 +31,9 @@ func (c *Cairn) Live(ctx context.Context, name string, seen func([]store.Change)
 	following, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var failed error
-	err = s.Follow(following, store.Follower{
+	err = follow.Run(following, s, follow.Follower{
 		Name: name, Live: true, Poll: livePoll, FromStart: waited,
-		Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
+		Batch: func(_ context.Context, changes []store.Change) ([]follow.Refusal, error) {
 			if failed = seen(changes); failed != nil {
 				cancel(failed)
 			}
@@ -51,11 +53,11 @@ func (c *Cairn) Live(ctx context.Context, name string, seen func([]store.Change)
 // nil if ctx ends first.
 func (c *Cairn) awaitStore(ctx context.Context) (s *store.Store, waited bool, err error) {
 	for ; ; waited = true {
-		s, err = c.opened(ctx, false)
+		s, err = c.Opened(ctx, false)
 		if s != nil || err != nil {
 			return s, waited, err
 		}
-		if !store.Pause(ctx, time.Second, nil) {
+		if !backoff.Pause(ctx, time.Second, nil) {
 			return nil, waited, nil
 		}
 	}
@@ -103,7 +105,7 @@ func (c *Cairn) Maintain(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		s, err := c.opened(ctx, false)
+		s, err := c.Opened(ctx, false)
 		if err == nil && s != nil {
 			c.rotate(s)
 			err = errors.Join(s.Checkpoint(ctx), s.CloseIdle(ctx), c.enforceSizeLimit(ctx, s), c.fillChecksums(ctx, s), c.indexTurns(ctx, s))

@@ -11,6 +11,7 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/mail/service"
 	"cairn/internal/project"
+	"cairn/internal/settings"
 )
 
 // Mail provides the mail between agents (mail §1) for callers in this process.
@@ -56,11 +57,11 @@ func (m Mail) Write(ctx context.Context, c mail.Caller, do func(context.Context,
 
 // mailService opens the mail; its result there is false if there is no store.
 func (m Mail) mailService(ctx context.Context, make bool) (o *service.Mail, there bool, err error) {
-	s, err := m.cairn.opened(ctx, make)
+	s, err := m.cairn.Opened(ctx, make)
 	if err != nil {
 		return nil, false, mail.Fault(err)
 	}
-	return m.cairn.mailService(s), s != nil, nil
+	return m.cairn.MailService(s), s != nil, nil
 }
 
 func (m Mail) completeCaller(c mail.Caller) mail.Caller {
@@ -69,16 +70,18 @@ func (m Mail) completeCaller(c mail.Caller) mail.Caller {
 		c.Ancestors = project.Ancestors()
 	}
 	if c.Place == (project.Location{}) {
-		c.Place = m.cairn.location // zero without a working directory
+		c.Place = m.cairn.Location // zero without a working directory
 		if elsewhere || c.Place == (project.Location{}) {
-			c.Place = project.Location{Home: m.cairn.config.Home}
+			c.Place = project.Location{Home: m.cairn.Config.Home}
 		}
 	}
 	return c
 }
 
 // Profile returns mcp.profile of the settings.
-func (c *Cairn) Profile() string { return cmp.Or(value(c.settings.work.MCP.Profile), Profiles()[0]) }
+func (c *Cairn) Profile() string {
+	return cmp.Or(settings.Value(c.Settings.Work.MCP.Profile), settings.Profiles()[0])
+}
 
 // defaultSweep is the interval at which expired reservations are marked (mail §12).
 const defaultSweep = time.Minute
@@ -86,7 +89,7 @@ const defaultSweep = time.Minute
 // Sweep marks expired reservations at regular intervals, as servers do (mail §7), until ctx
 // ends; then it returns nil. After a failure it tries again at the next interval.
 func (m Mail) Sweep(ctx context.Context) error {
-	tick := time.NewTicker(cmp.Or(secondsOf(m.cairn.settings.work.Reservations.Sweep), defaultSweep))
+	tick := time.NewTicker(cmp.Or(settings.Seconds(m.cairn.Settings.Work.Reservations.Sweep), defaultSweep))
 	defer tick.Stop()
 	for {
 		select {
@@ -109,7 +112,7 @@ var errTooLong = errors.New("the call took too long")
 
 // withTimeout runs one call with its time limit.
 func (m Mail) withTimeout(ctx context.Context, call func(context.Context) error) error {
-	limited, cancel := context.WithTimeoutCause(ctx, m.cairn.settings.work.callTimeout(), errTooLong)
+	limited, cancel := context.WithTimeoutCause(ctx, m.cairn.Settings.Work.CallTimeoutOrDefault(), errTooLong)
 	defer cancel()
 	err := call(limited)
 	if err == nil || ctx.Err() != nil || !errors.Is(context.Cause(limited), errTooLong) {

@@ -32,7 +32,7 @@ func (h home) mailService() *service.Mail {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return service.New(s, mail.Config{Filter: h.observationConfig.Filter})
+	return service.New(s, mail.Config{Filter: h.ObservationConfig.Filter})
 }
 
 // mailStep performs one action on the mail. The action may be refused.

@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -24,7 +25,7 @@ func (c *Cairn) Memories() Memories { return Memories{c} }
 // finds nothing. Read does not create a store.
 //
 // Errors: those of ask, and those of opening the store.
-func (m Memories) Read(ctx context.Context, c memory.Caller, ask func(context.Context, *memory.Service, memory.Caller) error) error {
+func (m Memories) Read(ctx context.Context, c memory.Caller, ask func(context.Context, *memories.Service, memory.Caller) error) error {
 	b, _, err := m.service(ctx, false)
 	if err != nil {
 		return err
@@ -35,22 +36,22 @@ func (m Memories) Read(ctx context.Context, c memory.Caller, ask func(context.Co
 // Write calls do with the service. If there is no store, do first runs without one, and
 // the store is created if that succeeds. So do may be called twice, and a rejected call
 // does not create a store. Errors: those of Read.
-func (m Memories) Write(ctx context.Context, c memory.Caller, do func(context.Context, *memory.Service, memory.Caller) error) error {
-	return tryThenCreate(func(make bool) (*memory.Service, bool, error) { return m.service(ctx, make) },
-		func(b *memory.Service) error { return do(ctx, b, m.completeCaller(c)) })
+func (m Memories) Write(ctx context.Context, c memory.Caller, do func(context.Context, *memories.Service, memory.Caller) error) error {
+	return tryThenCreate(func(make bool) (*memories.Service, bool, error) { return m.service(ctx, make) },
+		func(b *memories.Service) error { return do(ctx, b, m.completeCaller(c)) })
 }
 
 // service opens the memories; its result there is false if there is no store.
-func (m Memories) service(ctx context.Context, make bool) (b *memory.Service, there bool, err error) {
+func (m Memories) service(ctx context.Context, make bool) (b *memories.Service, there bool, err error) {
 	c := m.cairn
-	s, err := c.opened(ctx, make)
+	s, err := c.Opened(ctx, make)
 	if err != nil {
 		return nil, false, memoryStoreFault(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.memories == nil || s == nil {
-		config := c.settings.work.memoryConfig(c.observationConfig.Filter)
+		config := memoryConfig(&c.Settings.Work, c.ObservationConfig.Filter)
 		if s != nil {
 			config.OnFirstRead = func(ctx context.Context, user, stream string) { c.Replication().pullFirstRead(ctx, s, user, stream) }
 			config.ReadThrough = func(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
@@ -58,7 +59,7 @@ func (m Memories) service(ctx context.Context, make bool) (b *memory.Service, th
 			}
 			config.PollHub = func(ctx context.Context, user string) { c.Replication().sendPending(ctx, s, user) }
 		}
-		b = memory.New(s, config)
+		b = memories.New(s, config)
 		if s == nil {
 			return b, false, nil
 		}
@@ -86,7 +87,7 @@ func memoryStoreFault(err error) error {
 
 func (m Memories) completeCaller(c memory.Caller) memory.Caller {
 	if c.Place == (project.Location{}) {
-		c.Place = m.cairn.location
+		c.Place = m.cairn.Location
 	}
 	return c
 }

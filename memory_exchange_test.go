@@ -10,48 +10,54 @@ import (
 	"cairn/internal/exchange"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/items"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/retrieval"
 	"cairn/internal/memory/rules"
+	"cairn/internal/memory/vaults"
 
 	"pgregory.net/rapid"
 )
 
 // memories calls do with the memory service of a home.
-func (h home) memories(c memory.Caller, do func(context.Context, *memory.Service, memory.Caller) error) error {
+func (h home) memories(c memory.Caller, do func(context.Context, *memories.Service, memory.Caller) error) error {
 	return h.Memories().Write(context.Background(), c, do)
 }
 
 // entriesOf returns all entries of a memory, newest first.
-func entriesOf(ctx context.Context, b *memory.Service, c memory.Caller, m string) ([]memory.Entry, error) {
-	list, err := b.ListEntries(ctx, c, memory.ListArgs{MemoryID: m, Limit: 50})
+func entriesOf(ctx context.Context, b *memories.Service, c memory.Caller, m string) ([]contents.Entry, error) {
+	list, err := b.ListEntries(ctx, c, entries.ListArgs{MemoryID: m, Limit: 50})
 	return list.Entries, err
 }
 
 // memoryStep performs one action on the memories. The action may be refused.
 func (x *history) memoryStep() {
 	c := memory.Caller{ProjectID: pick(x.T, "project", "shop", "shop", "works")}
-	x.fine(x.memories(c, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	x.fine(x.memories(c, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		m, err := x.someMemory(ctx, b, c)
 		if err != nil {
 			return err
 		}
-		var entry memory.Entry
+		var entry contents.Entry
 		if all, err := entriesOf(ctx, b, c, m); err == nil && len(all) > 0 {
 			entry = rapid.SampledFrom(all).Draw(x.T, "entry")
 		}
 		switch rapid.IntRange(0, 8).Draw(x.T, "memory") {
 		case 0, 1, 2:
-			a := memory.NewEntry{MemoryID: m, RawEntry: "kept " + x.body(), Summary: x.words(), Tags: map[string]string{"k<": x.words()}}
+			a := contents.NewEntry{MemoryID: m, RawEntry: "kept " + x.body(), Summary: x.words(), Tags: map[string]string{"k<": x.words()}}
 			if rapid.Bool().Draw(x.T, "metadata") {
 				a.Metadata = []byte(`{"b":1.50,"a":["<x>",null]}`)
 			}
 			_, _, err = b.AddEntry(ctx, c, a)
 		case 3, 4:
-			_, _, err = b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: m, SessionID: rules.NewID(), Markdown: "# now\n" + x.words()})
+			_, _, err = b.UpdateContext(ctx, c, entries.NewDocument{MemoryID: m, SessionID: rules.NewID(), Markdown: "# now\n" + x.words()})
 		case 5:
 			text := x.words()
-			_, _, err = b.PatchEntry(ctx, c, m, entry.EntryID, memory.Patch{Summary: &text})
+			_, _, err = b.PatchEntry(ctx, c, m, entry.EntryID, entries.Patch{Summary: &text})
 		case 6:
-			_, _, err = b.CorrectEntry(ctx, c, m, entry.EntryID, memory.Correction{CorrectedEntryID: entry.EntryID, Reason: "so"})
+			_, _, err = b.CorrectEntry(ctx, c, m, entry.EntryID, entries.Correction{CorrectedEntryID: entry.EntryID, Reason: "so"})
 		case 7:
 			_, err = b.DeleteEntry(ctx, c, m, entry.EntryID)
 		default:
@@ -65,20 +71,20 @@ func (x *history) memoryStep() {
 
 // someMemory returns the default memory, or a memory in a vault of its own or of the
 // project.
-func (x *history) someMemory(ctx context.Context, b *memory.Service, c memory.Caller) (string, error) {
+func (x *history) someMemory(ctx context.Context, b *memories.Service, c memory.Caller) (string, error) {
 	kind := pick(x.T, "which", "default", "default", "own vault", "project's vault")
-	vaults, err := b.Vaults(ctx, c)
+	own, err := b.Vaults(ctx, c)
 	if err != nil || kind == "default" {
 		return memory.DefaultMemory, err
 	}
 	var v memory.Vault
-	for _, other := range vaults.Vaults {
+	for _, other := range own.Vaults {
 		if (other.Title == "library") == (kind == "own vault") {
 			v = other
 		}
 	}
 	if v.VaultID == "" {
-		if v, _, err = b.CreateVault(ctx, c, memory.NewVault{Title: "library", Description: x.words()}); err != nil {
+		if v, _, err = b.CreateVault(ctx, c, vaults.NewVault{Title: "library", Description: x.words()}); err != nil {
 			return "", err
 		}
 	}
@@ -86,17 +92,17 @@ func (x *history) someMemory(ctx context.Context, b *memory.Service, c memory.Ca
 	if err == nil && len(list.Memories) > 0 {
 		return list.Memories[len(list.Memories)-1].MemoryID, nil
 	}
-	made, _, err := b.CreateMemory(ctx, c, memory.NewMemory{VaultID: v.VaultID, Title: fmt.Sprint("m", len(list.Memories))})
+	made, _, err := b.CreateMemory(ctx, c, vaults.NewMemory{VaultID: v.VaultID, Title: fmt.Sprint("m", len(list.Memories))})
 	return made.MemoryID, err
 }
 
 // memoryAnswers passes results about memories to keep.
 func (h home) memoryAnswers(keep func(any, error)) {
 	for _, p := range []string{"shop", "works"} {
-		err := h.Memories().Read(context.Background(), memory.Caller{ProjectID: p}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
-			vaults, err := b.Vaults(ctx, c)
+		err := h.Memories().Read(context.Background(), memory.Caller{ProjectID: p}, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
+			own, err := b.Vaults(ctx, c)
 			which := []string{memory.DefaultMemory}
-			for _, v := range vaults.Vaults {
+			for _, v := range own.Vaults {
 				list, merr := b.Memories(ctx, c, v.VaultID)
 				keep([]any{v.Title, v.Description, list.Count}, merr)
 				for _, m := range list.Memories {
@@ -111,7 +117,7 @@ func (h home) memoryAnswers(keep func(any, error)) {
 				keep(entries, eerr)
 				d, derr := b.GetContext(ctx, c, m)
 				keep(d, derr)
-				found, serr := b.Search(ctx, c, memory.SearchArgs{MemoryID: m, Query: "ledger kept"})
+				found, serr := b.Search(ctx, c, retrieval.SearchArgs{MemoryID: m, Query: "ledger kept"})
 				for i := range found.Entries {
 					found.Entries[i].ActorID, found.Entries[i].Score = "", 0
 				}
@@ -138,8 +144,8 @@ func altered(t testing.TB, text []byte, change func(line []byte) []byte) []byte 
 // note adds an entry to the default memory of a project.
 func (h home) note(project, text string) (id string) {
 	h.t.Helper()
-	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
-		added, _, err := b.AddEntry(ctx, c, memory.NewEntry{MemoryID: memory.DefaultMemory, RawEntry: text})
+	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
+		added, _, err := b.AddEntry(ctx, c, contents.NewEntry{MemoryID: memory.DefaultMemory, RawEntry: text})
 		id = added.EntryID
 		return err
 	})
@@ -152,7 +158,7 @@ func (h home) note(project, text string) (id string) {
 // notes returns the texts of the default memory of a project, newest first.
 func (h home) notes(project string) (texts []string) {
 	h.t.Helper()
-	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		all, err := entriesOf(ctx, b, c, memory.DefaultMemory)
 		for _, e := range all {
 			texts = append(texts, e.RawEntry)
@@ -167,7 +173,7 @@ func (h home) notes(project string) (texts []string) {
 
 func (h home) unnote(project, id string) {
 	h.t.Helper()
-	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		_, err := b.DeleteEntry(ctx, c, memory.DefaultMemory, id)
 		return err
 	})
@@ -245,16 +251,16 @@ func TestHostileLinesOfMemoriesAreRefusedBeforeAnythingIsStored(t *testing.T) {
 	source.note("shop", "of memory")
 	whole := source.export("")
 	for name, change := range map[string]struct{ kind, old, new string }{
-		"an entry of a memory that is not there": {memory.LineEntry, `"memory":"`, `"memory":"00000000-0000-4000-8000-000000000000","x":"`},
-		"a field that lines do not have":         {memory.LineEntry, `"rawEntry"`, `"sql":"x","rawEntry"`},
-		"an entry without text":                  {memory.LineEntry, `"of memory"`, `" "`},
-		"an entry without id and key":            {memory.LineEntry, `"doc":{`, `"doc":{"localId":"pending-1",`},
-		"a time before all":                      {memory.LineEntry, `"capturedTime":"2`, `"capturedTime":"-2`},
-		"an id that is not valid":                {memory.LineMemory, `"vaultId":"`, `"vaultId":"../`},
-		"a title with a path":                    {memory.LineVault, `"title":"`, `"title":"../`},
-		"a memory of an unknown project":         {memory.LineMemory, `"project":"shop"`, `"project":"nowhere"`},
-		"an owner that is not valid":             {memory.LineVault, `"kind":"memory.vault"`, `"kind":"memory.vault","owner":"x"`},
-		"an unknown kind":                        {memory.LineEntry, `"kind":"memory.entry"`, `"kind":"memory.thought"`},
+		"an entry of a memory that is not there": {items.LineEntry, `"memory":"`, `"memory":"00000000-0000-4000-8000-000000000000","x":"`},
+		"a field that lines do not have":         {items.LineEntry, `"rawEntry"`, `"sql":"x","rawEntry"`},
+		"an entry without text":                  {items.LineEntry, `"of memory"`, `" "`},
+		"an entry without id and key":            {items.LineEntry, `"doc":{`, `"doc":{"localId":"pending-1",`},
+		"a time before all":                      {items.LineEntry, `"capturedTime":"2`, `"capturedTime":"-2`},
+		"an id that is not valid":                {items.LineMemory, `"vaultId":"`, `"vaultId":"../`},
+		"a title with a path":                    {items.LineVault, `"title":"`, `"title":"../`},
+		"a memory of an unknown project":         {items.LineMemory, `"project":"shop"`, `"project":"nowhere"`},
+		"an owner that is not valid":             {items.LineVault, `"kind":"memory.vault"`, `"kind":"memory.vault","owner":"x"`},
+		"an unknown kind":                        {items.LineEntry, `"kind":"memory.entry"`, `"kind":"memory.thought"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

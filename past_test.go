@@ -16,6 +16,8 @@ import (
 	"cairn/internal/mail/reservations"
 	"cairn/internal/mail/service"
 	"cairn/internal/memory"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
 	"cairn/internal/memory/rules"
 	"cairn/internal/record"
 )
@@ -109,8 +111,8 @@ func (p *past) step() {
 			return err
 		})
 	case 14, 15, 16:
-		p.fine(p.Memories().Write(p.t.Context(), p.rememberer(), func(ctx context.Context, b *memory.Service, c memory.Caller) error {
-			_, _, err := b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: memory.DefaultMemory, SessionID: rules.NewID(), Markdown: fmt.Sprint("state ", p.IntN(1000))})
+		p.fine(p.Memories().Write(p.t.Context(), p.rememberer(), func(ctx context.Context, b *memories.Service, c memory.Caller) error {
+			_, _, err := b.UpdateContext(ctx, c, entries.NewDocument{MemoryID: memory.DefaultMemory, SessionID: rules.NewID(), Markdown: fmt.Sprint("state ", p.IntN(1000))})
 			return err
 		}))
 	case 17:
@@ -180,7 +182,7 @@ func (p *past) state(at string, withRecords bool) string {
 		}
 		return nil
 	}))
-	p.fine(p.Memories().Read(p.t.Context(), p.rememberer(), func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	p.fine(p.Memories().Read(p.t.Context(), p.rememberer(), func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		if at != "" {
 			d, err := b.GetContextAt(ctx, c, memory.DefaultMemory, at)
 			return keep([]any{d.SessionID, d.UpdatedAt, d.Markdown}, err)

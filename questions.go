@@ -7,7 +7,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
-	"cairn/internal/memory"
+	"cairn/internal/memory/vaults"
 	"cairn/internal/observation"
 	"cairn/internal/observation/capture"
 	"cairn/internal/observation/ledger"
@@ -15,24 +15,25 @@ import (
 	"cairn/internal/project"
 	"cairn/internal/record/histories"
 	"cairn/internal/store"
+	"cairn/internal/workspace"
 )
 
 // Here returns the id of the project name, or of the working directory's project if name is
 // "". It returns "" for a filesystem root and without a working directory. For a project
 // without a row it returns the id that the project would get, or its name.
 func (c *Cairn) Here(ctx context.Context, name string) (string, error) {
-	id, find := c.location.Slug, func(ctx context.Context, tx *store.Tx) (project.Project, bool, error) {
-		return project.Current(ctx, tx, c.location)
+	id, find := c.Location.Slug, func(ctx context.Context, tx *store.Tx) (project.Project, bool, error) {
+		return project.Current(ctx, tx, c.Location)
 	}
 	switch {
 	case name != "":
 		id, find = name, func(ctx context.Context, tx *store.Tx) (project.Project, bool, error) {
 			return project.Find(ctx, tx, name)
 		}
-	case c.config.Cwd == "" || filepath.Dir(c.location.Cwd) == c.location.Cwd:
+	case c.Config.Cwd == "" || filepath.Dir(c.Location.Cwd) == c.Location.Cwd:
 		return "", nil
 	}
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil || s == nil {
 		return id, err
 	}
@@ -60,7 +61,7 @@ func (c *Cairn) CurrentSession(ctx context.Context) (id string, err error) {
 // CallerSession returns the open session whose agent started this process. It returns ""
 // if there is none, if it has ended, or if the agent's process has several.
 func (c *Cairn) CallerSession(ctx context.Context) (id string, err error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil || s == nil {
 		return "", err
 	}
@@ -77,7 +78,7 @@ func (c *Cairn) CallerSession(ctx context.Context) (id string, err error) {
 // processSessions returns the sessions of the agent that started this process; see
 // project.ProcessSessions.
 func (c *Cairn) processSessions(ctx context.Context) (ids []string, err error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil || s == nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func (c *Cairn) processSessions(ctx context.Context) (ids []string, err error) {
 // Context returns the context that a session would get now, in the named project or in the
 // working directory's. An unknown name is NotFound.
 func (c *Cairn) Context(ctx context.Context, name, source string) (ledger.Injection, error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil || s == nil {
 		return ledger.Injection{}, err
 	}
@@ -102,7 +103,7 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (ledger.Inject
 	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		var ok bool
 		if name == "" {
-			p, ok, err = project.Current(ctx, tx, c.location)
+			p, ok, err = project.Current(ctx, tx, c.Location)
 		} else {
 			p, ok, err = project.Find(ctx, tx, name)
 		}
@@ -115,17 +116,17 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (ledger.Inject
 		return ledger.Injection{}, err
 	}
 	if p.ID == "" {
-		p.ID = c.location.Slug // rows of other projects may still be in the context
+		p.ID = c.Location.Slug // rows of other projects may still be in the context
 	}
 	branch := ""
 	if name == "" {
-		branch = c.location.Branch()
+		branch = c.Location.Branch()
 	}
-	open, err := c.openRecords(ctx, s, p.ID)
+	open, err := c.OpenRecords(ctx, s, p.ID)
 	if err != nil {
 		return ledger.Injection{}, err
 	}
-	return sessionstart.BuildForProject(ctx, c.observationsOver(s), p, source, branch, open)
+	return sessionstart.BuildForProject(ctx, c.ObservationsOver(s), p, source, branch, open)
 }
 
 // Ledger summarises which context the sessions of a project, or of all (""), got and used
@@ -140,11 +141,11 @@ func (c *Cairn) Ledger(ctx context.Context, name string, days int) (ledger.Repor
 
 // Mark stores a user's note; see observation.Service.Mark.
 func (c *Cairn) Mark(ctx context.Context, a capture.MarkArgs) (int64, error) {
-	a.Cwd = c.config.Cwd
+	a.Cwd = c.Config.Cwd
 	j, err := c.Observations(ctx)
 	if err == nil && !j.Exists() { // a rejected mark does not create a store
 		if _, err = capture.Mark(ctx, j, a); err == nil {
-			j, err = c.writableObservations(ctx)
+			j, err = c.WritableObservations(ctx)
 		}
 	}
 	if err != nil {
@@ -156,20 +157,20 @@ func (c *Cairn) Mark(ctx context.Context, a capture.MarkArgs) (int64, error) {
 // Pin pins or unpins rows; see observation.Service.Pin. Without a store every
 // target is unknown.
 func (c *Cairn) Pin(ctx context.Context, a capture.PinArgs) (int64, error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil {
 		return 0, err
 	}
 	if s == nil {
 		return 0, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
-	a.Cwd = c.config.Cwd
-	return capture.Pin(ctx, c.observationsOver(s), a)
+	a.Cwd = c.Config.Cwd
+	return capture.Pin(ctx, c.ObservationsOver(s), a)
 }
 
 // Projects lists the projects, last used first. It is empty without a store.
 func (c *Cairn) Projects(ctx context.Context) (list []project.Summary, err error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil || s == nil {
 		return nil, err
 	}
@@ -190,7 +191,7 @@ func (c *Cairn) AddAlias(ctx context.Context, alias, id string) error {
 // changeKnown runs fn, which changes existing projects. Without a store there are none, and
 // fn returns its error.
 func (c *Cairn) changeKnown(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	switch {
 	case err != nil:
 		return err
@@ -234,9 +235,9 @@ func (c *Cairn) SplitCheckout(ctx context.Context, path, id string) (project.Dec
 
 // decide runs the user's decision about the checkout that contains a path.
 func (c *Cairn) decide(ctx context.Context, path string, fn func(context.Context, *store.Tx, project.Location, []int64) (project.Decision, error)) (d project.Decision, err error) {
-	at, err := project.Locate(filepath.Join(c.config.Cwd, path), c.config.Home)
+	at, err := project.Locate(filepath.Join(c.Config.Cwd, path), c.Config.Home)
 	if filepath.IsAbs(path) {
-		at, err = project.Locate(path, c.config.Home)
+		at, err = project.Locate(path, c.Config.Home)
 	}
 	if err != nil {
 		return d, err
@@ -257,10 +258,10 @@ func moveRows(ctx context.Context, tx *store.Tx, from, into project.Project) err
 	if err := histories.MoveRows(ctx, tx, from, into); err != nil {
 		return err
 	}
-	if err := mail.MoveRows(ctx, tx, mailArchive(), from, into); err != nil {
+	if err := mail.MoveRows(ctx, tx, workspace.MailArchive(), from, into); err != nil {
 		return err
 	}
-	if err := memory.MoveRows(ctx, tx, from, into); err != nil {
+	if err := vaults.MoveRows(ctx, tx, from, into); err != nil {
 		return err
 	}
 	return observation.MoveRows(ctx, tx, from, into)

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/recall"
 	"cairn/internal/record/commands"
 )
@@ -16,17 +16,17 @@ func (c *Cairn) Recall(ctx context.Context, a recall.Args) (recall.Answer, error
 	if err != nil {
 		return recall.Answer{}, err
 	}
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil {
 		return recall.Answer{}, err
 	}
 	a.Near = near
-	r := recall.Service{Observations: c.observationsOver(s), Place: c.location}
+	r := recall.Service{Observations: c.ObservationsOver(s), Place: c.Location}
 	if s != nil {
 		// Separate memories, which fetch nothing from a hub.
-		r.Memories = memory.New(s, c.settings.work.memoryConfig(c.observationConfig.Filter))
+		r.Memories = memories.New(s, memoryConfig(&c.Settings.Work, c.ObservationConfig.Filter))
 		defer func() { _ = r.Memories.Stop(ctx) }()
-		r.Records, r.Mail = commands.New(s, c.recordConfig()), c.mailService(s)
+		r.Records, r.Mail = commands.New(s, c.RecordConfig()), c.MailService(s)
 	}
 	return r.Ask(ctx, a)
 }

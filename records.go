@@ -7,7 +7,6 @@ import (
 
 	"cairn/internal/citation"
 	"cairn/internal/fault"
-	"cairn/internal/observation/sessionstart"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/record/commands"
@@ -34,17 +33,17 @@ func NewSessionID() string { return "S-" + strings.ToUpper(store.NewID()) }
 // store.
 func (r Records) opened(ctx context.Context, caller *record.Caller, make bool) (b *commands.Commands, there bool, err error) {
 	c := r.cairn
-	s, err := c.opened(ctx, make)
+	s, err := c.Opened(ctx, make)
 	if err != nil {
 		return nil, false, recordStoreFault(err)
 	}
 	if caller.Project == "" {
-		caller.Place = c.location // zero without a working directory
+		caller.Place = c.Location // zero without a working directory
 	}
 	if caller.SessionID == "" && caller.Ancestors == nil {
 		caller.Ancestors = project.Ancestors()
 	}
-	return commands.New(s, c.recordConfig()), s != nil, nil
+	return commands.New(s, c.RecordConfig()), s != nil, nil
 }
 
 // show adds the records of a result to the shown ones; nil for results without records.
@@ -109,18 +108,6 @@ func recordStoreFault(err error) error {
 	e := fault.Wrap(err, fault.Unavailable, record.CodeUnavailable, "the store cannot be opened: "+f.Message).WithHint(f.Hint)
 	e.Details = map[string]any{"cause": f.Code}
 	return e
-}
-
-func (c *Cairn) recordConfig() record.Config {
-	own := c.settings.records
-	config := record.Config{Filter: c.observationConfig.Filter}
-	if own.StaleAfter != nil {
-		config.StaleAfter = *own.StaleAfter
-	}
-	if own.MaxDepth != nil {
-		config.MaxDepth = *own.MaxDepth
-	}
-	return config
 }
 
 // CreateProject creates a project.
@@ -292,22 +279,4 @@ func (r Records) ActiveSessions(ctx context.Context, a record.ActiveSessionsArgs
 // RecentActivity lists the activity of a project, newest first.
 func (r Records) RecentActivity(ctx context.Context, a record.ActivityArgs) ([]record.Activity, error) {
 	return readRecords(ctx, r, &a.Caller, "", func(b *commands.Commands) ([]record.Activity, error) { return b.RecentActivity(ctx, a) }, nil)
-}
-
-// maxOpenRecords is the maximum number of records in the context of a new session
-// (records §3).
-const maxOpenRecords = 5
-
-// openRecords returns the section of the context with the OPEN records that the last
-// session had active.
-func (c *Cairn) openRecords(ctx context.Context, s *store.Store, projectID string) (sessionstart.Section, error) {
-	section := sessionstart.Section{Title: "Open"}
-	if c.observationConfig.Limits.Off {
-		return section, nil
-	}
-	refs, err := commands.New(s, c.recordConfig()).LastActive(ctx, record.Caller{Project: projectID}, maxOpenRecords)
-	for _, r := range refs {
-		section.Lines = append(section.Lines, r.ID+" "+r.Type+": "+r.Title)
-	}
-	return section, err
 }

@@ -13,9 +13,13 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
 	"cairn/internal/regular"
 	"cairn/internal/replica"
+	"cairn/internal/settings"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 	"cairn/internal/wholefile"
 )
 
@@ -48,7 +52,7 @@ type JoinArgs struct {
 // retry.
 //
 // Errors: Invalid, code usage, for an invalid address; those of the hub; those of
-// memory.Service.Join, after which the old hub's token still exists; CodeTokenNotKept
+// memories.Service.Join, after which the old hub's token still exists; CodeTokenNotKept
 // (Unavailable) if the hub was joined and the token's file could not be written.
 func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, who replica.Whoami, err error) {
 	client, err := replica.NewClient(a.URL, a.Token, r.timeout(), a.Insecure)
@@ -59,7 +63,7 @@ func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, wh
 	if who, err = client.Whoami(ctx, ""); err != nil {
 		return user, who, joinError(err)
 	}
-	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		if user, err = b.Whoami(ctx, c); err != nil || !b.Exists() {
 			return err
 		}
@@ -77,8 +81,8 @@ func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, wh
 			WithHint("check the rights of the data directory and run the same `cairn hub join` again; it only replaces the token")
 		return user, who, err
 	}
-	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
-		return b.ClearStop(ctx, user.Membership(), memory.StopUnauthorized, memory.StopReadOnly) // these stops were caused by the old token
+	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memories.Service, _ memory.Caller) error {
+		return b.ClearStop(ctx, user.Membership(), replication.StopUnauthorized, replication.StopReadOnly) // these stops were caused by the old token
 	})
 	return user, who, err
 }
@@ -99,7 +103,7 @@ func joinError(err error) error {
 // store commits entries itself. Errors: CodeNotJoined; memory.CodeInflight (Conflict) while
 // entries are inflight, unless force commits them here.
 func (r Replication) Leave(ctx context.Context, c memory.Caller, force bool) (left memory.User, err error) {
-	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		if left, err = b.Whoami(ctx, c); err != nil {
 			return err
 		}
@@ -119,10 +123,10 @@ func (r Replication) Leave(ctx context.Context, c memory.Caller, force bool) (le
 
 // tokenFile returns the path of a local user's hub token.
 func (r Replication) tokenFile(user string) string {
-	return filepath.Join(r.cairn.config.Dir, "hub-token-"+user)
+	return filepath.Join(r.cairn.Config.Dir, "hub-token-"+user)
 }
 
-func (r Replication) timeout() time.Duration { return r.cairn.settings.work.hubTimeout() }
+func (r Replication) timeout() time.Duration { return hubTimeout(&r.cairn.Settings.Work) }
 
 // client returns a client for the hub of a user. Errors: CodeNotJoined (Conflict);
 // Unavailable, code unauthorized, if the token is missing.
@@ -138,7 +142,7 @@ func (r Replication) client(u memory.User) (*replica.Client, error) {
 		return nil, err
 	}
 	hub := u.HubURL
-	if s := value(r.cairn.settings.work.Hub.URL); s != "" {
+	if s := settings.Value(r.cairn.Settings.Work.Hub.URL); s != "" {
 		hub = s
 	}
 	return replica.NewClient(hub, token, r.timeout(), true) // plain HTTP was allowed or rejected when joining
@@ -150,23 +154,23 @@ func (r Replication) token(u memory.User) (string, error) {
 }
 
 // replicator returns a user's replicator for one run.
-func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Service, u memory.User, leases *store.Leases, log *slog.Logger) (*replica.Replicator, error) {
+func (r Replication) replicator(ctx context.Context, s *store.Store, b *memories.Service, u memory.User, leases *follow.Leases, log *slog.Logger) (*replica.Replicator, error) {
 	client, err := r.client(u)
 	if err != nil {
 		return nil, err
 	}
-	h := r.cairn.settings.work.Hub
+	h := r.cairn.Settings.Work.Hub
 	return replica.New(replica.Config{
 		Store: s, Book: b, User: u.UserID, Generation: u.Generation, Client: client, Log: log,
-		Leases: leases, Batch: value(h.Batch), Halt: value(h.OnPermanent) == "halt",
+		Leases: leases, Batch: settings.Value(h.Batch), Halt: settings.Value(h.OnPermanent) == "halt",
 	}), nil
 }
 
 // Drain sends all waiting changes and pulls all new ones, once. Errors: CodeNotJoined;
 // hub_unavailable if the hub is not accepting changes.
 func (r Replication) Drain(ctx context.Context, c memory.Caller, log *slog.Logger) error {
-	return r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
-		s, err := r.cairn.opened(ctx, false)
+	return r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
+		s, err := r.cairn.Opened(ctx, false)
 		if err != nil || s == nil {
 			return err
 		}

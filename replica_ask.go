@@ -12,13 +12,14 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/replica"
 	"cairn/internal/store"
 )
 
 // joinedUser returns the service and a local user. Errors: CodeNotJoined for an unknown
 // user, and those of opening the store.
-func (r Replication) joinedUser(ctx context.Context, user string) (b *memory.Service, u memory.User, err error) {
+func (r Replication) joinedUser(ctx context.Context, user string) (b *memories.Service, u memory.User, err error) {
 	if b, _, err = r.cairn.Memories().service(ctx, false); err != nil {
 		return nil, u, err
 	}

@@ -9,10 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/backoff"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
 	"cairn/internal/replica"
+	"cairn/internal/settings"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 const (
@@ -64,10 +69,10 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 type replicatorPool struct {
 	Replication
 	store *store.Store
-	book  *memory.Service
+	book  *memories.Service
 	log   *slog.Logger
 
-	leases  *store.Leases // nil until the first user has joined
+	leases  *follow.Leases // nil until the first user has joined
 	running map[memory.Membership]context.CancelFunc
 	group   sync.WaitGroup
 	left    chan struct{} // signals that a replicator's user has left the hub
@@ -113,8 +118,8 @@ func (r *replicatorPool) createLeases(ctx context.Context) error {
 	if r.leases != nil {
 		return nil
 	}
-	r.store.RemoveStaleLocks()
-	leases, err := replica.NewLeases(r.store, secondsOf(r.cairn.settings.work.Hub.LeaseS), r.log)
+	follow.RemoveStaleLocks(r.store)
+	leases, err := replica.NewLeases(r.store, settings.Seconds(r.cairn.Settings.Work.Hub.LeaseS), r.log)
 	if err != nil {
 		return err
 	}
@@ -171,7 +176,7 @@ func (r Replication) renew(ctx context.Context, u memory.User) {
 
 // runOne runs a user's replicator and restarts it after a failure. If it cannot be created,
 // for instance without a token, runOne tries again as soon as that may have changed.
-func (r *replicatorPool) runOne(ctx context.Context, u memory.User, leases *store.Leases) {
+func (r *replicatorPool) runOne(ctx context.Context, u memory.User, leases *follow.Leases) {
 	trouble := errorReporter{log: r.log, what: "memories are not replicated; trying again"}
 	for ctx.Err() == nil {
 		wait := pollInterval
@@ -181,8 +186,8 @@ func (r *replicatorPool) runOne(ctx context.Context, u memory.User, leases *stor
 			err = one.Run(ctx)
 			r.forget(u.UserID, one)
 			wait = restartDelay
-		} else if fault.HasCode(err, memory.StopUnauthorized) && err.Error() != trouble.last {
-			if serr := r.book.SetStop(ctx, u.Membership(), memory.StopUnauthorized, fault.As(err).Message); serr != nil {
+		} else if fault.HasCode(err, replication.StopUnauthorized) && err.Error() != trouble.last {
+			if serr := r.book.SetStop(ctx, u.Membership(), replication.StopUnauthorized, fault.As(err).Message); serr != nil {
 				r.log.Debug("the store does not show why memories are not replicated", "error", serr)
 			}
 		}
@@ -196,7 +201,7 @@ func (r *replicatorPool) runOne(ctx context.Context, u memory.User, leases *stor
 		if ctx.Err() == nil {
 			trouble.report(err)
 		}
-		store.Pause(ctx, wait, nil)
+		backoff.Pause(ctx, wait, nil)
 	}
 }
 

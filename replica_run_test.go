@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
@@ -52,11 +53,11 @@ func TestReplicationHoldsNothingUntilAUserHasJoined(t *testing.T) {
 		t.Error("it read a store that nobody had written to")
 	}
 
-	other, err := Open(Config{Dir: c.config.Dir, Home: c.config.Home})
+	other, err := Open(Config{Dir: c.Config.Dir, Home: c.Config.Home})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = other.Memories().Write(t.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Service, who memory.Caller) error {
+	err = other.Memories().Write(t.Context(), memory.Caller{}, func(ctx context.Context, b *memories.Service, who memory.Caller) error {
 		u, err := b.Whoami(ctx, who)
 		if err == nil {
 			err = b.Join(ctx, u.UserID, "http://127.0.0.1:1", rules.NewID(), true)
@@ -91,7 +92,7 @@ func TestAReplicatorWithoutATokenSaysSoOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said bytes.Buffer
-		run := replicatorPool{Replication: c.Replication(), book: memory.New(nil, memory.Config{}), log: slog.New(slog.NewTextHandler(&said, nil))}
+		run := replicatorPool{Replication: c.Replication(), book: memories.New(nil, memory.Config{}), log: slog.New(slog.NewTextHandler(&said, nil))}
 		u := memory.User{UserID: rules.NewID(), HubURL: "http://127.0.0.1:1"}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})

@@ -6,6 +6,9 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
 	"cairn/internal/replica"
 )
 
@@ -17,13 +20,13 @@ type ReplicationStatus struct {
 	Why     string `json:"why,omitempty"`  // the reason for any state except none, paused and running
 	Hint    string `json:"hint,omitempty"` // what the user can do about it
 	HubUser string `json:"hubUserId,omitempty"`
-	memory.Backlog
-	Failures []memory.Failed  `json:"failures"` // never nil
-	Waiting  []memory.Waiting `json:"waiting"`  // streams that wait after a failed attempt, or have stopped; never nil
+	replication.Backlog
+	Failures []replication.Failed  `json:"failures"` // never nil
+	Waiting  []replication.Waiting `json:"waiting"`  // streams that wait after a failed attempt, or have stopped; never nil
 
 	Device DeviceStatus `json:"device"` // the device incarnation under which this store sends
 
-	Conflicts []memory.ContextConflict `json:"conflicts,omitempty"` // contexts that lost a conflict with another device and are not merged
+	Conflicts []entries.ContextConflict `json:"conflicts,omitempty"` // contexts that lost a conflict with another device and are not merged
 }
 
 // StateNone is the state of a user without a hub.
@@ -33,11 +36,11 @@ const StateNone = "none"
 // hub, for three seconds at most. Otherwise it uses what this process and the store know.
 // It does not create a store.
 func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (out ReplicationStatus, err error) {
-	out = ReplicationStatus{State: StateNone, Failures: []memory.Failed{}, Waiting: []memory.Waiting{}}
+	out = ReplicationStatus{State: StateNone, Failures: []replication.Failed{}, Waiting: []replication.Waiting{}}
 	if out.Device, err = r.cairn.Device(ctx); err != nil {
 		return out, err
 	}
-	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		if !b.Exists() {
 			return nil
 		}
@@ -76,7 +79,7 @@ type ReplicationHealth struct {
 // asks the hubs, for three seconds each at most. It creates neither a store nor a user.
 func (r Replication) Health(ctx context.Context, probe bool) (hub string, out ReplicationHealth, err error) {
 	out.State = StateNone
-	err = r.cairn.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
+	err = r.cairn.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memories.Service, _ memory.Caller) error {
 		if !b.Exists() {
 			return nil
 		}
@@ -107,7 +110,7 @@ func (r Replication) Health(ctx context.Context, probe bool) (hub string, out Re
 }
 
 // state determines whether a user's hub accepts changes.
-func (r Replication) state(ctx context.Context, b *memory.Service, u memory.User, probe bool, out *ReplicationStatus) error {
+func (r Replication) state(ctx context.Context, b *memories.Service, u memory.User, probe bool, out *ReplicationStatus) error {
 	paused, err := b.Paused(ctx)
 	if err != nil {
 		return err
@@ -131,7 +134,7 @@ func (r Replication) state(ctx context.Context, b *memory.Service, u memory.User
 		out.State, out.Why = s.Code, s.Why
 	}
 	if out.State != replica.StateRunning && out.State != replica.StateUnreachable {
-		out.Hint = memory.StopHint(out.State)
+		out.Hint = replication.StopHint(out.State)
 	}
 	return nil
 }
@@ -143,8 +146,8 @@ func stopPersists(stop, state string, asked bool) bool {
 	switch {
 	case stop == "" || state != replica.StateRunning && state != replica.StateUnreachable:
 		return false
-	case stop == memory.StopDiskFull || !asked:
+	case stop == replication.StopDiskFull || !asked:
 		return true
 	}
-	return state == replica.StateUnreachable && stop == memory.StopRestored
+	return state == replica.StateUnreachable && stop == replication.StopRestored
 }

@@ -14,7 +14,11 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/hub"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
 	"cairn/internal/memory/rules"
+	"cairn/internal/memory/vaults"
 	"cairn/internal/replica"
 )
 
@@ -135,17 +139,17 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	if _, _, err := c.Replication().Join(t.Context(), cairn.JoinArgs{URL: url, Token: secret, Upload: true}); err != nil {
 		t.Fatal(err)
 	}
-	with := func(do func(ctx context.Context, b *memory.Service, who memory.Caller) error) error {
+	with := func(do func(ctx context.Context, b *memories.Service, who memory.Caller) error) error {
 		return c.Memories().Write(t.Context(), memory.Caller{}, do)
 	}
 	var m memory.Memory
-	err := with(func(ctx context.Context, b *memory.Service, who memory.Caller) error {
-		v, _, err := b.CreateVault(ctx, who, memory.NewVault{Title: "v"})
+	err := with(func(ctx context.Context, b *memories.Service, who memory.Caller) error {
+		v, _, err := b.CreateVault(ctx, who, vaults.NewVault{Title: "v"})
 		if err == nil {
-			m, _, err = b.CreateMemory(ctx, who, memory.NewMemory{VaultID: v.VaultID, Title: "m"})
+			m, _, err = b.CreateMemory(ctx, who, vaults.NewMemory{VaultID: v.VaultID, Title: "m"})
 		}
 		for i := 0; i < 12 && err == nil; i++ {
-			_, _, err = b.AddEntry(ctx, who, memory.NewEntry{MemoryID: m.MemoryID, RawEntry: fmt.Sprint("e", i), Tags: map[string]string{"odd": fmt.Sprint(i % 2)}})
+			_, _, err = b.AddEntry(ctx, who, contents.NewEntry{MemoryID: m.MemoryID, RawEntry: fmt.Sprint("e", i), Tags: map[string]string{"odd": fmt.Sprint(i % 2)}})
 		}
 		return err
 	})
@@ -155,10 +159,10 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := func(a memory.ListArgs) (out memory.Listed) {
+	list := func(a entries.ListArgs) (out entries.Listed) {
 		t.Helper()
 		a.MemoryID = m.MemoryID
-		err := with(func(ctx context.Context, b *memory.Service, who memory.Caller) (err error) {
+		err := with(func(ctx context.Context, b *memories.Service, who memory.Caller) (err error) {
 			out, err = b.ListEntries(ctx, who, a)
 			return err
 		})
@@ -167,7 +171,7 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 		}
 		return out
 	}
-	texts := func(l memory.Listed) string {
+	texts := func(l entries.Listed) string {
 		var out []string
 		for _, e := range l.Entries {
 			out = append(out, e.RawEntry)
@@ -180,8 +184,8 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
 	}
-	before := list(memory.ListArgs{})
-	err = with(func(ctx context.Context, b *memory.Service, who memory.Caller) error {
+	before := list(entries.ListArgs{})
+	err = with(func(ctx context.Context, b *memories.Service, who memory.Caller) error {
 		_, err := b.DeleteEntry(ctx, who, m.MemoryID, before.Entries[5].EntryID) // e6
 		return err
 	})
@@ -190,13 +194,13 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	}
 
 	// All entries are purged locally. Two more are written.
-	err = with(func(ctx context.Context, b *memory.Service, who memory.Caller) error {
+	err = with(func(ctx context.Context, b *memories.Service, who memory.Caller) error {
 		n, err := b.Purge(ctx, true)
 		if err == nil && n.Entries != 11 {
 			err = fmt.Errorf("%d were purged", n.Entries)
 		}
 		for i := 12; i < 14 && err == nil; i++ {
-			_, _, err = b.AddEntry(ctx, who, memory.NewEntry{MemoryID: m.MemoryID, RawEntry: fmt.Sprint("e", i), Tags: map[string]string{"odd": fmt.Sprint(i % 2)}})
+			_, _, err = b.AddEntry(ctx, who, contents.NewEntry{MemoryID: m.MemoryID, RawEntry: fmt.Sprint("e", i), Tags: map[string]string{"odd": fmt.Sprint(i % 2)}})
 		}
 		return err
 	})
@@ -206,16 +210,16 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := list(memory.ListArgs{Limit: 4})
+	page := list(entries.ListArgs{Limit: 4})
 	want("the newest", texts(page), "e13 e12 e11 e10")
 	old := page.Entries[3]
-	page = list(memory.ListArgs{Limit: 4, Before: old.EntryID})
+	page = list(entries.ListArgs{Limit: 4, Before: old.EntryID})
 	want("before one that was purged", texts(page), "e9 e8 e7 e5")
 	want("its memory", page.Entries[0].MemoryID, m.MemoryID)
-	want("after a time", texts(list(memory.ListArgs{Limit: 3, After: page.NextBefore.String()})), "e9 e8 e7")
-	want("by tag", texts(list(memory.ListArgs{Tags: []string{"odd:0"}})), "e12 e10 e8 e4 e2 e0")
-	get := func(id string) (out memory.Entry, err error) {
-		return out, with(func(ctx context.Context, b *memory.Service, who memory.Caller) (err error) {
+	want("after a time", texts(list(entries.ListArgs{Limit: 3, After: page.NextBefore.String()})), "e9 e8 e7")
+	want("by tag", texts(list(entries.ListArgs{Tags: []string{"odd:0"}})), "e12 e10 e8 e4 e2 e0")
+	get := func(id string) (out contents.Entry, err error) {
+		return out, with(func(ctx context.Context, b *memories.Service, who memory.Caller) (err error) {
 			out, err = b.GetEntry(ctx, who, m.MemoryID, id)
 			return err
 		})
@@ -228,15 +232,15 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	want("one that is nowhere", fault.As(err).Code, memory.CodeNotFound)
 
 	away()
-	page = list(memory.ListArgs{Limit: 4})
-	want("without the hub", texts(page)+" "+page.Reason+fmt.Sprint(page.Truncated), "e13 e12 "+memory.Unreachable+"true")
-	want("what is here alone is whole", fmt.Sprint(list(memory.ListArgs{Limit: 2}).Truncated), "false")
+	page = list(entries.ListArgs{Limit: 4})
+	want("without the hub", texts(page)+" "+page.Reason+fmt.Sprint(page.Truncated), "e13 e12 "+entries.Unreachable+"true")
+	want("what is here alone is whole", fmt.Sprint(list(entries.ListArgs{Limit: 2}).Truncated), "false")
 	_, err = get(old.EntryID)
 	want("get without the hub", fmt.Sprint(fault.As(err).Code, memory.Status(err)), fmt.Sprint(memory.CodeHubUnavailable, 503))
-	err = with(func(ctx context.Context, b *memory.Service, who memory.Caller) error {
+	err = with(func(ctx context.Context, b *memories.Service, who memory.Caller) error {
 		_, err := b.DeleteEntry(ctx, who, m.MemoryID, page.Entries[0].EntryID)
 		return err
 	})
 	want("delete without the hub", fault.As(err).Code, memory.CodeHubUnavailable)
-	want("it is as it was", texts(list(memory.ListArgs{Limit: 2})), "e13 e12")
+	want("it is as it was", texts(list(entries.ListArgs{Limit: 2})), "e13 e12")
 }

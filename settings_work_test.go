@@ -11,6 +11,7 @@ import (
 	"cairn/internal/guard"
 	"cairn/internal/mail"
 	"cairn/internal/memory"
+	"cairn/internal/settings"
 )
 
 // everyMailSetting is config.toml with each key of mail §12 that cairn reads, set to a
@@ -105,38 +106,38 @@ func TestEverySettingOfMailIsReadAndUsed(t *testing.T) {
 		AckTTL: 16 * time.Second, AckOverdue: 17 * time.Second, Idempotency: 18 * time.Hour, NoticeTokens: 20, NoticeInterval: 21 * time.Second,
 		MaxTTL: 22 * time.Second, Inactivity: 23 * time.Second, Grace: 24 * time.Second, OrphanGrace: 28 * time.Second,
 	}
-	w := &c.settings.work
-	if got := w.mailConfig(); !reflect.DeepEqual(got, want) {
+	w := &c.Settings.Work
+	if got := w.MailConfig(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if w.callTimeout() != 19*time.Second || !isOff(w.Mail.Notices) || secondsOf(w.Reservations.Sweep) != 25*time.Second || c.Profile() != "core" {
-		t.Errorf("%v, %v, %v, %s", w.callTimeout(), w.Mail.Notices, w.Reservations.Sweep, c.Profile())
+	if w.CallTimeoutOrDefault() != 19*time.Second || !settings.IsOff(w.Mail.Notices) || settings.Seconds(w.Reservations.Sweep) != 25*time.Second || c.Profile() != "core" {
+		t.Errorf("%v, %v, %v, %s", w.CallTimeoutOrDefault(), w.Mail.Notices, w.Reservations.Sweep, c.Profile())
 	}
-	if g := &w.Guard; g.mode() != guard.Block || !value(g.Strict) || !value(g.AutoReserve) || g.lease() != 61*time.Second || g.time(0) != 26*time.Millisecond {
+	if g := &w.Guard; g.ModeOrDefault() != guard.Block || !settings.Value(g.Strict) || !settings.Value(g.AutoReserve) || g.LeaseTime() != 61*time.Second || g.TimeFor(0) != 26*time.Millisecond {
 		t.Errorf("%+v", g)
 	}
 	if got, want := c.HTTP(), (HTTP{27, 28 * time.Second, 29 * time.Second, 30 * time.Second, 31 * time.Second, 32 * time.Second}); got != want {
 		t.Errorf("http is %+v", got)
 	}
 	if a := c.archiver(nil, nil); a.Window != 33*time.Millisecond || a.Shards != 34 || a.Probe != 35 || a.Stale != 36*time.Second ||
-		a.Space.Warning != 37 || a.Space.Critical != 38 || a.Space.Fatal != 39 || !value(w.Archive.OfEncrypted) {
+		a.Space.Warning != 37 || a.Space.Critical != 38 || a.Space.Fatal != 39 || !settings.Value(w.Archive.OfEncrypted) {
 		t.Errorf("the archive is %+v", a.Config)
 	}
-	if w.DB.minOpen() != 40 || w.DB.maxOpen() != 41 {
-		t.Errorf("%d to %d readers", w.DB.minOpen(), w.DB.maxOpen())
+	if w.DB.MinOpen() != 40 || w.DB.MaxOpen() != 41 {
+		t.Errorf("%d to %d readers", w.DB.MinOpen(), w.DB.MaxOpen())
 	}
-	if got, want := w.memoryConfig(c.observationConfig.Filter), (memory.Config{Settings: memory.Settings{
+	if got, want := memoryConfig(w, c.ObservationConfig.Filter), (memory.Config{Settings: memory.Settings{
 		Shards: 42, QueueLen: 43, EnqueueTimeout: 44 * time.Millisecond, MaxContextChars: 45, DeleteTimeout: 46 * time.Millisecond,
 		RetentionDays: 47, RetentionMB: 48, PurgeChunk: 49, PromptsDir: "/prompts",
 		SearchAlpha: 0.25, EmbedURL: "http://127.0.0.1:11434/api/embeddings", EmbedModel: "m",
 	}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if h := w.Hub; value(h.URL) != "https://hub.example" || value(h.Batch) != 50 || secondsOf(h.LeaseS) != 51*time.Second ||
-		w.hubTimeout() != 52*time.Second || value(h.OnPermanent) != "halt" {
+	if h := w.Hub; settings.Value(h.URL) != "https://hub.example" || settings.Value(h.Batch) != 50 || settings.Seconds(h.LeaseS) != 51*time.Second ||
+		hubTimeout(w) != 52*time.Second || settings.Value(h.OnPermanent) != "halt" {
 		t.Errorf("the hub is %+v", h)
 	}
-	w.forEachKey(func(key string, field reflect.Value) {
+	w.ForEachKey(func(key string, field reflect.Value) {
 		if field.IsNil() {
 			t.Errorf("%s is not in this test", key)
 		}
@@ -149,14 +150,14 @@ func TestDefaultsOfMailAreThoseOfTheContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &c.settings.work
-	if w.callTimeout() != 30*time.Second || w.Guard.mode() != guard.Warn || w.Guard.lease() != 900*time.Second || c.Profile() != "full" {
-		t.Errorf("%v, %s, %v, %s", w.callTimeout(), w.Guard.mode(), w.Guard.lease(), c.Profile())
+	w := &c.Settings.Work
+	if w.CallTimeoutOrDefault() != 30*time.Second || w.Guard.ModeOrDefault() != guard.Warn || w.Guard.LeaseTime() != 900*time.Second || c.Profile() != "full" {
+		t.Errorf("%v, %s, %v, %s", w.CallTimeoutOrDefault(), w.Guard.ModeOrDefault(), w.Guard.LeaseTime(), c.Profile())
 	}
-	if w.DB.minOpen() != 25 || w.DB.maxOpen() != 100 {
-		t.Errorf("%d to %d readers", w.DB.minOpen(), w.DB.maxOpen())
+	if w.DB.MinOpen() != 25 || w.DB.MaxOpen() != 100 {
+		t.Errorf("%d to %d readers", w.DB.MinOpen(), w.DB.MaxOpen())
 	}
-	if got := w.mailConfig(); !reflect.DeepEqual(got, mail.Config{}) { // zero values mean the defaults
+	if got := w.MailConfig(); !reflect.DeepEqual(got, mail.Config{}) { // zero values mean the defaults
 		t.Errorf("%+v", got)
 	}
 }
@@ -171,19 +172,19 @@ func TestTheEnvironmentGoesOverTheFile(t *testing.T) {
 		"CAIRN_RESERVATIONS_GRACE_SECONDS": "98", "CAIRN_GUARD_MODE": "advisory", "CAIRN_GUARD_STRICT": "0", "CAIRN_MCP_PROFILE": "lean",
 		"CAIRN_HTTP_STOP_S": "9", "CAIRN_ARCHIVE_SHARDS": "8", "CAIRN_ARCHIVE_OF_ENCRYPTED": "no", "CAIRN_DISK_FATAL_MB": "7", "CAIRN_DB_READERS_MIN": "6",
 	}
-	c, err := Open(Config{Dir: dir, Setting: func(key string) string { return environment[EnvName(key)] }})
+	c, err := Open(Config{Dir: dir, Setting: func(key string) string { return environment[settings.EnvName(key)] }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &c.settings.work
-	got := w.mailConfig()
-	if got.NameMode != mail.AlwaysAuto || got.NoContactEnforcement || got.MaxBody != 99 || got.Grace != 98*time.Second || w.callTimeout() != 2*time.Minute {
+	w := &c.Settings.Work
+	got := w.MailConfig()
+	if got.NameMode != mail.AlwaysAuto || got.NoContactEnforcement || got.MaxBody != 99 || got.Grace != 98*time.Second || w.CallTimeoutOrDefault() != 2*time.Minute {
 		t.Errorf("%+v", got)
 	}
-	if w.Guard.mode() != guard.Warn || value(w.Guard.Strict) || c.Profile() != "lean" || got.MaxAttachment != 13 {
+	if w.Guard.ModeOrDefault() != guard.Warn || settings.Value(w.Guard.Strict) || c.Profile() != "lean" || got.MaxAttachment != 13 {
 		t.Errorf("%+v, %+v", got, w.Guard)
 	}
-	if a := c.archiver(nil, nil); c.HTTP().Stop != 9*time.Second || a.Shards != 8 || a.Space.Fatal != 7 || value(w.Archive.OfEncrypted) || w.DB.minOpen() != 6 {
+	if a := c.archiver(nil, nil); c.HTTP().Stop != 9*time.Second || a.Shards != 8 || a.Space.Fatal != 7 || settings.Value(w.Archive.OfEncrypted) || w.DB.MinOpen() != 6 {
 		t.Errorf("%+v, %+v", c.HTTP(), a.Config)
 	}
 	for name, wrong := range map[string]string{
@@ -193,12 +194,12 @@ func TestTheEnvironmentGoesOverTheFile(t *testing.T) {
 		"CAIRN_MAIL_CALL_TIMEOUT": "30", "CAIRN_GUARD_MODE": "loud", "CAIRN_GUARD_LEASE_SECONDS": "5", "CAIRN_MCP_PROFILE": "fat",
 	} {
 		_, err := Open(Config{Dir: t.TempDir(), Setting: func(key string) string {
-			if EnvName(key) == name {
+			if settings.EnvName(key) == name {
 				return wrong
 			}
 			return ""
 		}})
-		if f := fault.As(err); err == nil || f.Code != CodeSettings || !strings.HasPrefix(f.Message, name+": ") {
+		if f := fault.As(err); err == nil || f.Code != settings.Code || !strings.HasPrefix(f.Message, name+": ") {
 			t.Errorf("%s=%s: %v", name, wrong, err)
 		}
 	}

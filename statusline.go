@@ -26,7 +26,7 @@ func (c *Cairn) StatusLine(ctx context.Context, session string) (line StatusLine
 			return line, err
 		}
 	}
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil || s == nil {
 		return line, err
 	}
@@ -43,10 +43,10 @@ func (c *Cairn) StatusLine(ctx context.Context, session string) (line StatusLine
 		line.Project, err = c.Here(ctx, "")
 		return line, err
 	}
-	if line.Rows, err = browse.CountOf(ctx, c.observationsOver(s), line.Session); err != nil {
+	if line.Rows, err = browse.CountOf(ctx, c.ObservationsOver(s), line.Session); err != nil {
 		return line, err
 	}
-	acting, err := c.mailService(s).Acting(ctx, line.Session)
+	acting, err := c.MailService(s).Acting(ctx, line.Session)
 	line.Agents = append(line.Agents, acting...)
 	return line, err
 }

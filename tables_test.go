@@ -332,7 +332,7 @@ func f(t string) []string {
 		"x.go:13: internal/mail writes sessions, which belongs to internal/project",
 		"x.go:14: internal/mail writes store_meta, which belongs to internal/store",
 		"x.go:15: internal/mail writes archive_commits, which belongs to internal/archive",
-		"x.go:16: internal/mail reads memory_entries, which belongs to internal/memory",
+		"x.go:16: internal/mail reads memory_entries, which belongs to internal/memory/contents",
 		"x.go:16: internal/mail reads records_fts_docsize, which belongs to internal/record",
 		"x.go:17: internal/mail reads turns, which belongs to internal/observation",
 		"x.go:18: internal/mail writes record_ticks, which belongs to internal/record",

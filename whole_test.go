@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 	"cairn/internal/store/storetest"
 
 	"pgregory.net/rapid"
@@ -92,7 +92,7 @@ func TestASalvagedStoreWithItsLastExportIsWhole(t *testing.T) {
 		}
 		db := filepath.Join(source.dir, "cairn.db")
 		damage(r, db)
-		config := Config{Dir: source.dir, Cwd: source.dir, Home: source.dir, Wait: time.Minute, Clock: source.config.Clock}
+		config := Config{Dir: source.dir, Cwd: source.dir, Home: source.dir, Wait: time.Minute, Clock: source.Config.Clock}
 		report, err := Salvage(t.Context(), config, func(string) {})
 		if err != nil {
 			r.Fatalf("salvage: %v", err)
@@ -119,9 +119,9 @@ func TestASalvagedStoreWithItsLastExportIsWhole(t *testing.T) {
 
 // isWhole reports whether a salvage lost or altered no row. It must not have restored rows
 // of tables that the change log does not contain.
-func isWhole(s *store.Salvaged) bool {
+func isWhole(s *salvage.Report) bool {
 	rowsOnly := []string{"observation_rows", "prompt_rows", "sessions", "session_branches", "store_meta"}
-	return s.Lost == 0 && !slices.ContainsFunc(s.Tables, func(t store.SalvagedTable) bool {
+	return s.Lost == 0 && !slices.ContainsFunc(s.Tables, func(t salvage.Table) bool {
 		return t.Incomplete || len(t.AlteredRows) > 0 || t.Restored > 0 && slices.Contains(rowsOnly, t.Name)
 	})
 }
@@ -259,7 +259,7 @@ func (h home) fromLog(r *rapid.T, whole []byte) {
 	db := filepath.Join(h.dir, "cairn.db")
 	for range 2 {
 		forgetRows(r, db)
-		config := Config{Dir: h.dir, Cwd: h.dir, Home: h.dir, Wait: time.Minute, Clock: h.config.Clock}
+		config := Config{Dir: h.dir, Cwd: h.dir, Home: h.dir, Wait: time.Minute, Clock: h.Config.Clock}
 		if _, err := Salvage(context.Background(), config, func(string) {}); err != nil {
 			r.Fatalf("salvage: %v", err)
 		}

@@ -19,19 +19,19 @@ func (c *Cairn) Why(ctx context.Context, a why.Args) (why.Answer, error) {
 
 // ParseWhy parses an argument such as FILE:LINE; see why.Service.Parse.
 func (c *Cairn) ParseWhy(arg string) (file string, line int) {
-	s := why.Service{Place: c.location, Cwd: c.config.Cwd}
+	s := why.Service{Place: c.Location, Cwd: c.Config.Cwd}
 	return s.Parse(arg)
 }
 
 // why returns the service for why, with or without a store.
 func (c *Cairn) why(ctx context.Context) (*why.Service, error) {
-	s, err := c.opened(ctx, false)
+	s, err := c.Opened(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	out := &why.Service{Store: s, Journal: c.observationsOver(s), Filter: c.observationConfig.Filter, Place: c.location, Cwd: c.config.Cwd, Home: c.config.Home}
+	out := &why.Service{Store: s, Journal: c.ObservationsOver(s), Filter: c.ObservationConfig.Filter, Place: c.Location, Cwd: c.Config.Cwd, Home: c.Config.Home}
 	if s != nil {
-		out.Records = commands.New(s, c.recordConfig())
+		out.Records = commands.New(s, c.RecordConfig())
 	}
 	return out, nil
 }

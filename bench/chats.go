@@ -18,8 +18,13 @@ import (
 	"time"
 
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/retrieval"
 	"cairn/internal/memory/rules"
+	"cairn/internal/memory/vaults"
 	"cairn/internal/observation"
 	"cairn/internal/store"
 	"cairn/internal/words"
@@ -75,7 +80,7 @@ func measureChats(ctx context.Context, args []string, out, progress io.Writer) (
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	book := memory.New(s, memory.Config{})
+	book := memories.New(s, memory.Config{})
 	defer func() { err = errors.Join(err, book.Stop(context.WithoutCancel(ctx))) }()
 	id, err := storeChats(ctx, book, entries, &now)
 	if err != nil {
@@ -105,7 +110,7 @@ func readChats(ctx context.Context, folder string) (entries []chatEntry, err err
 			return err
 		}
 		defer f.Close() //nolint:errcheck // read only
-		_, err = harness.ReadTranscript(ctx, f, harness.TranscriptOptions{Path: path}, func(e observation.Event) error {
+		_, err = harnesses.ReadTranscript(ctx, f, harness.TranscriptOptions{Path: path}, func(e observation.Event) error {
 			if e.AgentID == "" && (e.Kind == observation.Prompt || e.Kind == observation.Message) && strings.TrimSpace(e.Text) != "" {
 				text := []rune(strings.ToValidUTF8(e.Text, "\uFFFD"))
 				entries = append(entries, chatEntry{session: e.Session, at: e.At, text: string(text[:min(len(text), maxChatEntry)])})
@@ -139,12 +144,12 @@ func readChatQuestions(path string) ([]chatQuestion, error) {
 }
 
 // storeChats adds the entries, each in the session of its chat, and stores their ids.
-func storeChats(ctx context.Context, book *memory.Service, entries []chatEntry, now *time.Time) (memoryID string, err error) {
-	vault, _, err := book.CreateVault(ctx, memory.Caller{}, memory.NewVault{Title: "chats"})
+func storeChats(ctx context.Context, book *memories.Service, entries []chatEntry, now *time.Time) (memoryID string, err error) {
+	vault, _, err := book.CreateVault(ctx, memory.Caller{}, vaults.NewVault{Title: "chats"})
 	if err != nil {
 		return "", err
 	}
-	m, _, err := book.CreateMemory(ctx, memory.Caller{}, memory.NewMemory{VaultID: vault.VaultID, Title: "chats"})
+	m, _, err := book.CreateMemory(ctx, memory.Caller{}, vaults.NewMemory{VaultID: vault.VaultID, Title: "chats"})
 	if err != nil {
 		return "", err
 	}
@@ -155,7 +160,7 @@ func storeChats(ctx context.Context, book *memory.Service, entries []chatEntry, 
 			sessions[e.session] = rules.NewID()
 		}
 		*now = e.at
-		added, _, err := book.AddEntry(ctx, memory.Caller{}, memory.NewEntry{MemoryID: m.MemoryID, RawEntry: e.text, SessionID: sessions[e.session]})
+		added, _, err := book.AddEntry(ctx, memory.Caller{}, contents.NewEntry{MemoryID: m.MemoryID, RawEntry: e.text, SessionID: sessions[e.session]})
 		if err != nil {
 			return "", fmt.Errorf("entry %d: %w", i+1, err)
 		}
@@ -167,7 +172,7 @@ func storeChats(ctx context.Context, book *memory.Service, entries []chatEntry, 
 var chatDepths = [...]int{1, 5, 10}
 
 // askChats runs each question in both forms, on the memory and on plain BM25.
-func askChats(ctx context.Context, book *memory.Service, id string, entries []chatEntry, questions []chatQuestion) (*table, error) {
+func askChats(ctx context.Context, book *memories.Service, id string, entries []chatEntry, questions []chatQuestion) (*table, error) {
 	sessionOf := map[string]string{}
 	sessions := map[string]bool{}
 	for _, e := range entries {
@@ -180,7 +185,7 @@ func askChats(ctx context.Context, book *memory.Service, id string, entries []ch
 		ask  func(query string) ([]string, error) // returns the sessions of the first hits
 	}{
 		{"search_memories", func(query string) (found []string, err error) {
-			hits, err := book.Search(ctx, memory.Caller{}, memory.SearchArgs{MemoryID: id, Query: query, TopK: 10})
+			hits, err := book.Search(ctx, memory.Caller{}, retrieval.SearchArgs{MemoryID: id, Query: query, TopK: 10})
 			for _, h := range hits.Entries {
 				found = append(found, sessionOf[h.EntryID])
 			}

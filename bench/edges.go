@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"cairn"
 	"cairn/bench/workload"
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
+	"cairn/internal/hook"
 	"cairn/internal/observation/assist"
 	"cairn/internal/observation/capture"
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/workspace"
 )
 
 // sessionEdges measures the start of a session, which injects the context, and the end of a
@@ -212,14 +213,14 @@ func (b *bench) onePass(ctx context.Context, db string, text []byte) (parts [6]t
 		parts[i] = time.Since(began)
 		began = time.Now()
 	}
-	e, err := harness.Hook(text, "claude", "")
+	e, err := harnesses.Hook(text, "claude", "")
 	if err != nil {
 		return parts, err
 	}
 	lap(0)
 	process := project.HarnessProcess()
 	lap(1)
-	c, err := cairn.Open(cairn.Config{Home: b.dir, Dir: b.dir, DB: db, Cwd: e.Cwd, Role: store.Hook})
+	c, err := workspace.Open(workspace.Config{Home: b.dir, Dir: b.dir, DB: db, Cwd: e.Cwd, Role: store.Hook}, workspace.Options{OpenStore: store.OpenWithDriver})
 	if err != nil {
 		return parts, err
 	}
@@ -228,7 +229,7 @@ func (b *bench) onePass(ctx context.Context, db string, text []byte) (parts [6]t
 		return parts, errors.Join(err, c.Close())
 	}
 	lap(3)
-	if _, err = c.Record(ctx, e, process, false); err != nil {
+	if _, err = hook.Record(ctx, c, e, process, false); err != nil {
 		return parts, errors.Join(err, c.Close())
 	}
 	lap(4)

@@ -8,7 +8,8 @@ import (
 
 	"cairn"
 	"cairn/bench/workload"
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
+	"cairn/internal/hook"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 )
@@ -69,7 +70,7 @@ func TestAWrittenTranscriptImportsAsTheSessionWouldLive(t *testing.T) {
 // recordIn records a payload as the hook does, in this process.
 func recordIn(t *testing.T, db string, payload []byte) {
 	t.Helper()
-	e, err := harness.Hook(bytes.Clone(payload), "claude", "")
+	e, err := harnesses.Hook(bytes.Clone(payload), "claude", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func recordIn(t *testing.T, db string, payload []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Record(t.Context(), e, project.Process{}, false); err != nil {
+	if _, err := hook.Record(t.Context(), c.Workspace, e, project.Process{}, false); err != nil {
 		t.Errorf("%s: %v", payload, err)
 	}
 	if err := c.Close(); err != nil {

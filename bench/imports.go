@@ -14,6 +14,7 @@ import (
 
 	"cairn"
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/observation"
 )
 
@@ -50,7 +51,7 @@ func (p *pass) measure() error {
 }
 
 func (b *bench) importFrom(ctx context.Context, what, dir string) error {
-	files, err := harness.TranscriptFiles(ctx, dir)
+	files, err := harnesses.TranscriptFiles(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (b *bench) importFrom(ctx context.Context, what, dir string) error {
 		{name: "encoding/json into any, kept nowhere", run: func() error { return eachFile(files, decodeAny) }},
 		{name: "harness.ReadTranscript, kept nowhere", run: func() error {
 			return eachFile(files, func(f *os.File) error {
-				_, err := harness.ReadTranscript(ctx, f, harness.TranscriptOptions{Path: f.Name()}, func(observation.Event) error { return nil })
+				_, err := harnesses.ReadTranscript(ctx, f, harness.TranscriptOptions{Path: f.Name()}, func(observation.Event) error { return nil })
 				return err
 			})
 		}},

@@ -16,7 +16,11 @@ import (
 	"time"
 
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/retrieval"
 	"cairn/internal/memory/rules"
+	"cairn/internal/memory/vaults"
 	"cairn/internal/store"
 )
 
@@ -81,7 +85,7 @@ func measureLocomo(ctx context.Context, args []string, out, progress io.Writer) 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	l.book = memory.New(s, memory.Config{})
+	l.book = memories.New(s, memory.Config{})
 	defer func() { err = errors.Join(err, l.book.Stop(context.WithoutCancel(ctx))) }()
 	if err := l.run(ctx, all); err != nil {
 		return err
@@ -114,7 +118,7 @@ func readConversations(path string) (all []conversation, err error) {
 
 // locomo is one run.
 type locomo struct {
-	book     *memory.Service
+	book     *memories.Service
 	now      time.Time // the store's clock
 	progress io.Writer
 	results  []recalled
@@ -123,7 +127,7 @@ type locomo struct {
 
 // run stores all conversations before it asks any question, so that they share one index.
 func (l *locomo) run(ctx context.Context, all []conversation) error {
-	vault, _, err := l.book.CreateVault(ctx, memory.Caller{}, memory.NewVault{Title: "locomo"})
+	vault, _, err := l.book.CreateVault(ctx, memory.Caller{}, vaults.NewVault{Title: "locomo"})
 	if err != nil {
 		return err
 	}
@@ -131,7 +135,7 @@ func (l *locomo) run(ctx context.Context, all []conversation) error {
 	places := make([]map[string]place, len(all))
 	for i, c := range all {
 		fmt.Fprintf(l.progress, "storing %s\n", c.ID)
-		m, _, err := l.book.CreateMemory(ctx, memory.Caller{}, memory.NewMemory{VaultID: vault.VaultID, Title: "c" + strconv.Itoa(i)})
+		m, _, err := l.book.CreateMemory(ctx, memory.Caller{}, vaults.NewMemory{VaultID: vault.VaultID, Title: "c" + strconv.Itoa(i)})
 		if err != nil {
 			return err
 		}
@@ -183,7 +187,7 @@ func (l *locomo) ingest(ctx context.Context, memoryID string, c conversation) (m
 			if err != nil {
 				return nil, err
 			}
-			added, _, err := l.book.AddEntry(ctx, memory.Caller{}, memory.NewEntry{MemoryID: memoryID, RawEntry: text, Metadata: speaker, SessionID: session})
+			added, _, err := l.book.AddEntry(ctx, memory.Caller{}, contents.NewEntry{MemoryID: memoryID, RawEntry: text, Metadata: speaker, SessionID: session})
 			if err != nil {
 				return nil, fmt.Errorf("turn %s: %w", t.ID, err)
 			}
@@ -212,7 +216,7 @@ func (l *locomo) ask(ctx context.Context, memoryID string, c conversation, place
 			continue
 		}
 		began := time.Now()
-		found, err := l.book.Search(ctx, memory.Caller{}, memory.SearchArgs{MemoryID: memoryID, Query: q.Question, TopK: memory.MaxTopK})
+		found, err := l.book.Search(ctx, memory.Caller{}, retrieval.SearchArgs{MemoryID: memoryID, Query: q.Question, TopK: retrieval.MaxTopK})
 		l.took = append(l.took, time.Since(began))
 		if err != nil {
 			return fmt.Errorf("%q: %w", q.Question, err)
@@ -225,7 +229,7 @@ func (l *locomo) ask(ctx context.Context, memoryID string, c conversation, place
 }
 
 // count stores the shares of a question's hits.
-func (r *recalled) count(hits []memory.Hit, wanted map[string]bool, wantedSessions map[int]bool, sessions map[string]int) {
+func (r *recalled) count(hits []retrieval.Hit, wanted map[string]bool, wantedSessions map[int]bool, sessions map[string]int) {
 	var seen []int // sessions, ordered by their best entries
 	for rank, h := range hits {
 		for i, depth := range locomoDepths {

@@ -19,6 +19,7 @@ import (
 	"cairn/internal/mail/messages"
 	"cairn/internal/mail/service"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // archiveBatch is the batch size of mail §11, in messages of three files each.
@@ -157,7 +158,7 @@ func (g *growing) behind(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	all, err := g.store.Followers(ctx)
+	all, err := follow.Followers(ctx, g.store)
 	for _, f := range all {
 		if f.Follower == archive.FollowerName {
 			reached = max(reached, f.Position)

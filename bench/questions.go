@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"cairn/bench/workload"
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/observation"
 	"cairn/internal/observation/assist"
 	"cairn/internal/observation/browse"
@@ -174,7 +174,7 @@ func inventedStore(ctx context.Context, dir string, stories []story) (path strin
 				if err != nil {
 					return err
 				}
-				e, err := harness.Hook(text, "claude", "")
+				e, err := harnesses.Hook(text, "claude", "")
 				if err != nil {
 					return err
 				}

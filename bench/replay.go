@@ -15,7 +15,7 @@ import (
 
 	"cairn"
 	"cairn/bench/workload"
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 )
 
 // replay sends the sessions of transcripts through the hook, one process per call. Then it
@@ -34,7 +34,7 @@ func (b *bench) replay(ctx context.Context) error {
 	r.call = func(payload []byte) { hook.call(payload) }
 	var files []string
 	for _, path := range b.files {
-		found, err := harness.TranscriptFiles(ctx, path)
+		found, err := harnesses.TranscriptFiles(ctx, path)
 		if err != nil {
 			return err
 		}

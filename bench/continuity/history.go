@@ -13,10 +13,11 @@ import (
 	"strconv"
 	"time"
 
-	"cairn/internal/harness"
-	"cairn/internal/observation"
-
 	"golang.org/x/sync/errgroup"
+
+	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
+	"cairn/internal/observation"
 )
 
 // event is one event of a transcript.
@@ -47,7 +48,7 @@ func (s *session) firstPrompt() *event {
 // readFolder decodes all transcripts below dir concurrently. It returns their events file by
 // file, with originals before their copies.
 func readFolder(ctx context.Context, dir string) ([]event, error) {
-	files, err := harness.TranscriptFiles(ctx, dir)
+	files, err := harnesses.TranscriptFiles(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func readFile(ctx context.Context, path string) (events []event, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	var last time.Time
-	_, err = harness.ReadTranscript(ctx, f, harness.TranscriptOptions{Path: path}, func(e observation.Event) error {
+	_, err = harnesses.ReadTranscript(ctx, f, harness.TranscriptOptions{Path: path}, func(e observation.Event) error {
 		if e.At.IsZero() {
 			e.At = last
 		}

@@ -41,6 +41,8 @@ type options struct {
 	mine  bool
 	keep  bool
 	pages bool
+
+	pictures bool // only fill the home, for docs/pictures
 }
 
 func parse(args []string, out io.Writer) (options, error) {
@@ -51,6 +53,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.BoolVar(&o.mine, "mine", false, "show it on your own transcripts instead of invented sessions; they are only read")
 	f.BoolVar(&o.keep, "keep", false, "keep the temporary folder and print its path")
 	f.BoolVar(&o.pages, "pages", false, "then show the pages over the demo's store, until Ctrl-C")
+	f.BoolVar(&o.pictures, "pictures", false, "only record the sessions, with the times of a day, and keep the folder (tag pictures)")
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		f.SetOutput(out)
@@ -81,6 +84,7 @@ func run(ctx context.Context, args []string, out io.Writer, getenv func(string) 
 		return err
 	}
 	s := newScreen(out, getenv)
+	o.keep = o.keep || o.pictures
 	defer func() {
 		switch {
 		case o.keep:
@@ -90,6 +94,9 @@ func run(ctx context.Context, args []string, out io.Writer, getenv func(string) 
 			err = errors.Join(err, os.RemoveAll(h.dir))
 		}
 	}()
+	if o.pictures {
+		return h.fillForPictures(ctx)
+	}
 	d := demo{screen: s, home: h}
 	if err := d.show(ctx, o, getenv); err != nil {
 		return err

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # Takes the pictures of docs/pictures from the demo's invented data: pictures.sh CAIRN
-# Needs Chromium (make browser installs it) and sqlite3.
+# Needs Chromium (make browser installs it), curl and jq.
 set -euo pipefail
 cairn=$(realpath "${1:-bin/cairn}")
 cd "$(dirname "$0")/../.."
 out=$PWD/docs/pictures
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
-home=$(go run -C bench ./demo --cairn "$cairn" --keep | sed -n 's/^The temporary folder stays: //p')
-sqlite3 "$home/.cairn/cairn.db" <bench/demo/spread.sql
+home=$(go run -C bench -tags pictures,sqlite_fts5,sqlite_math_functions ./demo --cairn "$cairn" --pictures | sed -n 's/^The temporary folder stays: //p')
 export HOME=$home CAIRN_HOME=$home/.cairn
 "$cairn" serve --http 127.0.0.1:0 2>"$home/serving" &
 server=$!
@@ -24,7 +23,7 @@ take() {
 	"$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars "${theme[@]}" --window-size="$3,$4" --screenshot="$out/$1.png" "$link" >/dev/null 2>&1
 }
 
-session=$(curl -s -H "Authorization: Bearer $("$cairn" http-token)" "http://$address/?format=json" | jq -r '[.groups[].sessions[] | select(.commits | length > 0)][0].session_id')
+session=$(curl -s -H "Authorization: Bearer $("$cairn" http-token)" "http://$address/?format=json" | jq -r '[.groups[0].sessions[] | select(.commits | length > 0)][-1].session_id')
 take today / 1280 860
 take today-dark / 1280 860 dark
 take today-phone / 390 1100

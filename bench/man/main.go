@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"cairn/internal/cli"
+	"cairn/internal/cli/command"
 )
 
 func main() {
@@ -35,7 +36,7 @@ func writePages(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	root := cli.Root(&cli.Process{Getenv: func(string) string { return "" }})
+	root := cli.Root(&command.Process{Getenv: func(string) string { return "" }})
 	root.DisableAutoGenTag = true // omits the line with the date of generation
 	asMarkdown(root)
 	return doc.GenManTree(root, &doc.GenManHeader{Title: "CAIRN", Section: "1", Source: "cairn", Manual: "cairn"}, dir)

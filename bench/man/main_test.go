@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cairn/internal/cli"
+	"cairn/internal/cli/command"
 )
 
 // TestEveryCommandHasAManPage checks that each page has the command's name, its examples and
@@ -44,7 +45,7 @@ func TestEveryCommandHasAManPage(t *testing.T) {
 			}
 		}
 	}
-	check(cli.Root(&cli.Process{Getenv: func(string) string { return "" }}))
+	check(cli.Root(&command.Process{Getenv: func(string) string { return "" }}))
 	if pages < 120 {
 		t.Errorf("there are %d pages", pages)
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/observation"
 )
 
@@ -65,7 +65,7 @@ func (s *Session) Event(st Step) (observation.Event, error) {
 	if err != nil {
 		return observation.Event{}, err
 	}
-	e, err := harness.Hook(text, "claude", "")
+	e, err := harnesses.Hook(text, "claude", "")
 	e.At = st.At
 	return e, err
 }

@@ -1,5 +1,9 @@
 // Command cairn-hook records one event of an agent program. It does the same as
-// `cairn record`, but links only the packages for that, so it starts faster.
+// `cairn record`, but links only the packages for that, so it starts faster. A hook
+// uses one processor, so the runtime need not read the limits of the control group.
+//
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
 package main
 
 import (

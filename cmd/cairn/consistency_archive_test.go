@@ -16,6 +16,7 @@ import (
 	"cairn"
 	"cairn/internal/archive"
 	"cairn/internal/mcp"
+	"cairn/internal/settings"
 )
 
 // archiveFault makes the archive of a town fail until it is repaired.
@@ -130,7 +131,7 @@ type serving struct {
 func (h *home) serves() *serving {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
-	k, err := cairn.Open(cairn.Config{Home: h.dir, Dir: h.dataDir(), Cwd: h.repo, Setting: func(key string) string { return h.vars[cairn.EnvName(key)] }})
+	k, err := cairn.Open(cairn.Config{Home: h.dir, Dir: h.dataDir(), Cwd: h.repo, Setting: func(key string) string { return h.vars[settings.EnvName(key)] }})
 	if err != nil {
 		h.t.Fatal(err)
 	}

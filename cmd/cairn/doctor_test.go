@@ -218,10 +218,7 @@ func TestDoctorNamesEachProblem(t *testing.T) {
 	h := newHome(t)
 	h.ownTemp()
 	h.worked()
-	file, err := os.ReadFile(h.db())
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := h.storeFile()
 	put := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(h.dir, filepath.FromSlash(name))

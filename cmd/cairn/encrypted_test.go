@@ -142,10 +142,7 @@ func TestDoctorSaysWhatIsWithTheKeyOnceAndChangesNothing(t *testing.T) {
 func TestDoctorFindsDamageOfAnEncryptedStore(t *testing.T) {
 	t.Parallel()
 	h := encryptedHome(t)
-	file, err := os.ReadFile(h.db())
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := h.storeFile()
 	h.putStore(noise(file, 0, pageSize))
 	d, _ := h.diagnosed()
 	wants(t, d, "key", doctor.OK, "fits")
@@ -164,15 +161,9 @@ func TestDoctorReportsAnInterruptedEncryption(t *testing.T) {
 	h := newHome(t)
 	h.ownTemp()
 	h.recorded(h.shell("t1", "bake marzipan"))
-	plain, err := os.ReadFile(h.db())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := h.storeFile()
 	h.cairn("encrypt")
-	encrypted, err := os.ReadFile(h.db())
-	if err != nil {
-		t.Fatal(err)
-	}
+	encrypted := h.storeFile()
 	for name, state := range map[string]struct {
 		file  []byte
 		after bool // whether the store is encrypted afterwards
@@ -215,10 +206,7 @@ func TestEncryptedStoreIsSalvagedUnderItsKey(t *testing.T) {
 	t.Parallel()
 	origin := encryptedHome(t)
 	rows := origin.rows(everyRow)
-	file, err := os.ReadFile(origin.db())
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := origin.storeFile()
 	held := origin.decrypted(file, origin.key())
 	pages := len(file) / pageSize
 	rounds := often(5, 2)
@@ -292,10 +280,7 @@ func (h *home) nowhere(text string) {
 // page, and another is interrupted.
 func (h *home) keptCopies(words []string) (kept string) {
 	h.t.Helper()
-	file, err := os.ReadFile(h.db())
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	file := h.storeFile()
 	broken := bytes.Clone(file)
 	rand.Read(broken[pageSize : 2*pageSize]) // the pointer map, which contains no rows
 	h.putStore(broken)

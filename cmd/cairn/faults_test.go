@@ -36,7 +36,7 @@ func (h *home) fails(what string, e ending, code int, words ...string) {
 }
 
 // untouched runs a function that must leave the database unchanged, byte for byte. It may only add
-// the files of SQLite, the write lock and the error log.
+// the files of SQLite, the write lock and the logs of errors and of hook times.
 func (h *home) untouched(run func()) {
 	h.t.Helper()
 	before, err := os.ReadFile(h.db())
@@ -50,7 +50,7 @@ func (h *home) untouched(run func()) {
 	}
 	for name := range h.files() {
 		switch name {
-		case ".", "cairn.db", "cairn.db-lock", "cairn.db-shm", "cairn.db-wal", "cairn.log":
+		case ".", "cairn.db", "cairn.db-lock", "cairn.db-shm", "cairn.db-wal", "cairn.log", "hook-times":
 		default:
 			h.t.Errorf("%s was put beside it", name)
 		}
@@ -95,13 +95,8 @@ func TestDamagedStoreIsRefusedAndLeftAsItIs(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)
 			h.worked()
-			file, err := os.ReadFile(h.db())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(h.db(), damage(file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			file := h.storeFile()
+			h.putStore(damage(file))
 			h.untouched(func() {
 				for event, code := range h.everyEvent() {
 					h.fails(event, h.record(h.anyEvent(event)), code, "cairn: record: ", "cairn doctor --salvage")

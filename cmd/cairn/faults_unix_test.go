@@ -64,6 +64,7 @@ func TestReadOnlyStoreCanBeReadAndIsNotWritten(t *testing.T) {
 				}
 				h.worked()
 				found := 6
+				h.storeFile() // moves the log that the hooks have left
 				if state != "closed" {
 					c := h.dial("", nil)
 					t.Cleanup(func() {

@@ -16,7 +16,7 @@ import (
 
 	"cairn"
 	"cairn/internal/doctor"
-	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 )
 
 // fullStore is a store with observations, mail, records and memories. It contains the store's file
@@ -61,7 +61,7 @@ func newFullStore(t *testing.T, plain bool) *fullStore {
 		return nil
 	})
 	if plain {
-		f.file = readFile(t, h.db())
+		f.file = h.storeFile()
 	} else if len(f.wal) < 20*pageSize {
 		t.Fatalf("the log has %d bytes", len(f.wal))
 	}
@@ -208,7 +208,7 @@ func (f *fullStore) suffer(t *testing.T, file, wal []byte) (o outcome, why strin
 	if e.code != 0 {
 		return f.wayOut(e)
 	}
-	var r store.Salvaged
+	var r salvage.Report
 	if err := json.Unmarshal([]byte(e.stdout), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func (f *fullStore) suffer(t *testing.T, file, wal []byte) (o outcome, why strin
 }
 
 // named returns the rows that a salvage reports, by table and row number.
-func (f *fullStore) named(r store.Salvaged) map[string]bool {
+func (f *fullStore) named(r salvage.Report) map[string]bool {
 	out := map[string]bool{}
 	for _, table := range r.Tables {
 		for key := range f.rows { // rows whose number is also unknown

@@ -264,10 +264,7 @@ func TestServersRefuseADamagedStore(t *testing.T) {
 			if err != nil || len(backups) != 2 {
 				t.Fatal(backups, err)
 			}
-			sound, err := os.ReadFile(h.db())
-			if err != nil {
-				t.Fatal(err)
-			}
+			sound := h.storeFile()
 			broken := damage(sound)
 			h.putStore(broken)
 			for _, args := range [][]string{{"serve"}, {"serve", "--http", ":0"}} {

@@ -76,10 +76,7 @@ func TestSalvageBringsMailBackFromItsOtherCopy(t *testing.T) {
 	source.recorded(source.shell("t1", "make"))
 	source.letters(40)
 	want := source.mailLines()
-	file, err := os.ReadFile(source.db())
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := source.storeFile()
 	var pages []int
 	for n := 1; n < len(file)/pageSize; n++ {
 		page := file[n*pageSize : (n+1)*pageSize]
@@ -132,10 +129,7 @@ func TestARestoreThatIsKilledLeavesTheOldStoreOrTheNew(t *testing.T) {
 	backup := filepath.Join(h.dir, "backup.tar.gz")
 	h.cairn("backup", backup)
 	h.recorded(h.shell("t2", "make second"))
-	present, err := os.ReadFile(h.db())
-	if err != nil {
-		t.Fatal(err)
-	}
+	present := h.storeFile()
 	began := time.Now()
 	h.cairn("restore", "--force", backup)
 	typical := time.Since(began)

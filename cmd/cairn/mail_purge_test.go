@@ -180,10 +180,7 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 		t.Fatal("a refused purge has purged")
 	}
 
-	was, err := os.ReadFile(h.db())
-	if err != nil {
-		t.Fatal(err)
-	}
+	was := h.storeFile()
 	said := h.cairn("purge", "--message", number, "--project", h.repo, "--confirm")
 	for _, want := range []string{"purged 1 message\n", "also deleted: 1 attachment\n", "also deleted: 1 automatic backup\n", folder, "Git history contains them", "cairn reconcile --rebuild"} {
 		if !strings.Contains(said, want) {

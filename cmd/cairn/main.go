@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"cairn/internal/cli"
+	"cairn/internal/cli/command"
 	"cairn/internal/veto"
 )
 
@@ -13,7 +14,7 @@ var version = "dev"
 
 func main() {
 	veto.Prevent()
-	os.Exit(cli.Run(cli.Process{
+	os.Exit(cli.Run(command.Process{
 		Args: os.Args[1:], Program: os.Args[0], Version: version,
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv: os.Getenv,

@@ -194,7 +194,7 @@ func TestAnEventIsShownWithItsPromptAndOutput(t *testing.T) {
 		t.Fatalf("the commit is no link: %s", r.body)
 	}
 	v.page(v.get(link[1]), http.StatusOK, "count refund days in the shop&#39;s zone", "4be91d7", "+19", "2 files", `href="/sessions/s1?from=1#row-`)
-	v.page(v.get("/rows/2"), http.StatusOK, "go test ./refund -v", "coverage: 81.3% of statements", "Printed")
+	v.page(v.get("/rows/2"), http.StatusOK, "go test ./refund -v", "coverage: 81.3% of statements", "Output")
 	for path, want := range map[string]int{"/rows/99": http.StatusNotFound, "/rows/x": http.StatusNotFound, "/rows/-1": http.StatusNotFound, "/rows/01": http.StatusNotFound} {
 		if r := v.get(path); r.status != want {
 			t.Errorf("%s: %d", path, r.status)

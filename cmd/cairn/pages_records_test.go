@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"html"
 	"net/http"
 	"net/url"
@@ -76,7 +77,7 @@ func TestRecordsAreWrittenFromThePage(t *testing.T) {
 	v.stores("/records/shop/R003", edit("one\ntwo\nthree\nfour\nfive"), "/records/shop/R003")
 	mine, other := edit("one\ntwo\nthree\nfour\nFIVE"), edit("ONE\ntwo\nthree\nfour\nfive")
 	v.stores("/records/shop/R003", other, "/records/shop/R003")
-	r := v.page(v.submit("/records/shop/R003", mine), http.StatusConflict, "was stored while you wrote", "No line was changed by both", "Take the merge", "ONE\ntwo\nthree\nfour\nFIVE")
+	r := v.page(v.submit("/records/shop/R003", mine), http.StatusConflict, "was stored while you wrote", "No line was changed in both", "Take the merge", "ONE\ntwo\nthree\nfour\nFIVE")
 	merged := edit("ONE\ntwo\nthree\nfour\nFIVE")
 	_, rest, _ := strings.Cut(r.body, `name="version" value="`)
 	version, _, _ := strings.Cut(rest, `"`)
@@ -126,7 +127,7 @@ func TestAConflictOfTwoStoresIsMergedOnThePage(t *testing.T) {
 		t.Error("a conflict before there is one")
 	}
 	h.cairn("import", "--merge", file("there.jsonl"))
-	r := v.page(v.get("/records/shop/R001"), http.StatusOK, "Conflict: a version from elsewhere", "no line was changed by both", "There: &lt;b&gt;ask&lt;/b&gt; support.", "Here: somebody knows.", "Take the merge", "Take the version from elsewhere")
+	r := v.page(v.get("/records/shop/R001"), http.StatusOK, "Conflict: a version from another store", "No line was changed in both", "There: &lt;b&gt;ask&lt;/b&gt; support.", "Here: somebody knows.", "Take the merge", "Take the other version")
 	_, form, _ := strings.Cut(r.body, `class="take">`)
 	form, _, _ = strings.Cut(form, "</form>")
 	sent := url.Values{}
@@ -144,4 +145,56 @@ func TestAConflictOfTwoStoresIsMergedOnThePage(t *testing.T) {
 		t.Error("the conflict is still open")
 	}
 	v.page(v.submit("/records/shop/R001", sent), http.StatusConflict, "was stored while you wrote")
+}
+
+// With more than 400 records the tree opens branch by branch, also at a moment of the past.
+func TestALargeTreeOpensBranchByBranchNowAndThen(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	c := h.connect("", nil)
+	root := c.created(fields{"title": "root"}).ID
+	for range 3 {
+		c.created(fields{"title": "child", "parent_id": root})
+	}
+	asked[any](c, "transition", fields{"id": "R002", "to_state": "LATER", "reason": "finance is away"})
+	for n := range 400 {
+		c.created(fields{"title": fmt.Sprint("later root ", n)})
+	}
+	v := h.listen().visitor()
+	type page struct {
+		Records []struct {
+			ID, State string
+			Depth     int
+			Below     int `json:"hidden_below"`
+		}
+		More      int  `json:"more_records"`
+		Uncounted bool `json:"states_not_counted"`
+		States    []struct{ N int }
+	}
+	read := func(path string) string {
+		var p page
+		v.json(path, &p)
+		var all []string
+		for _, r := range p.Records[:min(len(p.Records), 4)] {
+			all = append(all, fmt.Sprintf("%d %s %s +%d", r.Depth, r.ID, r.State, r.Below))
+		}
+		return fmt.Sprint(strings.Join(all, ", "), "; ", len(p.Records), " ", p.More > 0, " ", p.Uncounted)
+	}
+	for path, want := range map[string]string{
+		"/records/shop":                         "0 R001 OPEN +3, 0 R005 OPEN +0, 0 R006 OPEN +0, 0 R007 OPEN +0; 200 true false",
+		"/records/shop/R003":                    "0 R001 OPEN +0, 1 R002 LATER +0, 1 R003 OPEN +0, 1 R004 OPEN +0; 203 true false",
+		"/records/shop?state=LATER":             "0 R002 LATER +0; 1 false false",
+		"/records/shop?at=tick:3":               "0 R001 OPEN +2; 1 false true",
+		"/records/shop/R003?at=tick:4":          "0 R001 OPEN +0, 1 R002 OPEN +0, 1 R003 OPEN +0, 1 R004 OPEN +0; 4 false true",
+		"/records/shop?at=tick:4&state=LATER":   "; 0 false true",
+		"/records/shop?at=tick:5&state=LATER":   "0 R002 LATER +0; 1 false true",
+		"/records/shop?at=tick:100&state=LATER": "0 R002 LATER +0; 1 false true",
+	} {
+		if got := read(path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	v.page(v.get("/records/shop?at=tick:3"), http.StatusOK, `href="/records/shop/R001?at=tick%3A3"`, "What was decided, why, and what was open then.")
+	v.page(v.get("/records/shop/R009?at=tick:3"), http.StatusNotFound)
 }

@@ -63,7 +63,7 @@ func TestAPersonEndsAReservationOnItsPage(t *testing.T) {
 	_, link, _ := strings.Cut(list.body, `class="button plain" href="`)
 	link, _, _ = strings.Cut(link, `"`)
 	v.page(v.get(link), http.StatusOK, "End the reservation of <code>src/**</code>", "the window", "BlueLake gets a message from you")
-	v.page(v.submit(path, v.fill(path, "reason", " ")), http.StatusBadRequest, "Say why")
+	v.page(v.submit(path, v.fill(path, "reason", " ")), http.StatusBadRequest, "Enter a reason")
 	v.page(v.submit(path, with(v.fill(path, "reason", "I need it"), "form_token", "x")), http.StatusForbidden, "Nothing was ended", "I need it")
 	v.stores(path, v.fill(path, "reason", "I need it now"), "/reservations")
 	v.page(v.get("/reservations"), http.StatusOK, "No reservations", "Ended in the last hour", "BlueLake <span class=\"aside\">released just now")

@@ -87,6 +87,9 @@ func (v *visitor) submit(path string, form url.Values, headers ...string) reply 
 	return v.ask(http.MethodPost, path, form, headers...)
 }
 
+// ownScript matches the script of every page, whose address changes with its content.
+var ownScript = regexp.MustCompile(`<script src="/app\.js\?[0-9a-f]{12}" defer></script>`)
+
 // page expects a status and the parts that every page has. The tag of the pages' own script
 // is removed from the reply.
 func (v *visitor) page(r reply, status int, holds ...string) reply {
@@ -94,8 +97,9 @@ func (v *visitor) page(r reply, status int, holds ...string) reply {
 	if r.status != status || !strings.HasPrefix(r.body, "<!doctype html>") {
 		v.w.h.t.Errorf("%d, want %d: %.800s", r.status, status, r.body)
 	}
-	before, after, own := strings.Cut(r.body, `<script src="/app.js" defer></script>`)
-	if r.body = before + after; !own {
+	script := ownScript.FindString(r.body)
+	before, after, own := strings.Cut(r.body, script)
+	if r.body = before + after; !own || script == "" {
 		v.w.h.t.Errorf("a page without the script: %.800s", r.body)
 	}
 	for name, want := range map[string]string{
@@ -188,7 +192,18 @@ func TestPagesNeedSignInAndTheAPIStaysAsItWas(t *testing.T) {
 	if r := nobody.get("/style.css"); r.status != http.StatusOK || !strings.Contains(r.body, "prefers-color-scheme") || r.header.Get("Content-Type") != "text/css; charset=utf-8" {
 		t.Errorf("style: %d %v", r.status, r.header)
 	}
-
+	// A browser keeps what the pages link to, and nothing else.
+	linked := regexp.MustCompile(`"(/(?:style\.css|app\.js)\?[0-9a-f]{12})"`).FindAllStringSubmatch(nobody.get("/login").body, -1)
+	if len(linked) != 2 {
+		t.Errorf("linked: %q", linked)
+	}
+	for _, m := range linked {
+		path, _, _ := strings.Cut(m[1], "?")
+		kept, other := nobody.get(m[1]), nobody.get(path)
+		if kept.body != other.body || !strings.Contains(kept.header.Get("Cache-Control"), "immutable") || other.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %v and %v", path, kept.header, other.header)
+		}
+	}
 }
 
 func TestOnlyTheTokenSignsInAndNotTooOften(t *testing.T) {
@@ -312,7 +327,7 @@ func TestAPersonWritesToAgentsFromThePages(t *testing.T) {
 	if r.status != http.StatusSeeOther || r.header.Get("Location") != v.project+"/mail/1" {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	v.page(v.get(v.project+"/mail/1"), http.StatusOK, "Stop &lt;b&gt;", "HumanOverseer", "BlueLake, GreenFox", "<p>Leave the <em>branch</em>\nalone.</p>", "high", "to be acknowledged", v.project+"/threads/t-1")
+	v.page(v.get(v.project+"/mail/1"), http.StatusOK, "Stop &lt;b&gt;", "HumanOverseer", "BlueLake, GreenFox", "<p>Leave the <em>branch</em>\nalone.</p>", "high", "requires acknowledgement", v.project+"/threads/t-1")
 	v.page(v.get(v.project+"/threads/t-1"), http.StatusOK, v.project+"/mail/1")
 	told := h.recorded(h.payload("UserPromptSubmit", fields{"prompt": "what now?"}))
 	if !strings.Contains(told, "\n#1 [operator] high ack HumanOverseer: Stop ‹b>\n") {

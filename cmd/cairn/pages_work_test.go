@@ -118,14 +118,14 @@ func TestASessionIsShownWithItsConversationAndActions(t *testing.T) {
 	v.page(v.get("/sessions/s1"), http.StatusOK, "<bdi>make the refund test pass</bdi>", "1 prompt, 5 actions", "<b>5 actions</b>", "1 read · 1 edit", ">1 failed<",
 		"src/refund.go", "go test ./refund", "The refund test passes. Next: the docs.", `<details id="actions-1" open>`, "ended")
 	v.page(v.get("/sessions/s1?from=0"), http.StatusBadRequest, "number of a turn")
-	v.page(v.get("/sessions/s1"), http.StatusOK, "Nothing was injected into this session", "It changed no record", `class="label good">fixed here`)
+	v.page(v.get("/sessions/s1"), http.StatusOK, "Nothing was injected into this session", "The session changed no record", `class="label good">fixed here`)
 	v.page(v.get("/sessions/s1?from=99"), http.StatusOK)
 	v.page(v.get("/timeline"), http.StatusOK, "go test ./refund", `href="/sessions/s1"`, `href="/sessions/s2"`)
 	v.page(v.get("/timeline?project=shop&type=file_edit"), http.StatusOK, "src/refund.go")
 	if r := v.page(v.get("/timeline?project=shop&file=src%2Frefund.go"), http.StatusOK, "of <code>src/refund.go</code>"); strings.Contains(r.body, "go test") {
 		t.Error("the timeline of a file shows commands")
 	}
-	v.page(v.get("/timeline?file=a.go"), http.StatusBadRequest, "a file needs a project")
+	v.page(v.get("/timeline?file=a.go"), http.StatusBadRequest, "file requires a project")
 	v.page(v.get("/timeline?before=x"), http.StatusBadRequest)
 	v.page(v.get("/timeline?branch=nowhere"), http.StatusOK, "Nothing was recorded for this choice")
 	v.page(v.get("/search?q=refund+test"), http.StatusOK, "<mark>refund</mark>", `href="/sessions/s1"`)
@@ -324,7 +324,7 @@ func TestWorthShowsToolsRetentionAndRedactions(t *testing.T) {
 	h.recorded(h.shell("k1", "export SHOP_API_KEY="+secret))
 	h.recorded(h.shell("k2", "curl -H 'Authorization: Bearer "+secret+"' https://example.org"))
 	v := h.listen().visitor()
-	if r := v.page(v.get("/worth"), http.StatusOK, "Redactions", "<td>named value</td>", "<td>header</td>", "Tool sets", "<td>mail</td>", "180 days", "365 days", "permanently", "does not store how long its hooks take"); strings.Contains(r.body, secret) {
+	if r := v.page(v.get("/worth"), http.StatusOK, "Redactions", "<td>named value</td>", "<td>header</td>", "Tool sets", "<td>mail</td>", "180 days", "365 days", "permanently", "Hook times", "<td>PostToolUse</td>"); strings.Contains(r.body, secret) {
 		t.Error("the page shows the secret")
 	}
 	var page struct {
@@ -353,6 +353,60 @@ func TestWorthShowsToolsRetentionAndRedactions(t *testing.T) {
 		}
 	}
 	v.page(v.get("/worth?project=mail"), http.StatusOK, "no stored event had a secret removed")
+}
+
+// Worth shows how long hooks took, by event, and how often a tool set was called over HTTP.
+func TestWorthShowsHookTimesAndCalls(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	h.worked()
+	w := h.listen()
+	v := w.visitor()
+	v.page(v.get("/worth"), http.StatusOK, "No calls over HTTP to this server since")
+	type worth struct {
+		Times []struct {
+			Event string
+			Hooks int
+			P50   float64 `json:"p50_ms"`
+			P95   float64 `json:"p95_ms"`
+			Max   float64 `json:"max_ms"`
+		} `json:"hook_times"`
+		Since    int64 `json:"hook_times_since"`
+		Toolsets []struct {
+			Name  string
+			Calls int
+		}
+	}
+	hooks := func() int {
+		var p worth
+		v.json("/worth", &p)
+		for _, e := range p.Times {
+			if e.P50 <= 0 || e.P50 > e.P95 || e.P95 > e.Max || e.Max > 60_000 || p.Since == 0 {
+				t.Errorf("since %d: %+v", p.Since, e)
+			}
+			if e.Event == "PostToolUse" {
+				return e.Hooks
+			}
+		}
+		return 0
+	}
+	before := hooks()
+	for _, id := range []string{"k1", "k2", "k3"} {
+		h.recorded(h.shell(id, "go test ./"+id))
+	}
+	if now := hooks(); before == 0 || now != before+3 {
+		t.Errorf("%d hooks after %d and three more", now, before)
+	}
+	w.post("/v1/projects/"+url.PathEscape(h.repo)+"/mail/register_agent", fields{"program": "codex", "model": "m", "name": "BlueLake"})
+	var p worth
+	v.json("/worth", &p)
+	for _, set := range p.Toolsets {
+		if want := map[string]int{"mail": 1}[set.Name]; set.Calls != want {
+			t.Errorf("%s: %d calls, want %d", set.Name, set.Calls, want)
+		}
+	}
+	v.page(v.get("/worth"), http.StatusOK, "<th scope=\"col\" class=\"n\">Calls</th>", "Calls over HTTP to this server since")
 }
 
 // A user with a terminal can open the pages without the token. Each link works once.

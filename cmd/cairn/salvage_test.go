@@ -5,13 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	mrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 )
 
 const pageSize = 4096
@@ -28,11 +29,7 @@ func written(t *testing.T) (file []byte, rows []string) {
 	h.cairn("import", filepath.Join(h.dir, "old"))
 	h.recorded(h.shell("t1", "make refund"))
 	rows = h.rows(everyRow)
-	file, err := os.ReadFile(h.db())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file, rows
+	return h.storeFile(), rows
 }
 
 const everyRow = `SELECT content, id, timestamp, session_id, project_id, prompt_id, obs_type, source_event, tool_name, file_path,
@@ -41,13 +38,31 @@ path_key, metadata, tool_use_id, part FROM observations ORDER BY id`
 // putStore writes a file as the store of a home.
 func (h *home) putStore(file []byte) {
 	h.t.Helper()
-	if err := errors.Join(os.MkdirAll(h.dataDir(), 0o700), os.WriteFile(h.db(), file, 0o600)); err != nil {
+	err := errors.Join(os.MkdirAll(h.dataDir(), 0o700), os.WriteFile(h.db(), file, 0o600))
+	for _, suffix := range []string{"-wal", "-shm"} { // a hook may have left them
+		if rerr := os.Remove(h.db() + suffix); !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}
+	if err != nil {
 		h.t.Fatal(err)
 	}
 }
 
+// storeFile returns the store's file after the log that a hook may have left was moved into
+// it.
+func (h *home) storeFile() []byte {
+	h.t.Helper()
+	h.cairn("status") // closes the store
+	file, err := os.ReadFile(h.db())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return file
+}
+
 // salvage runs doctor --salvage, which must succeed, and compares the rows that it kept.
-func (h *home) salvage(broken []byte) (r store.Salvaged) {
+func (h *home) salvage(broken []byte) (r salvage.Report) {
 	h.t.Helper()
 	if err := json.Unmarshal([]byte(h.cairn("doctor", "--salvage", "--json")), &r); err != nil {
 		h.t.Fatal(err)
@@ -139,10 +154,7 @@ func TestDamageIsSalvagedAndHooksGoOn(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)
 			h.worked()
-			file, err := os.ReadFile(h.db())
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := h.storeFile()
 			before := len(h.rows(everyRow))
 			broken := damage(file)
 			h.putStore(broken)

@@ -18,7 +18,7 @@ func TestADamagedSchemaNumberIsSalvagedAndANewerStoreIsNot(t *testing.T) {
 	h := newHome(t)
 	h.recorded(h.shell("t1", "make refund"))
 	h.recorded(h.shell("t2", "make more"))
-	file, rows := readFile(t, h.db()), h.rows(everyRow)
+	file, rows := h.storeFile(), h.rows(everyRow)
 	number := binary.BigEndian.Uint32(file[atSchemaNumber:])
 	damaged := []uint32{0, 1<<32 - 1}
 	for bit := range often(32, 4) {
@@ -58,7 +58,7 @@ func TestAFlippedBitInAnObservationIsSeenAndNamed(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.recorded(h.shell("t1", "make the rare refund"))
-	file := readFile(t, h.db())
+	file := h.storeFile()
 	for text, id := range map[string]int64{"make the rare refund": 1, "PostToolUse": 0} {
 		broken := bytes.Clone(file)
 		at := bytes.LastIndex(broken, []byte(text))

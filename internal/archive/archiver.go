@@ -11,6 +11,8 @@ import (
 
 	"cairn/internal/archive/repository"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
+	"cairn/internal/store/locks"
 )
 
 // Part describes a part of cairn whose entities are archived: its changes and how to
@@ -50,7 +52,7 @@ type RenderedFiles struct {
 	Files   []repository.File
 	Gone    []repository.DeletePattern // files to delete, unless they are in Files
 	Ops     []string                   // a line for each operation
-	Refused []store.Refusal
+	Refused []follow.Refusal
 }
 
 // Entity identifies the entity of a file by the kind and the id of its changes.
@@ -187,7 +189,7 @@ func (l *projectWorker) locked(ctx context.Context, f func() error) error {
 	if err := repository.MakeDir(l.Dir); err != nil {
 		return err
 	}
-	unlock, err := store.LockFile(ctx, filepath.Join(l.Dir, ".lock-"+filepath.Base(l.dir)))
+	unlock, err := locks.LockFile(ctx, filepath.Join(l.Dir, ".lock-"+filepath.Base(l.dir)))
 	if err != nil {
 		return unlockable(ctx, l.dir, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"cairn/internal/archive/repository"
 	"cairn/internal/crashpoint"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 const (
@@ -38,7 +39,7 @@ type request struct {
 	files   []repository.File
 	gone    []repository.DeletePattern // patterns, not yet expanded to files
 	ops     []string
-	refused []store.Refusal
+	refused []follow.Refusal
 	since   time.Time
 	done    chan error // buffered for one result
 }

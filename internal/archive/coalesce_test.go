@@ -12,6 +12,7 @@ import (
 
 	"cairn/internal/archive/repository"
 	"cairn/internal/store"
+	"cairn/internal/store/locks"
 	"cairn/internal/store/storetest"
 )
 
@@ -109,7 +110,7 @@ func TestASilentWorkerDoesNotHoldUpOtherProjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.shards[0].silence = 50 * time.Millisecond
-	unlock, err := store.LockFile(t.Context(), filepath.Join(stuck.dir, ".commit.lock"))
+	unlock, err := locks.LockFile(t.Context(), filepath.Join(stuck.dir, ".commit.lock"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"cairn/internal/archive/repository"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 	"cairn/internal/store/storetest"
 )
 
@@ -25,10 +26,10 @@ func moody(dir string) Part {
 			return render(ctx, tx, changes)
 		}
 		var good []store.Change
-		var refused []store.Refusal
+		var refused []follow.Refusal
 		for _, c := range changes {
 			if c.ID == "odd" {
-				refused = append(refused, store.Refusal{Seq: c.Seq, Err: errors.New("an odd change")})
+				refused = append(refused, follow.Refusal{Seq: c.Seq, Err: errors.New("an odd change")})
 				continue
 			}
 			good = append(good, c)
@@ -70,7 +71,7 @@ func TestTheArchiveIsAFollower(t *testing.T) {
 		return New(Config{Store: s, Dir: filepath.Join(dir, "archive"), Shards: 1, Window: -1, Parts: []Part{moody(dir)}})
 	}
 	storetest.RunFollower(t, storetest.Subject{
-		New: func(_ testing.TB, s *store.Store, dir string) (store.Follower, func() error) {
+		New: func(_ testing.TB, s *store.Store, dir string) (follow.Follower, func() error) {
 			a := archivist(s, dir)
 			return a.follower(), a.Close
 		},

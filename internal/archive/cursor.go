@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/archive/repository"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // cursor is the position of a project's archive in the change log.
@@ -55,7 +56,7 @@ func cursorOf(ctx context.Context, tx *store.Tx, project string) (c cursor, ok b
 	} else if err != nil {
 		return c, false, err
 	}
-	at, _, err := tx.Cursor(ctx, FollowerName, project)
+	at, _, err := follow.CursorOf(ctx, tx, FollowerName, project)
 	c.committed, c.head = at.Position, at.Mark
 	return c, err == nil, err
 }
@@ -235,7 +236,7 @@ func someOf(ctx context.Context, tx *store.Tx, stream string, after int64) (chan
 
 // failedChanges returns the changes of a project that were set aside.
 func failedChanges(ctx context.Context, tx *store.Tx, project string) ([]FailedChange, error) {
-	all, err := tx.AsideIn(ctx, FollowerName, project)
+	all, err := follow.AsideIn(ctx, tx, FollowerName, project)
 	out := make([]FailedChange, 0, len(all))
 	for _, a := range all {
 		out = append(out, FailedChange{Seq: a.Seq, Error: a.Error, Attempts: a.Attempts})
@@ -268,16 +269,16 @@ type committedBatch struct {
 	hashes  []string
 	summary string
 	at      int64 // Unix nanoseconds
-	refused []store.Refusal
+	refused []follow.Refusal
 }
 
 // store stores it.
 func (l *committedBatch) store(ctx context.Context, tx *store.Tx) error {
-	if err := tx.Advance(ctx, FollowerName, l.project, store.Cursor{Position: l.committed, Mark: l.head}); err != nil {
+	if err := follow.Advance(ctx, tx, FollowerName, l.project, follow.Cursor{Position: l.committed, Mark: l.head}); err != nil {
 		return err
 	}
 	for _, r := range l.refused {
-		if err := tx.SetAside(ctx, FollowerName, l.project, r); err != nil {
+		if err := follow.SetAside(ctx, tx, FollowerName, l.project, r); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // retryFailed tries to archive changes of a project that were set aside. It drops a
@@ -55,9 +56,9 @@ func (l *projectWorker) retryOne(ctx context.Context, seq int64) error {
 	}
 	return l.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		if refused != nil {
-			return tx.SetAside(ctx, FollowerName, l.project, store.Refusal{Seq: seq, Err: refused})
+			return follow.SetAside(ctx, tx, FollowerName, l.project, follow.Refusal{Seq: seq, Err: refused})
 		}
-		return tx.Settle(ctx, FollowerName, seq)
+		return follow.Settle(ctx, tx, FollowerName, seq)
 	})
 }
 

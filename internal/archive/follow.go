@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"cairn/internal/archive/repository"
+	"cairn/internal/backoff"
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // FollowerName is the name of the archive's follower, whose lanes are the projects.
@@ -37,17 +39,17 @@ const (
 // An error of one project is counted, logged and retried after up to a minute. It does
 // not delay other projects; Store.Followers shows it. Errors: those of store.Follow.
 func (a *Archiver) Follow(ctx context.Context) error {
-	return errors.Join(a.Store.Follow(ctx, a.follower()), a.Close())
+	return errors.Join(follow.Run(ctx, a.Store, a.follower()), a.Close())
 }
 
 // follower returns the archive's follower, with a lane for each project.
-func (a *Archiver) follower() store.Follower {
-	return store.Follower{
+func (a *Archiver) follower() follow.Follower {
+	return follow.Follower{
 		Name: FollowerName, Poll: pollEvery, Limit: maxChanges,
-		Lanes: &store.Lanes{
+		Lanes: &follow.Lanes{
 			Of: a.projectsOf, Behind: a.behind, Begin: a.begin, Failed: a.logError, Rest: restAfter,
 			QuietAfter: repository.IdleAfter, Drain: drainLimit,
-			Turn: func(ctx context.Context, project string, woken <-chan struct{}) (store.Turned, error) {
+			Turn: func(ctx context.Context, project string, woken <-chan struct{}) (follow.Turned, error) {
 				return a.worker(project).catchUp(ctx, woken)
 			},
 			Retry: func(ctx context.Context, project string, seqs []int64) error {
@@ -88,7 +90,7 @@ func (a *Archiver) begin(ctx context.Context) {
 		default:
 			return
 		}
-		if !store.Pause(ctx, probeAgain, nil) {
+		if !backoff.Pause(ctx, probeAgain, nil) {
 			return
 		}
 	}

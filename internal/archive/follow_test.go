@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"cairn/internal/store/follow"
 )
 
 // No pause follows a run with a full batch. The next run is not full.
@@ -72,7 +74,7 @@ func TestAStopArchivesTheLastWritesAlsoBeforeTheElection(t *testing.T) {
 	a, lines := linesOf(t, Config{}, 1)
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	follow := func(write string, want int) {
+	archive := func(write string, want int) {
 		t.Helper()
 		lines[0].write1(t, write)
 		if err := a.Follow(stopped); err != nil {
@@ -83,14 +85,14 @@ func TestAStopArchivesTheLastWritesAlsoBeforeTheElection(t *testing.T) {
 		}
 	}
 	for n := range 20 { // the election is sometimes faster than the stop
-		follow(fmt.Sprint("a", n), 0)
+		archive(fmt.Sprint("a", n), 0)
 	}
-	held, err := a.Store.WithLease(FollowerName, func() error {
-		follow("b", 1)
+	held, err := follow.WithLease(a.Store, FollowerName, func() error {
+		archive("b", 1)
 		return nil
 	})
 	if !held || err != nil {
 		t.Fatalf("the lease was not free: %v", err)
 	}
-	follow("c", 0)
+	archive("c", 0)
 }

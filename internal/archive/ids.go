@@ -12,6 +12,7 @@ import (
 	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/store/locks"
 	"cairn/internal/wholefile"
 )
 
@@ -43,7 +44,7 @@ func (a *Archiver) keepNumbers(ctx context.Context, ids map[string]int64) error 
 	if len(ids) == 0 {
 		return nil
 	}
-	unlock, err := store.LockFile(ctx, filepath.Join(a.Dir, ".lock-ids"))
+	unlock, err := locks.LockFile(ctx, filepath.Join(a.Dir, ".lock-ids"))
 	if err != nil {
 		return unlockable(ctx, a.Dir, err)
 	}

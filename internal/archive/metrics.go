@@ -8,7 +8,7 @@ import (
 
 	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
-	"cairn/internal/store"
+	"cairn/internal/measure"
 )
 
 // Metrics are the metrics of the archive (mail §10.5). Counters count since the start of
@@ -30,9 +30,9 @@ type Metrics struct {
 // Queue contains the metrics of one of the archive's queues. Its capacity is not a limit,
 // because waiting changes are in the change log.
 type Queue struct {
-	store.Usage
-	Entered, Left int64              // since the start of the process; a failed item enters again and does not leave
-	Latency       store.Distribution // from a change's time to its files, and from a batch to its commit
+	measure.Usage
+	Entered, Left int64                // since the start of the process; a failed item enters again and does not leave
+	Latency       measure.Distribution // from a change's time to its files, and from a batch to its commit
 }
 
 // Capacity is the reference for the depth of a queue (mail §10.5).
@@ -48,9 +48,9 @@ type counters struct {
 
 // queue contains the counters of Queue.
 type queue struct {
-	load          store.UsageGauge
+	load          measure.UsageGauge
 	entered, left atomic.Int64
-	latency       store.Histogram
+	latency       measure.Histogram
 }
 
 func (q *queue) read() Queue {

@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/archive/repository"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Finding is a file that differs from its wanted state.
@@ -309,12 +310,12 @@ func (l *projectWorker) rebuild(ctx context.Context, dryRun bool) (Rebuilt, erro
 // keepHead stores the commit of main.
 func (l *projectWorker) keepHead(ctx context.Context, head string) error {
 	return l.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
-		at, ran, err := tx.Cursor(ctx, FollowerName, l.project)
+		at, ran, err := follow.CursorOf(ctx, tx, FollowerName, l.project)
 		if err != nil || !ran {
 			return err
 		}
 		at.Mark = head
-		return tx.Advance(ctx, FollowerName, l.project, at)
+		return follow.Advance(ctx, tx, FollowerName, l.project, at)
 	})
 }
 

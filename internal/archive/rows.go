@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Commit is a commit of a project's archive.
@@ -77,7 +78,7 @@ func MoveRows(ctx context.Context, tx *store.Tx, from, into int64) error {
 			return err
 		}
 	}
-	if err := tx.MoveLane(ctx, FollowerName, ids[0], ids[1]); err != nil {
+	if err := follow.MoveLane(ctx, tx, FollowerName, ids[0], ids[1]); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, moveCommits, from, into)
@@ -89,7 +90,7 @@ func MoveRows(ctx context.Context, tx *store.Tx, from, into int64) error {
 func Repair(ctx context.Context, tx *store.Tx) error {
 	kept, err := tx.Texts(ctx, `SELECT id FROM projects`)
 	if err == nil {
-		err = tx.KeepLanes(ctx, FollowerName, kept)
+		err = follow.KeepLanes(ctx, tx, FollowerName, kept)
 	}
 	if err == nil {
 		_, err = tx.Exec(ctx, `DELETE FROM archive_commits WHERE project_key NOT IN (SELECT key FROM projects)`)

@@ -9,7 +9,7 @@ import (
 
 	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
-	"cairn/internal/store"
+	"cairn/internal/store/disk"
 )
 
 // Level is the level of disk pressure (mail §10.4).
@@ -53,7 +53,7 @@ func (s Space) Level(paths ...string) (level Level, free int64) {
 	s.defaults()
 	free = -1
 	for _, path := range paths {
-		v, err := store.VolumeOf(existing(path))
+		v, err := disk.VolumeOf(existing(path))
 		if err == nil && (free < 0 || v.Free < free) {
 			free = v.Free
 		}

@@ -54,7 +54,7 @@ func (a *Archiver) statusOf(ctx context.Context, tx *store.Tx, project string) (
 	if err == nil {
 		s.Lag, err = a.changesAfter(ctx, tx, project, c.committed)
 	}
-	if err == nil {
+	if s.Unwritten = s.Lag; err == nil && written != c.committed { // counting costs the most
 		s.Unwritten, err = a.changesAfter(ctx, tx, project, written)
 	}
 	if err == nil && s.Lag > 0 {

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"cairn/internal/archive/repository"
+	"cairn/internal/backoff"
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // projectWorker archives one project.
@@ -53,7 +55,7 @@ type run struct {
 // catchUp archives a project's changes since the last commit and continues while there
 // are more. Only committed changes are acknowledged; after an error the next call repeats
 // everything since the last commit. woken signals new changes; it may be nil.
-func (l *projectWorker) catchUp(ctx context.Context, woken <-chan struct{}) (store.Turned, error) {
+func (l *projectWorker) catchUp(ctx context.Context, woken <-chan struct{}) (follow.Turned, error) {
 	l.sample(ctx)
 	r := &run{line: l, ctx: ctx, woken: woken}
 	err := l.paused()
@@ -64,7 +66,7 @@ func (l *projectWorker) catchUp(ctx context.Context, woken <-chan struct{}) (sto
 	if err != nil && ctx.Err() == nil {
 		l.count(err)
 	}
-	return store.Turned{Full: r.flooded, Others: err == nil && l.heals.Swap(false)}, err
+	return follow.Turned{Full: r.flooded, Others: err == nil && l.heals.Swap(false)}, err
 }
 
 // all archives all pending changes.
@@ -284,13 +286,13 @@ func (l *projectWorker) open(ctx context.Context, head string) (err error) {
 }
 
 // writeBackoff separates the attempts to write files.
-var writeBackoff = store.Backoff{First: 100 * time.Millisecond, Max: time.Second}
+var writeBackoff = backoff.Policy{First: 100 * time.Millisecond, Max: time.Second}
 
 // write writes files to the work tree, with up to three attempts.
 func (l *projectWorker) write(ctx context.Context, files []repository.File) error {
 	for try := 1; ; try++ {
 		_, err := l.repo.WriteFiles(ctx, files)
-		if err == nil || try == 3 || !store.Pause(ctx, writeBackoff.Delay(try), nil) {
+		if err == nil || try == 3 || !backoff.Pause(ctx, writeBackoff.Delay(try), nil) {
 			return err
 		}
 	}
@@ -348,11 +350,11 @@ func render(ctx context.Context, tx *store.Tx, p partChanges) (RenderedFiles, er
 	if !errors.Is(err, errUnfit) {
 		return pages, err
 	}
-	var refused []store.Refusal
+	var refused []follow.Refusal
 	var fit []store.Change
 	for _, c := range p.changes {
 		if _, err := renderSome(ctx, tx, p.part, []store.Change{c}); errors.Is(err, errUnfit) {
-			refused = append(refused, store.Refusal{Seq: c.Seq, Err: err})
+			refused = append(refused, follow.Refusal{Seq: c.Seq, Err: err})
 			continue
 		} else if err != nil {
 			return RenderedFiles{}, err

@@ -8,10 +8,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -19,37 +17,25 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cairn"
+	"cairn/internal/cli/carecmd"
+	"cairn/internal/cli/command"
+	"cairn/internal/cli/findcmd"
+	"cairn/internal/cli/mailcmd"
+	"cairn/internal/cli/memorycmd"
+	"cairn/internal/cli/projectcmd"
+	"cairn/internal/cli/recordcmd"
+	"cairn/internal/cli/servecmd"
+	"cairn/internal/cli/setupcmd"
 	"cairn/internal/fault"
-	"cairn/internal/memory"
 	"cairn/internal/store"
 )
 
-// Process is the part of the operating system's process that commands use: arguments,
-// streams and environment.
-type Process struct {
-	Args    []string
-	Program string // the path of the called program
-	Version string
-	In      io.ReadCloser
-	Out     io.WriteCloser
-	Err     io.Writer
-	Getenv  func(string) string
-
-	hooks hooks
-}
-
-// exitError carries an exit code through cobra. Its message is already printed.
-type exitError int
-
-func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
-
 // Run runs one command and returns its exit code.
-func Run(p Process) (code int) {
+func Run(p command.Process) (code int) {
 	ctx := context.Background()
 	defer func() {
 		if defect := recover(); defect != nil {
-			report(p.Err, "defect", fault.Panic(defect))
+			command.Report(p.Err, "defect", fault.Panic(defect))
 			code = 2
 			if isHook(p.Args) {
 				code = 1 // 2 would be a veto
@@ -61,7 +47,7 @@ func Run(p Process) (code int) {
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 	}
-	out := &output{WriteCloser: p.Out}
+	out := &command.Output{WriteCloser: p.Out}
 	p.Out = out
 	root := Root(&p)
 	root.SetArgs(p.Args)
@@ -70,59 +56,28 @@ func Run(p Process) (code int) {
 	root.SetErr(p.Err)
 	cmd, err := root.ExecuteContextC(ctx)
 	if name := cmd.Name(); name != "serve" && name != "record" {
-		if failed := out.failed(); failed != nil {
+		if failed := out.Failed(); failed != nil {
 			err = fmt.Errorf("the output cannot be written: %w", failed)
 		}
 	}
 	if err == nil {
 		return 0
 	}
-	if code, ok := errors.AsType[exitError](err); ok {
+	if code, ok := errors.AsType[command.ExitError](err); ok {
 		return int(code)
 	}
-	if cmd.Annotations[enveloped] == "" || !slices.Contains(p.Args, "--json") || printEnvelope(p.Err, err) != nil {
-		report(p.Err, nameOf(cmd), err)
+	if cmd.Annotations[command.Enveloped] == "" || !slices.Contains(p.Args, "--json") || command.PrintEnvelope(p.Err, err) != nil {
+		command.Report(p.Err, command.NameOf(cmd), err)
 	}
-	return exitCode(err)
-}
-
-// enveloped is the annotation of commands that print errors as an envelope with --json.
-const enveloped = "enveloped"
-
-func printEnvelope(w io.Writer, err error) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(fault.EnvelopeOf(err))
+	return command.ExitCode(err)
 }
 
 // isHook reports whether an agent's hook started the program.
 func isHook(args []string) bool { return len(args) > 0 && args[0] == "record" }
 
-// exitCode maps a fault to an exit code: 1 if the answer is no, else 2.
-func exitCode(err error) int {
-	f, ok := errors.AsType[*fault.Error](err)
-	if !ok {
-		return 2
-	}
-	switch {
-	case f.Code == store.CodeMissing:
-		return 2
-	case f.Code == memory.CodeAwaitTimeout:
-		return 1
-	case f.Code == codeStopped:
-		return 1 // only a part was done
-	case f.Kind == fault.NotFound, f.Kind == fault.Conflict, f.Kind == fault.Denied:
-		return 1
-	}
-	return 2
-}
-
-// report prints one line: what failed, why, and what to do about it.
-func report(w io.Writer, what string, err error) { fmt.Fprintln(w, "cairn: "+fault.Line(what, err)) }
-
 // Root returns the command cairn with all its subcommands, for Run and for the generator of
 // the man pages. For a hook it contains only record, because building the others takes time.
-func Root(p *Process) *cobra.Command {
+func Root(p *command.Process) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "cairn",
 		Short: "A memory for coding agents that outlives their sessions",
@@ -140,7 +95,7 @@ leaves your machine unless you join a hub. Start with these commands:
 		Version:       p.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          noArgs,
+		Args:          command.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
@@ -159,7 +114,7 @@ leaves your machine unless you join a hub. Start with these commands:
 		}
 	}
 	root.AddCommand(recordCommand(p), versionCommand(p))
-	root.AddCommand(hookCommands(p)...)
+	root.AddCommand(command.HookCommands(p)...)
 	return root
 }
 
@@ -170,72 +125,15 @@ type group struct {
 }
 
 // groups returns all commands for people, in the order of the help.
-func groups(p *Process) []group {
+func groups(p *command.Process) []group {
 	return []group{
-		{"Set up", []*cobra.Command{initCommand(p), uninstallCommand(p), doctorCommand(p), statusCommand(p)}},
-		{"Find and look", []*cobra.Command{recallCommand(p), searchCommand(p), showCommand(p), whyCommand(p), contextCommand(p), watchCommand(p)}},
-		{"Decisions", []*cobra.Command{recordsCommand(p), sessionCommand(p)}},
-		{"Several agents", []*cobra.Command{
-			agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p),
-			reservationsCommand(p), guardCommand(p),
-		}},
-		{"Memories and devices", []*cobra.Command{
-			memoryCommand(p), hubCommand(p), replicationCommand(p), whoamiCommand(p), healthCommand(p),
-		}},
-		{"Servers", []*cobra.Command{openCommand(p), serveCommand(p), toolsCommand(p), httpTokenCommand(p), tokenCommand(p)}},
-		{"Sessions and projects", []*cobra.Command{
-			importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
-		}},
-		{"Forget, back up, repair", []*cobra.Command{
-			purgeCommand(p), sweepCommand(p), backupCommand(p), restoreCommand(p), encryptCommand(p), archiveCommand(p),
-			reconcileCommand(p), retryCommand(p),
-		}},
+		{"Set up", setupcmd.Commands(p)},
+		{"Find and look", findcmd.Commands(p)},
+		{"Decisions", recordcmd.Commands(p)},
+		{"Several agents", mailcmd.Commands(p)},
+		{"Memories and devices", memorycmd.Commands(p)},
+		{"Servers", servecmd.Commands(p)},
+		{"Sessions and projects", projectcmd.Commands(p)},
+		{"Forget, back up, repair", carecmd.Commands(p)},
 	}
-}
-
-// withCairn returns a command's function that opens cairn for the working directory,
-// calls run and closes it.
-func (p *Process) withCairn(role store.Role, run func(*cobra.Command, *cairn.Cairn, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		config, err := p.config(cmd)
-		if err != nil {
-			return err
-		}
-		config.Role = role
-		if config.Cwd, err = os.Getwd(); err != nil {
-			return fault.Wrap(err, fault.Unavailable, "no_cwd", "the working directory no longer exists")
-		}
-		c, err := cairn.Open(config)
-		if err != nil {
-			return err
-		}
-		return errors.Join(run(cmd, c, args), c.Close())
-	}
-}
-
-// config reads the environment.
-func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
-	db, err := cmd.Flags().GetString("db")
-	if err != nil {
-		return cairn.Config{}, err
-	}
-	c, err := cairn.ConfigOf(p.Getenv, db)
-	c.Clock = p.hooks.clock()
-	return c, err
-}
-
-// setting returns the environment's value for a key of the settings, such as
-// CAIRN_GUARD_MODE for guard.mode; "" if it is not set.
-func (p *Process) setting(key string) string {
-	return p.Getenv(cairn.EnvName(key))
-}
-
-func (p *Process) home() string { return cairn.HomeOf(p.Getenv) }
-
-// printJSON writes a result as indented JSON.
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"cairn/internal/cli/command"
 )
 
 type nowhere struct{ io.Writer }
@@ -24,7 +26,7 @@ func TestADefectIsOneLineAndNoVetoInAHook(t *testing.T) {
 		{[]string{"status"}, 2},
 	} {
 		var said bytes.Buffer
-		code := Run(Process{
+		code := Run(command.Process{
 			Args: c.args, In: os.Stdin, Out: nowhere{io.Discard}, Err: &said,
 			Getenv: func(string) string { panic("what a payload says") },
 		})

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"cairn/internal/cli/command"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md")
@@ -18,7 +20,7 @@ var update = flag.Bool("update", false, "write docs/commands.md")
 // of the commands; -update writes the page.
 func TestThePageOfCommandsIsThatOfTheProgram(t *testing.T) {
 	t.Parallel()
-	p := &Process{Getenv: func(string) string { return "" }}
+	p := &command.Process{Getenv: func(string) string { return "" }}
 	var page strings.Builder
 	page.WriteString("# Commands\n\nEvery command explains itself with `--help`, and every command that reads takes `--json`. Exit codes: 0 for done, 1 when the\n" +
 		"answer is no or only a part was done, 2 for wrong usage and failures.\n\n" +
@@ -66,7 +68,7 @@ func describe(page *strings.Builder, parent string, c *cobra.Command) {
 // TestEveryCommandHasAHeading in the help, except commands for programs.
 func TestEveryCommandHasAHeading(t *testing.T) {
 	t.Parallel()
-	root := Root(&Process{Args: []string{"--help"}, Getenv: func(string) string { return "" }})
+	root := Root(&command.Process{Args: []string{"--help"}, Getenv: func(string) string { return "" }})
 	if len(root.Commands()) < 40 {
 		t.Fatalf("there are %d commands", len(root.Commands()))
 	}

@@ -3,13 +3,14 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"cairn"
+	"cairn/internal/cli/command"
 	"cairn/internal/hook"
+	"cairn/internal/store"
 )
 
-func recordCommand(p *Process) *cobra.Command {
+func recordCommand(p *command.Process) *cobra.Command {
 	var o hook.Options
-	h := &hook.Process{In: p.In, Out: p.Out, Err: p.Err, Getenv: p.Getenv, Open: cairn.Open}
+	h := &hook.Process{In: p.In, Out: p.Out, Err: p.Err, Getenv: p.Getenv, OpenStore: store.Open}
 	cmd := &cobra.Command{
 		Use:   "record",
 		Short: "Hook entry: record one event from standard input",
@@ -53,5 +54,5 @@ func exitWith(code int) error {
 	if code == 0 {
 		return nil
 	}
-	return exitError(code)
+	return command.ExitError(code)
 }

@@ -17,6 +17,7 @@ import (
 
 	"cairn/internal/archive/repository"
 	"cairn/internal/store"
+	"cairn/internal/store/disk"
 	"cairn/internal/wholefile"
 )
 
@@ -93,7 +94,7 @@ type Keeper struct {
 func (k Keeper) archive() string { return filepath.Join(k.Dir, archiveFolder) }
 
 // Folder returns the folder of backups without a given name: next to the database.
-func (k Keeper) Folder() string { return filepath.Join(filepath.Dir(k.DB), store.BackupFolder) }
+func (k Keeper) Folder() string { return filepath.Join(filepath.Dir(k.DB), disk.BackupFolder) }
 
 // Backup writes a consistent copy of a store and of the archive's repositories into one
 // file, a tar file compressed with gzip (mail §10.6). The file is identical byte for byte
@@ -116,7 +117,7 @@ func (k Keeper) Backup(ctx context.Context, s *store.Store, key []byte, a Backup
 		if err := os.MkdirAll(k.Folder(), 0o700); err != nil {
 			return r, err
 		}
-		a.File = filepath.Join(k.Folder(), store.BackupPrefix+s.Now().UTC().Format(Stamp)+store.BackupSuffix)
+		a.File = filepath.Join(k.Folder(), disk.BackupPrefix+s.Now().UTC().Format(Stamp)+disk.BackupSuffix)
 	}
 	dir, err := os.MkdirTemp("", "cairn-backup-")
 	if err != nil {

@@ -23,13 +23,14 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/repair"
 	"cairn/internal/store"
+	"cairn/internal/store/disk"
 )
 
 // List returns the backups in the backup folder, newest first. A backup that cannot be
 // read has Format 0 and no other fields.
 func (k Keeper) List(ctx context.Context) ([]BackupReport, error) {
 	out := []BackupReport{}
-	files, err := filepath.Glob(filepath.Join(escapeGlob(k.Folder()), store.BackupPrefix+"*"+store.BackupSuffix))
+	files, err := filepath.Glob(filepath.Join(escapeGlob(k.Folder()), disk.BackupPrefix+"*"+disk.BackupSuffix))
 	slices.Reverse(files)
 	for _, file := range files {
 		r := BackupReport{File: file}

@@ -11,7 +11,7 @@ import (
 	"cairn/internal/exchange"
 	"cairn/internal/fault"
 	"cairn/internal/mail/documents"
-	"cairn/internal/memory"
+	"cairn/internal/memory/items"
 	"cairn/internal/observation/transfer"
 	"cairn/internal/project"
 	"cairn/internal/record"
@@ -120,7 +120,7 @@ func (x *exporter) run(ctx context.Context, tx *store.Tx, w io.Writer) (err erro
 		func() error { return transfer.Export(ctx, tx, x.scope, x.keys, x.put) },
 		func() error { return histories.Export(ctx, tx, x.scope, x.put) },
 		func() error { return documents.Export(ctx, tx, x.scope, x.put) },
-		func() error { return memory.ExportLines(ctx, tx, x.scope, x.put) },
+		func() error { return items.ExportLines(ctx, tx, x.scope, x.put) },
 		func() error { return transfer.ExportForgotten(ctx, tx, x.put) },
 		x.out.Close,
 	} {
@@ -165,7 +165,7 @@ func (x *exporter) header(ctx context.Context, tx *store.Tx) (exchange.Header, e
 	if err != nil {
 		return h, err
 	}
-	memories, err := memory.CountLines(ctx, tx, x.scope)
+	memories, err := items.CountLines(ctx, tx, x.scope)
 	if err != nil {
 		return h, err
 	}

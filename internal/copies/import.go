@@ -9,7 +9,8 @@ import (
 	"cairn/internal/exchange"
 	"cairn/internal/mail"
 	"cairn/internal/mail/documents"
-	"cairn/internal/memory"
+	"cairn/internal/memory/items"
+	"cairn/internal/memory/memories"
 	"cairn/internal/observation"
 	"cairn/internal/observation/transfer"
 	"cairn/internal/project"
@@ -22,15 +23,15 @@ import (
 
 // Imported is the result of importRun an export.
 type Imported struct {
-	File     string                  `json:"file"`
-	Projects []string                `json:"projects"` // in the export
-	New      int                     `json:"new"`      // projects that were new here
-	Left     int                     `json:"aliases_left"`
-	Rows     transfer.ImportedRows   `json:"observations"`
-	Records  histories.Counts        `json:"records"`
-	Mail     documents.ImportedMail  `json:"mail"`
-	Memories memory.ImportedMemories `json:"memories"`
-	Lines    int                     `json:"lines"`
+	File     string                 `json:"file"`
+	Projects []string               `json:"projects"` // in the export
+	New      int                    `json:"new"`      // projects that were new here
+	Left     int                    `json:"aliases_left"`
+	Rows     transfer.ImportedRows  `json:"observations"`
+	Records  histories.Counts       `json:"records"`
+	Mail     documents.ImportedMail `json:"mail"`
+	Memories items.ImportedMemories `json:"memories"`
+	Lines    int                    `json:"lines"`
 }
 
 // A transaction of an import ends after this many lines or this much time, so that a live
@@ -55,7 +56,7 @@ func IsExport(path string) bool {
 type Importer struct {
 	Store        *store.Store
 	Observations *observation.Service
-	Memories     *memory.Service
+	Memories     *memories.Service
 	Filter       *redact.Filter // the current redaction rules
 	Archive      mail.Archive
 
@@ -111,7 +112,7 @@ type importRun struct {
 	records  *histories.Documents
 	mailRefs *documents.References
 	mail     *documents.ExportImporter
-	memories *memory.Documents
+	memories *items.Documents
 	queue    []any
 	waiting  int // bytes of queued attachments
 	done     int
@@ -159,8 +160,8 @@ func decodeLine(l exchange.Line) (any, error) {
 		v = &transfer.ExportedForgotten{}
 	case mail.KindProject, mail.KindAgent, mail.KindMessage, mail.KindDelivery, mail.KindContact, mail.KindReservation, mail.KindBlob:
 		v = &documents.Exported{}
-	case memory.LineVault, memory.LineMemory, memory.LineEntry, memory.LineContext, memory.LineTombstone:
-		v = &memory.Item{}
+	case items.LineVault, items.LineMemory, items.LineEntry, items.LineContext, items.LineTombstone:
+		v = &items.Item{}
 	default:
 		return nil, l.Unknown()
 	}
@@ -220,7 +221,7 @@ type references struct {
 	session  string // whose rows follow
 	prompts  map[int64]bool
 	mail     *documents.References
-	memories memory.References
+	memories items.References
 }
 
 // Positions in the order of the lines.
@@ -266,7 +267,7 @@ func (f *references) check(v any) string {
 			return why
 		}
 		return f.enter(stageMail)
-	case *memory.Item:
+	case *items.Item:
 		if why := f.memories.Check(v, func(id string) bool { return f.projects[id] }); why != "" {
 			return why
 		}
@@ -390,7 +391,7 @@ func (r *importRun) flush(ctx context.Context) error {
 // makes all of them durable.
 func (r *importRun) durability() store.Sync {
 	switch r.queue[0].(type) {
-	case *histories.Exported, *documents.Exported, *memory.Item:
+	case *histories.Exported, *documents.Exported, *items.Item:
 		return store.Full
 	}
 	return store.Normal
@@ -420,7 +421,7 @@ func (r *importRun) apply(ctx context.Context, tx *store.Tx, v any) error {
 			return err
 		}
 		return r.mail.Line(ctx, tx, v)
-	case *memory.Item:
+	case *items.Item:
 		return r.memories.Apply(ctx, tx, v)
 	case *transfer.ExportedForgotten:
 		return r.rows.Forgotten(ctx, tx, *v)

@@ -16,6 +16,7 @@ import (
 	"cairn/internal/regular"
 	"cairn/internal/repair"
 	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 )
 
 // RestoreArgs describes a restore.
@@ -188,12 +189,12 @@ func ignoreDamage(err error) error {
 
 // swap replaces the present data with the backup.
 func (x *restorer) swap(ctx context.Context) (moved []string, err error) {
-	config := store.ReplaceConfig{Path: x.keeper.DB, Key: x.key, Wait: x.keeper.Wait, Clock: x.keeper.Clock, Progress: x.Progress}
+	config := salvage.ReplaceConfig{Path: x.keeper.DB, Key: x.key, Wait: x.keeper.Wait, Clock: x.keeper.Clock, Progress: x.Progress}
 	moved = []string{}
 	if err := x.keeper.finishRestore(ctx, x.key); err != nil { // of an earlier restore
 		return moved, err
 	}
-	aside, err := store.Replace(ctx, config, x.stamp, x.build)
+	aside, err := salvage.Replace(ctx, config, x.stamp, x.build)
 	if err != nil {
 		return moved, errors.Join(err, os.RemoveAll(x.archive()+archiveComing+x.stamp))
 	}

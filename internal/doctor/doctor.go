@@ -18,10 +18,12 @@ import (
 	"cairn/internal/followers"
 	"cairn/internal/githook"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/observation"
 	"cairn/internal/observation/forget"
 	"cairn/internal/repair"
 	"cairn/internal/store"
+	"cairn/internal/store/disk"
 	"cairn/internal/tomlfile"
 	"cairn/internal/wiring"
 )
@@ -92,7 +94,7 @@ type Subject struct {
 	Hooks     func(ctx context.Context, root string) (dir string, hooks []githook.HookStatus, err error)
 	Followers func(ctx context.Context, s *store.Store) (followers.Account, error)
 	Device    func(ctx context.Context, s *store.Store) (note string, err error)
-	Hub       func(ctx context.Context, b *memory.Service, u memory.User) (Hub, error) // asks the hub, for three seconds at most
+	Hub       func(ctx context.Context, b *memories.Service, u memory.User) (Hub, error) // asks the hub, for three seconds at most
 }
 
 // doctorRun is one run of Diagnose.
@@ -184,7 +186,7 @@ func (d *doctorRun) rights() {
 		d.add("rights", Unknown, "rights are not checked on Windows", "", "files in your profile are private by default")
 		return
 	}
-	if closed := store.Unwritable(d.subject.DB); len(closed) > 0 {
+	if closed := disk.Unwritable(d.subject.DB); len(closed) > 0 {
 		d.add("rights", Problem, "this user cannot write "+strings.Join(closed, ", "), "nothing is recorded",
 			"make it writable for this user, or set CAIRN_HOME to another folder")
 		return
@@ -237,12 +239,12 @@ func (d *doctorRun) tooOpen() (wide []tooOpen, err error) {
 		}
 		return err
 	}
-	files, err := store.Files(d.subject.DB)
+	files, err := disk.Files(d.subject.DB)
 	for _, f := range files {
 		err = errors.Join(err, look(f.Path, 0o600))
 	}
 	err = errors.Join(err, look(d.subject.Dir, 0o700))
-	for _, name := range []string{"cairn.log", "cairn.log.1", "key", "http-token", "hub.db"} {
+	for _, name := range []string{"cairn.log", "cairn.log.1", "hook-times", "hook-times.1", "key", "http-token", "hub.db"} {
 		err = errors.Join(err, look(filepath.Join(d.subject.Dir, name), 0o600))
 	}
 	tokens, gerr := filepath.Glob(filepath.Join(d.subject.Dir, "hub-token-*"))
@@ -272,7 +274,7 @@ func (d *doctorRun) volume() {
 	for !isThere(dir) && filepath.Dir(dir) != dir {
 		dir = filepath.Dir(dir)
 	}
-	v, err := store.VolumeOf(dir)
+	v, err := disk.VolumeOf(dir)
 	if err != nil {
 		d.unknown("disk", err)
 		return
@@ -390,14 +392,14 @@ func (d *doctorRun) log() {
 
 // leftovers reports files of interrupted operations.
 func (d *doctorRun) leftovers() {
-	files, err := store.Copies(d.subject.DB)
+	files, err := disk.Copies(d.subject.DB)
 	if err != nil {
 		d.unknown("leftovers", err)
 		return
 	}
 	var abandoned, kept []string
 	for _, f := range files {
-		if f.Role == store.Abandoned {
+		if f.Role == disk.Abandoned {
 			abandoned = append(abandoned, f.Path)
 		} else {
 			kept = append(kept, f.Path)

@@ -15,6 +15,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/observation/browse"
 	"cairn/internal/observation/capture"
 	"cairn/internal/regular"
@@ -59,7 +60,7 @@ func (d *doctorRun) host(ctx context.Context) {
 		d.add("harnesses", Problem, "no agent is connected", "nothing is recorded", "run `cairn init`")
 	}
 	d.checkServer(ctx)
-	for _, h := range harness.Harnesses() {
+	for _, h := range harnesses.All() {
 		if h.KeptDays > 0 {
 			d.transcripts(ctx, h)
 		}
@@ -223,7 +224,7 @@ func (d *doctorRun) transcripts(ctx context.Context, h harness.Harness) {
 	place := harness.Homes{User: d.args.Place.Home, Getenv: d.args.Place.Getenv}
 	var files []string
 	for _, root := range h.Transcripts(place) {
-		found, err := harness.TranscriptFiles(ctx, root)
+		found, err := harnesses.TranscriptFiles(ctx, root)
 		if fault.HasCode(err, "no_transcripts") {
 			continue
 		}

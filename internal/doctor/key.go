@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"cairn/internal/store"
+	"cairn/internal/store/disk"
 )
 
 // checkKey checks the key of an encrypted store. Without a matching key the content of the
@@ -51,14 +52,14 @@ func (d *doctorRun) wideKey(place string) {
 // encryption reports an unfinished encryption. It reads the store's file, so the store must
 // not be open yet.
 func (d *doctorRun) encryption() {
-	files, ferr := store.Files(d.subject.DB)
+	files, ferr := disk.Files(d.subject.DB)
 	encrypted, err := store.LooksEncrypted(d.subject.DB)
 	if err := errors.Join(ferr, err); err != nil {
 		d.unknown("encryption", err)
 		return
 	}
-	if slices.ContainsFunc(files, func(f store.File) bool {
-		return f.Role == store.Encrypting || f.Role == store.KeyCheck && !encrypted
+	if slices.ContainsFunc(files, func(f disk.File) bool {
+		return f.Role == disk.Encrypting || f.Role == disk.KeyCheck && !encrypted
 	}) {
 		d.add("encryption", Problem, "an encryption of the store is running or was interrupted",
 			"until it is complete, the data is stored in plain text",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/replica"
 	"cairn/internal/store"
 )
@@ -17,7 +18,7 @@ func (d *doctorRun) replication(ctx context.Context, s *store.Store) {
 	if d.older {
 		return // an older schema has no memories
 	}
-	b := memory.New(s, memory.Config{})
+	b := memories.New(s, memory.Config{})
 	users, err := b.Users(ctx)
 	if err != nil {
 		d.unknown("replication", err)
@@ -41,7 +42,7 @@ func (d *doctorRun) replication(ctx context.Context, s *store.Store) {
 }
 
 // unlinked reports the memories that repositories with the same name shared.
-func (d *doctorRun) unlinked(ctx context.Context, b *memory.Service) {
+func (d *doctorRun) unlinked(ctx context.Context, b *memories.Service) {
 	list, err := b.Unlinked(ctx)
 	if err != nil {
 		d.unknown("memories", err)
@@ -52,7 +53,7 @@ func (d *doctorRun) unlinked(ctx context.Context, b *memory.Service) {
 	}
 }
 
-func (d *doctorRun) replicationOf(ctx context.Context, b *memory.Service, u memory.User) error {
+func (d *doctorRun) replicationOf(ctx context.Context, b *memories.Service, u memory.User) error {
 	backlog, err := b.Backlog(ctx, u.UserID)
 	if err != nil {
 		return err

@@ -11,7 +11,9 @@ import (
 	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Replication is the name under which the sending of memories to the hubs is reported.
@@ -64,13 +66,15 @@ func nameOf(follower, lane string) string {
 type Account struct {
 	Followers []Status `json:"followers"` // by name and lane; never nil
 	SetAside  []Aside  `json:"set_aside"` // by follower and seq; never nil
+
+	Archives []archive.Status `json:"-"` // of all projects; nil if nothing is archived
 }
 
 // Service reads and changes the account.
 type Service struct {
 	Store    *store.Store
 	Archive  *archive.Archiver // nil if nothing is archived
-	Memories *memory.Service   // over the store
+	Memories *memories.Service // over the store
 }
 
 // Account returns the state of each follower of the change log, and the changes that were set
@@ -112,7 +116,7 @@ func (s Service) account(ctx context.Context) (Account, error) {
 
 // addFollowers adds the store's account.
 func (s Service) addFollowers(ctx context.Context, out *Account) error {
-	all, err := s.Store.Followers(ctx)
+	all, err := follow.Followers(ctx, s.Store)
 	if err != nil {
 		return err
 	}
@@ -123,14 +127,14 @@ func (s Service) addFollowers(ctx context.Context, out *Account) error {
 			name = Replication
 		}
 		if _, asked := running[name]; !asked && !p.Live {
-			running[name] = s.Store.IsFollowed(ctx, name)
+			running[name] = follow.IsFollowed(ctx, s.Store, name)
 		}
 		out.Followers = append(out.Followers, Status{
 			Follower: p.Follower, Lane: p.Lane, Running: p.Live || running[name], Behind: p.Behind, Oldest: timeOf(p.Oldest),
 			Error: p.Error, Attempts: p.Attempts, Since: timeOf(p.Since), NextTry: timeOf(p.NextTry),
 		})
 	}
-	aside, err := s.Store.FailedChanges(ctx)
+	aside, err := follow.FailedChanges(ctx, s.Store)
 	for _, a := range aside {
 		one := Aside{Follower: a.Follower, Lane: a.Lane, Seq: a.Seq, Error: a.Error, Attempts: a.Attempts, Since: a.Since.UTC()}
 		if !a.NextTry.IsZero() {
@@ -143,15 +147,16 @@ func (s Service) addFollowers(ctx context.Context, out *Account) error {
 
 // addArchives adds the backlog of the archive of each project.
 func (s Service) addArchives(ctx context.Context, out *Account) error {
-	archives, err := s.Archive.Status(ctx, "")
-	for _, a := range archives {
+	var err error
+	out.Archives, err = s.Archive.Status(ctx, "")
+	for _, a := range out.Archives {
 		if a.Lag == 0 {
 			continue
 		}
 		i := slices.IndexFunc(out.Followers, func(f Status) bool { return f.Follower == archive.FollowerName && f.Lane == a.Project })
 		if i < 0 {
 			i = len(out.Followers)
-			out.Followers = append(out.Followers, Status{Follower: archive.FollowerName, Lane: a.Project, Running: s.Store.IsFollowed(ctx, archive.FollowerName)})
+			out.Followers = append(out.Followers, Status{Follower: archive.FollowerName, Lane: a.Project, Running: follow.IsFollowed(ctx, s.Store, archive.FollowerName)})
 		}
 		out.Followers[i].Behind, out.Followers[i].Oldest = a.Lag, timeOf(a.Since)
 	}
@@ -177,7 +182,7 @@ func (s Service) addHub(ctx context.Context, u memory.User, out *Account) error 
 		return err
 	}
 	hub := Status{
-		Follower: Replication, Lane: u.HubURL, Running: s.Store.IsFollowed(ctx, Replication),
+		Follower: Replication, Lane: u.HubURL, Running: follow.IsFollowed(ctx, s.Store, Replication),
 		Behind: int64(backlog.Pending), Oldest: timeOf(int64(backlog.OldestPending)), Error: u.Stop.Why,
 	}
 	out.Followers = append(out.Followers, hub)
@@ -215,7 +220,7 @@ func (s Service) Retry(ctx context.Context, follower string) (out Retried, err e
 	}
 	concerned := func(name string) bool { return follower == "" || follower == name }
 	out.Running = slices.ContainsFunc(before.Followers, func(f Status) bool { return f.Running && concerned(f.Follower) })
-	if out.Changes, out.Lanes, err = s.Store.Retry(ctx, follower); err != nil && (follower != Replication || fault.KindOf(err) != fault.NotFound) {
+	if out.Changes, out.Lanes, err = follow.Retry(ctx, s.Store, follower); err != nil && (follower != Replication || fault.KindOf(err) != fault.NotFound) {
 		return out, err
 	}
 	if err = nil; concerned(Replication) {

@@ -3,52 +3,53 @@ package harness
 import (
 	"strings"
 
+	"cairn/internal/harness/lazyjson"
 	"cairn/internal/observation"
 )
 
 // The limits for the arguments of an MCP call. They leave enough for the 1,000 characters that are
 // stored and the look-ahead of redaction (observations §5, §7).
 const (
-	maxArgs     = 256
+	MaxArgs     = 256
 	maxArgBytes = 4 * (200 + 65_536)
 )
 
-// newCall describes a tool call by its input. Missing fields and fields of a wrong type stay
+// NewCall describes a tool call by its input. Missing fields and fields of a wrong type stay
 // empty.
-func newCall(id, tool string, input []byte) observation.Call {
-	c := observation.Call{ID: id, Tool: tool, Action: actionOf(tool)}
-	f := pick(input, "file_path", "notebook_path")
-	c.Path = firstNonBlank(text(f[0]), text(f[1]))
+func NewCall(id, tool string, input lazyjson.Value) observation.Call {
+	c := observation.Call{ID: id, Tool: tool, Action: ActionOf(tool)}
+	f := input.Pick("file_path", "notebook_path")
+	c.Path = lazyjson.FirstNonBlank(f[0].Text(), f[1].Text())
 	switch c.Action {
 	case observation.Shell:
-		f := pick(input, "command", "description", "run_in_background")
-		c.Command, c.Description, c.Background = text(f[0]), text(f[1]), isTrue(f[2])
+		f := input.Pick("command", "description", "run_in_background")
+		c.Command, c.Description, c.Background = f[0].Text(), f[1].Text(), f[2].IsTrue()
 	case observation.Edit:
-		c.ReplaceAll = replacesAll(input)
+		c.ReplaceAll = ReplacesAll(input)
 	case observation.Search:
-		f := pick(input, "pattern", "path", "output_mode")
-		c.Pattern, c.Path, c.Mode = text(f[0]), firstNonBlank(c.Path, text(f[1])), text(f[2])
+		f := input.Pick("pattern", "path", "output_mode")
+		c.Pattern, c.Path, c.Mode = f[0].Text(), lazyjson.FirstNonBlank(c.Path, f[1].Text()), f[2].Text()
 	case observation.Spawn:
-		f := pick(input, "description", "prompt", "subagent_type")
-		c.Description, c.Prompt, c.SubagentType = text(f[0]), text(f[1]), text(f[2])
+		f := input.Pick("description", "prompt", "subagent_type")
+		c.Description, c.Prompt, c.SubagentType = f[0].Text(), f[1].Text(), f[2].Text()
 	case observation.Fetch:
-		c.URL = text(get(input, "url"))
+		c.URL = input.Get("url").Text()
 	case observation.WebSearch:
-		c.Query = text(get(input, "query"))
+		c.Query = input.Get("query").Text()
 	case observation.MCP:
-		c.Server, c.Method = splitTool(tool)
-		c.Args = arguments(input)
+		c.Server, c.Method = SplitTool(tool)
+		c.Args = Arguments(input)
 	case observation.Ask:
-		c.Question = firstQuestion(input)
+		c.Question = FirstQuestion(input)
 	case observation.Skill:
-		f := pick(input, "skill", "command", "name")
-		c.SkillName = firstNonBlank(text(f[0]), text(f[1]), text(f[2]))
+		f := input.Pick("skill", "command", "name")
+		c.SkillName = lazyjson.FirstNonBlank(f[0].Text(), f[1].Text(), f[2].Text())
 	}
 	return c
 }
 
-// actionOf returns the action of one of Claude Code's tools (observations §5).
-func actionOf(tool string) observation.Action {
+// ActionOf returns the action of one of Claude Code's tools (observations §5).
+func ActionOf(tool string) observation.Action {
 	switch tool {
 	case "Bash", "PowerShell":
 		return observation.Shell
@@ -77,15 +78,15 @@ func actionOf(tool string) observation.Action {
 	return observation.Other
 }
 
-// splitTool splits a tool name of the form mcp__SERVER__METHOD or SERVER__METHOD.
-func splitTool(tool string) (server, method string) {
+// SplitTool splits a tool name of the form mcp__SERVER__METHOD or SERVER__METHOD.
+func SplitTool(tool string) (server, method string) {
 	server, method, _ = strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
 	return server, method
 }
 
-// isOwn reports whether a tool belongs to cairn's MCP server, connected directly or through a
+// IsOwnTool reports whether a tool belongs to cairn's MCP server, connected directly or through a
 // plugin. Calls of such tools create no row (observations §5).
-func isOwn(tool string) bool {
+func IsOwnTool(tool string) bool {
 	name, ok := strings.CutPrefix(tool, "mcp__")
 	if !ok {
 		return false
@@ -94,10 +95,10 @@ func isOwn(tool string) bool {
 	return ok && (server == "cairn" || strings.HasPrefix(server, "plugin_") && strings.HasSuffix(server, "_cairn"))
 }
 
-// unwrapOwn replaces a call of cairn's tool call_tool by the call inside it. The profile lean
+// UnwrapOwn replaces a call of cairn's tool call_tool by the call inside it. The profile lean
 // calls the other tools through call_tool (amendments §B.6).
-func unwrapOwn(c *observation.Call) {
-	if c.Method != "call_tool" || !isOwnServer(*c) {
+func UnwrapOwn(c *observation.Call) {
+	if c.Method != "call_tool" || !IsOwnCall(*c) {
 		return
 	}
 	var name, args string
@@ -110,140 +111,130 @@ func unwrapOwn(c *observation.Call) {
 		}
 	}
 	if name != "" {
-		c.Method, c.Args = name, arguments([]byte(args))
+		c.Method, c.Args = name, Arguments([]byte(args))
 	}
 }
 
 // maxResult limits how many bytes of a result of cairn's own tools are read.
 const maxResult = 256 << 10
 
-// finishOwn adds the result to a call of one of cairn's own tools. also contains further objects
+// FinishOwn adds the result to a call of one of cairn's own tools. also contains further objects
 // that may have an error flag.
-func finishOwn(c *observation.Call, response []byte, also ...[]byte) {
-	decideFailure(c, response, also...)
+func FinishOwn(c *observation.Call, response lazyjson.Value, also ...lazyjson.Value) {
+	DecideFailure(c, response, also...)
 	switch {
 	case len(response) > maxResult:
-	case kindOf(response) == '{' && get(response, "content") == nil && get(response, "text") == nil:
-		c.Result = validText(response) // the result as the tool returned it
+	case response.Kind() == '{' && response.Get("content") == nil && response.Get("text") == nil:
+		c.Result = lazyjson.ValidText(response) // the result as the tool returned it
 	default:
-		c.Result = plain(response)
+		c.Result = response.Plain()
 	}
 }
 
-func replacesAll(input []byte) bool {
-	f := pick(input, "replace_all", "edits")
-	if isTrue(f[0]) {
+// ReplacesAll reports whether an edit replaces all occurrences, in one of its passages at least.
+func ReplacesAll(input lazyjson.Value) bool {
+	f := input.Pick("replace_all", "edits")
+	if f[0].IsTrue() {
 		return true
 	}
-	for edit := range elements(f[1]) {
-		if isTrue(get(edit, "replace_all")) {
+	for edit := range f[1].Elements() {
+		if edit.Get("replace_all").IsTrue() {
 			return true
 		}
 	}
 	return false
 }
 
-func firstQuestion(input []byte) string {
-	f := pick(input, "questions", "question")
-	for q := range elements(f[0]) {
-		return plain(firstOf(get(q, "question"), q))
+// FirstQuestion returns the first question for the user in a call's input, "" if there is none.
+func FirstQuestion(input lazyjson.Value) string {
+	f := input.Pick("questions", "question")
+	for q := range f[0].Elements() {
+		return lazyjson.First(q.Get("question"), q).Plain()
 	}
-	return text(f[1])
+	return f[1].Text()
 }
 
-// firstOf returns the first value that is present.
-func firstOf(values ...[]byte) []byte {
-	for _, v := range values {
-		if v != nil {
-			return v
-		}
-	}
-	return nil
-}
-
-func arguments(input []byte) []observation.Arg {
+// Arguments returns the members of a call's input, within the limits.
+func Arguments(input lazyjson.Value) []observation.Arg {
 	var args []observation.Arg
-	for name, value := range members(input) {
-		if len(args) == maxArgs {
+	for name, value := range input.Members() {
+		if len(args) == MaxArgs {
 			break
 		}
-		args = append(args, observation.Arg{Name: bounded(name), Value: argument(value)})
+		args = append(args, observation.Arg{Name: lazyjson.Decoded(name, maxArgBytes), Value: value.UpTo(maxArgBytes)})
 	}
 	return args
 }
 
-func argument(value []byte) string {
-	if kindOf(value) != '"' {
-		return validText(compact(nil, value, maxArgBytes))
-	}
-	return bounded(value[1 : len(value)-1])
-}
-
-// bounded returns the text at the start of a JSON string, given without its quotes.
-func bounded(in []byte) string {
-	out, _ := decode(in, maxArgBytes)
-	return string(out)
-}
-
-// readResponse adds a tool's response to a call. A response is an object with named fields, a
+// ReadResponse adds a tool's response to a call. A response is an object with named fields, a
 // text, blocks of text, or empty.
-func readResponse(c *observation.Call, response []byte) {
+func ReadResponse(c *observation.Call, response lazyjson.Value) {
 	switch c.Action {
 	case observation.Shell:
 		readShellResponse(c, response)
 	case observation.Read, observation.Write, observation.Edit:
-		f := pick(response, "filePath", "file", "type")
-		c.Path = firstNonBlank(c.Path, text(f[0]), text(get(f[1], "filePath")))
-		c.Created = c.Action == observation.Write && text(f[2]) == "create"
+		f := response.Pick("filePath", "file", "type")
+		c.Path = lazyjson.FirstNonBlank(c.Path, f[0].Text(), f[1].Get("filePath").Text())
+		c.Created = c.Action == observation.Write && f[2].Text() == "create"
 	case observation.Search:
-		f := pick(response, "numFiles", "mode")
-		if n, ok := integer(f[0]); ok {
+		f := response.Pick("numFiles", "mode")
+		if n, ok := f[0].Integer(); ok {
 			files := int(n)
 			c.NumFiles = &files
 		}
-		c.Mode = firstNonBlank(c.Mode, text(f[1]))
+		c.Mode = lazyjson.FirstNonBlank(c.Mode, f[1].Text())
 	case observation.Spawn:
-		f := pick(response, "agentId", "agent_id")
-		c.SpawnedID = firstNonBlank(text(f[0]), text(f[1]))
+		f := response.Pick("agentId", "agent_id")
+		c.SpawnedID = lazyjson.FirstNonBlank(f[0].Text(), f[1].Text())
 		c.Output = printed(response)
 	case observation.Fetch, observation.WebSearch, observation.MCP, observation.Other:
 		c.Output = printed(response)
 	}
 }
 
-// printed returns the text that a tool printed: the response as plain returns it, else the member
+// printed returns the text that a tool printed: the response as Value.Plain returns it, else the member
 // with the text. A response without text returns "".
-func printed(response []byte) string {
-	if said := plain(response); said != "" || kindOf(response) != '{' {
+func printed(response lazyjson.Value) string {
+	if said := response.Plain(); said != "" || response.Kind() != '{' {
 		return said
 	}
-	f := pick(response, "result", "output", "task", "results", "llmContent")
-	if said := firstNonBlank(plain(f[0]), plain(f[1]), text(get(f[2], "output")), plain(f[4])); said != "" {
+	f := response.Pick("result", "output", "task", "results", "llmContent")
+	if said := lazyjson.FirstNonBlank(f[0].Plain(), f[1].Plain(), f[2].Get("output").Text(), f[4].Plain()); said != "" {
 		return said
 	}
-	var all paragraphs
-	for result := range elements(f[3]) { // results of a web search: texts, and lists of titles and addresses
-		if said := text(result); said != "" {
-			all.add(said)
+	var all lazyjson.Paragraphs
+	for result := range f[3].Elements() { // results of a web search: texts, and lists of titles and addresses
+		if said := result.Text(); said != "" {
+			all.Add(said)
 		}
-		for hit := range elements(get(result, "content")) {
-			h := pick(hit, "title", "url")
-			all.add(text(h[0]) + " " + text(h[1]))
+		for hit := range result.Get("content").Elements() {
+			h := hit.Pick("title", "url")
+			all.Add(h[0].Text() + " " + h[1].Text())
 		}
 	}
-	return all.text()
+	return all.Text()
 }
 
-func readShellResponse(c *observation.Call, response []byte) {
-	if kindOf(response) != '{' {
-		said := plain(response)
-		if _, failed := exitCode(said); !failed && !strings.HasPrefix(said, errorPrefix) {
+func readShellResponse(c *observation.Call, response lazyjson.Value) {
+	if response.Kind() != '{' {
+		said := response.Plain()
+		if _, failed := ExitCode(said); !failed && !strings.HasPrefix(said, ErrorPrefix) {
 			c.Stdout, c.Stderr = said, said // one text contains both streams
 		}
 		return
 	}
-	f := pick(response, "stdout", "stderr", "interrupted", "returnCodeInterpretation", "backgroundTaskId")
-	c.Stdout, c.Stderr, c.Note = text(f[0]), text(f[1]), text(f[3])
-	c.Interrupted = c.Interrupted || isTrue(f[2])
-	c.Background = c.Background || text(f[4]) != ""
+	f := response.Pick("stdout", "stderr", "interrupted", "returnCodeInterpretation", "backgroundTaskId")
+	c.Stdout, c.Stderr, c.Note = f[0].Text(), f[1].Text(), f[3].Text()
+	c.Interrupted = c.Interrupted || f[2].IsTrue()
+	c.Background = c.Background || f[4].Text() != ""
+}
+
+// Listed joins texts that a call lists, such as patterns, and limits their length.
+func Listed(texts []string) string {
+	return lazyjson.Decoded([]byte(strings.Join(texts, ", ")), maxArgBytes)
+}
+
+// IsOwnCall reports whether a call went to cairn's own MCP server.
+func IsOwnCall(c observation.Call) bool {
+	return c.Action == observation.MCP && c.Server == "cairn" || IsOwnTool(c.Tool)
 }

@@ -1,18 +1,15 @@
-// Package harness describes the coding agents: what their hooks send, the layout of their
-// transcripts and where they store them. It converts both into observation.Event values. No other
-// package contains code for a single agent.
+// Package harness contains what all agent programs have in common: the description of one, and the
+// events, calls, outcomes and transcripts that its package reads.
+//
+// A harness is an agent program such as Claude Code. Each one has a package below this one, which
+// describes what its hooks send, the layout of its transcripts and where it stores them. It
+// converts both into observation.Event values. Package harnesses lists the harnesses. No other package
+// contains code for a single agent.
+//
+// Many harnesses send Claude Code's payloads, or nearly the same. What they share is here, under
+// Claude Code's names of events and tools (contract observations §4.2, §4.3). Transcripts are
+// described in §12.
 //
 // All input comes from other programs and changes without notice. Known fields are used and
-// unknown fields are ignored. A field of a wrong type is not an error. Every text of an event is
-// valid UTF-8 without NUL: invalid bytes, lone surrogates and NUL become U+FFFD. A text over 2 MiB
-// is cut to its first and last MiB.
-//
-// The function Harnesses returns the table of all harnesses (contract observations §4.2, §4.3).
-// Their transcripts are described in §12. Other packages read the differences between agents from
-// the Harness values.
-//
-// Some facts are not available. Gemini CLI's hooks send no call ids. Cursor's transcripts contain
-// neither ids nor results, and times only in minutes. For both, equal content identifies the same
-// call (observation.Match). Cursor's transcripts do not show whether a call failed. Windsurf's
-// transcripts are encrypted, and its hooks do not report the result of a command.
+// unknown fields are ignored. A field of a wrong type is not an error.
 package harness

@@ -2,62 +2,61 @@ package harness
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"cairn/internal/harness/lazyjson"
 )
 
-// maxLine limits the length of a transcript line. Longer lines are skipped without being held in
+// MaxLine limits the length of a transcript line. Longer lines are skipped without being held in
 // memory (observations §13).
-const maxLine = 64 << 20
+const MaxLine = 64 << 20
 
-// lineReader reads lines and their offsets.
-type lineReader struct {
+// LineReader reads lines and their offsets.
+type LineReader struct {
 	r      *bufio.Reader
 	offset int64  // of the next line
 	long   []byte // a line that is longer than the buffer of r
 }
 
-type line struct {
-	text  []byte // without the newline, valid until the next call; nil if longer than maxLine
+// Line is a line of a file.
+type Line struct {
+	Text  []byte // without the newline, valid until the next call; nil if longer than MaxLine
 	start int64
-	huge  bool // longer than maxLine
+	huge  bool // longer than MaxLine
 	torn  bool // the file ends before the end of the line
 }
 
 // object returns the JSON object in a line. ok is false if the line does not contain an object.
 // Then, unless the line is blank, the reason is counted in skipped.
-func (l *line) object(d *jsontext.Decoder, skipped map[string]int) (raw []byte, ok bool) {
-	raw = l.text
-	if l.start == 0 {
-		raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
+func (l *Line) object(c lazyjson.Checker, skipped map[string]int) (raw lazyjson.Value, ok bool) {
+	if raw = lazyjson.TrimSpace(l.Text); l.start == 0 {
+		raw = lazyjson.Trimmed(l.Text)
 	}
-	raw = trimSpace(raw)
-	maskNUL(raw)
+	lazyjson.MaskNUL(raw)
 	switch {
 	case l.huge:
-		skipped[hugeLine]++
+		skipped[HugeLine]++
 	case len(raw) == 0:
-	case isObject(d, raw):
+	case c.IsObject(raw):
 		return raw, true
 	case l.torn:
-		skipped[tornLine]++
+		skipped[TornLine]++
 	default:
-		skipped[badLine]++
+		skipped[BadLine]++
 	}
 	return nil, false
 }
 
-func newLineReader(r io.Reader, offset int64) *lineReader {
-	return &lineReader{r: bufio.NewReaderSize(r, 256<<10), offset: offset}
+// NewLineReader returns a reader of lines. offset is the position of r in the file.
+func NewLineReader(r io.Reader, offset int64) *LineReader {
+	return &LineReader{r: bufio.NewReaderSize(r, 256<<10), offset: offset}
 }
 
-// next returns the next line. After the last line it returns io.EOF. It returns the errors of the
+// Next returns the next line. After the last line it returns io.EOF. It returns the errors of the
 // reader.
-func (l *lineReader) next() (line, error) {
-	got := line{start: l.offset}
+func (l *LineReader) Next() (Line, error) {
+	got := Line{start: l.offset}
 	if cap(l.long) > 8<<20 {
 		l.long = nil
 	}
@@ -66,15 +65,15 @@ func (l *lineReader) next() (line, error) {
 		piece, err := l.r.ReadSlice('\n')
 		l.offset += int64(len(piece))
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
-			return line{}, err
+			return Line{}, err
 		}
-		if len(l.long)+len(piece) > maxLine+1 {
+		if len(l.long)+len(piece) > MaxLine+1 {
 			got.huge, l.long = true, nil
 		}
 		switch {
 		case got.huge:
 		case err == nil && len(l.long) == 0:
-			got.text = piece[:len(piece)-1]
+			got.Text = piece[:len(piece)-1]
 			return got, nil
 		default:
 			l.long = append(l.long, piece...)
@@ -82,14 +81,14 @@ func (l *lineReader) next() (line, error) {
 		switch {
 		case err == nil:
 			if !got.huge {
-				got.text = l.long[:len(l.long)-1]
+				got.Text = l.long[:len(l.long)-1]
 			}
 			return got, nil
 		case errors.Is(err, io.EOF):
 			if l.offset == got.start {
-				return line{}, io.EOF
+				return Line{}, io.EOF
 			}
-			got.text, got.torn = l.long, true
+			got.Text, got.torn = l.long, true
 			return got, nil
 		}
 	}

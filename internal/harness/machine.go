@@ -2,14 +2,14 @@ package harness
 
 import "strings"
 
-// typed returns the user's text in a prompt, "" if nothing is left. It removes the blocks that
+// Typed returns the user's text in a prompt, "" if nothing is left. It removes the blocks that
 // harnesses add (observations §6) and the white space around them. A slash command is inside such
 // blocks: with arguments it becomes "/name arguments", without arguments it is removed. Text
 // without blocks is returned unchanged.
 //
 // A block without a closing tag is removed only at the beginning of the text, because users do not
 // type such a beginning. The running time is linear in the length.
-func typed(prompt string) string {
+func Typed(prompt string) string {
 	if !strings.ContainsAny(prompt, "<[") {
 		return prompt
 	}
@@ -39,10 +39,10 @@ type cutter struct {
 }
 
 const (
-	interrupted  = "[Request interrupted"
+	Interrupted  = "[Request interrupted"
 	notification = "[SYSTEM NOTIFICATION - NOT USER INPUT]"
 
-	maxTag = 200 // maximum length in bytes of a bracket or of a tag's attributes
+	MaxTag = 200 // maximum length in bytes of a bracket or of a tag's attributes
 )
 
 // step handles the next position where a block may begin. It reports whether there was one.
@@ -57,8 +57,8 @@ func (c *cutter) step() bool {
 	switch {
 	case first && strings.HasPrefix(rest, notification):
 		c.remove(i, len(c.text))
-	case strings.HasPrefix(rest, interrupted):
-		end := strings.IndexAny(rest[:min(len(rest), maxTag)], "]\n")
+	case strings.HasPrefix(rest, Interrupted):
+		end := strings.IndexAny(rest[:min(len(rest), MaxTag)], "]\n")
 		if end >= 0 && rest[end] == ']' {
 			c.remove(i, i+end+1)
 		} else if first {
@@ -133,7 +133,7 @@ func (c *cutter) command() string {
 // The length is 0 if s does not begin with such a block.
 func openingTag(s string) (string, int) {
 	n := 1
-	for n < len(s) && isNameByte(s[n]) {
+	for n < len(s) && IsNameByte(s[n]) {
 		n++
 	}
 	name := s[1:n]
@@ -146,14 +146,15 @@ func openingTag(s string) (string, int) {
 	if s[n] != ' ' {
 		return "", 0
 	}
-	end := strings.IndexAny(s[n:min(len(s), n+maxTag)], "<>\n")
+	end := strings.IndexAny(s[n:min(len(s), n+MaxTag)], "<>\n")
 	if end < 0 || s[n+end] != '>' {
 		return "", 0
 	}
 	return name, n + end + 1
 }
 
-func isNameByte(c byte) bool {
+// IsNameByte reports whether a byte may occur in the name of a tag.
+func IsNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || c == '-' || c == '_' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
@@ -181,7 +182,7 @@ func closingTags(s string) map[string]int {
 		at := i + n
 		i = at + 2
 		end := i
-		for end < len(s) && isNameByte(s[end]) {
+		for end < len(s) && IsNameByte(s[end]) {
 			end++
 		}
 		if end < len(s) && s[end] == '>' && isMachineTag(s[i:end]) {

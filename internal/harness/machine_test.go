@@ -1,10 +1,22 @@
 package harness
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
 )
+
+// BenchmarkTyped removes the harness's part from a prompt of 4 KB.
+func BenchmarkTyped(b *testing.B) {
+	prompt := string(bytes.Repeat([]byte("glaze a < b [and] "), 200)) + "<system-reminder>" + strings.Repeat("x", 400) + "</system-reminder>"
+	b.SetBytes(int64(len(prompt)))
+	for b.Loop() {
+		if Typed(prompt) == "" {
+			b.Fatal("nothing left")
+		}
+	}
+}
 
 func TestTypedKeepsWhatThePersonWrote(t *testing.T) {
 	t.Parallel()
@@ -41,7 +53,7 @@ func TestTypedKeepsWhatThePersonWrote(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := typed(c.prompt); got != c.want {
+			if got := Typed(c.prompt); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -70,7 +82,7 @@ func TestTypedIsLinear(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
-			typed(prompt)
+			Typed(prompt)
 			if took := time.Since(start); took > 20*time.Second { // quadratic time would take hours
 				t.Errorf("took %v", took)
 			}

@@ -4,19 +4,21 @@ import (
 	"strconv"
 	"strings"
 
+	"cairn/internal/harness/lazyjson"
 	"cairn/internal/observation"
 )
 
-const errorPrefix = "Error: "
+// ErrorPrefix is the start of a result that is an error message.
+const ErrorPrefix = "Error: "
 
-// decideFailure decides whether a call failed that its harness reports as finished (observations
+// DecideFailure decides whether a call failed that its harness reports as finished (observations
 // §5). also contains further objects that may have an exit code or an error flag.
-func decideFailure(c *observation.Call, response []byte, also ...[]byte) {
+func DecideFailure(c *observation.Call, response lazyjson.Value, also ...lazyjson.Value) {
 	shell := c.Action == observation.Shell
-	if kindOf(response) == '"' {
-		said := text(response)
-		words, marked := strings.CutPrefix(said, errorPrefix)
-		if code, ok := exitCode(words); shell && ok {
+	if response.Kind() == '"' {
+		said := response.Text()
+		words, marked := strings.CutPrefix(said, ErrorPrefix)
+		if code, ok := ExitCode(words); shell && ok {
 			c.ExitCode = &code
 			marked = code != 0
 		} else if shell {
@@ -27,12 +29,11 @@ func decideFailure(c *observation.Call, response []byte, also ...[]byte) {
 		}
 	}
 	for _, object := range append(also, response) {
-		f := pick(object, "exit_code", "exitCode", "is_error", "isError")
-		failed := isTrue(f[2]) || isTrue(f[3])
-		if n, ok := integer(firstOf(f[0], f[1])); ok && shell {
-			code := int(n)
-			c.ExitCode = &code
-			failed = failed || code != 0
+		f := object.Pick("exit_code", "exitCode", "is_error", "isError")
+		failed := f[2].IsTrue() || f[3].IsTrue()
+		if code := lazyjson.First(f[0], f[1]).Code(); code != nil && shell {
+			c.ExitCode = code
+			failed = failed || *code != 0
 		}
 		if failed {
 			c.Failed = true
@@ -44,15 +45,15 @@ func decideFailure(c *observation.Call, response []byte, also ...[]byte) {
 	if c.Failed {
 		c.Output = "" // Error contains it
 	}
-	markInterrupted(c)
+	MarkInterrupted(c)
 }
 
-// markInterrupted marks a call that the user stopped as interrupted, not as failed. An exit code
+// MarkInterrupted marks a call that the user stopped as interrupted, not as failed. An exit code
 // or error that the harness reports for it only shows that it was stopped. A call that exceeded
 // its time limit was not stopped by the user.
-func markInterrupted(c *observation.Call) {
+func MarkInterrupted(c *observation.Call) {
 	said := c.Error
-	if _, ok := exitCode(said); ok {
+	if _, ok := ExitCode(said); ok {
 		_, said, _ = strings.Cut(said, "\n")
 	}
 	said = strings.TrimSpace(said)
@@ -70,7 +71,7 @@ func markInterrupted(c *observation.Call) {
 // stoppedByUser reports whether a call's error message shows that the user stopped the call.
 func stoppedByUser(said string) bool {
 	for _, start := range [...]string{
-		interrupted, "Request interrupted by user", "Command was cancelled by user", "Operation cancelled by user",
+		Interrupted, "Request interrupted by user", "Command was cancelled by user", "Operation cancelled by user",
 		"[Operation Cancelled]", "aborted by user", "command aborted by user", "user cancelled MCP tool call",
 		"User aborted", "User cancelled", "The user interrupted",
 	} {
@@ -81,38 +82,37 @@ func stoppedByUser(said string) bool {
 	return false
 }
 
-// fail marks a call that its harness reports as failed. said is the error message. If it is blank,
-// fail reads the message from the response, where older hosts put it.
-func fail(c *observation.Call, said string, response []byte) {
+// SetFailed marks a call that its harness reports as failed. said is the error message. If it is blank,
+// SetFailed reads the message from the response, where older hosts put it.
+func SetFailed(c *observation.Call, said string, response lazyjson.Value) {
 	c.Failed = true
 	if strings.TrimSpace(said) == "" {
 		said = complaint(response)
 	}
 	c.Error, c.Output = said, ""
-	defer markInterrupted(c)
+	defer MarkInterrupted(c)
 	if c.Action != observation.Shell {
 		return
 	}
-	if code, ok := exitCode(said); ok {
+	if code, ok := ExitCode(said); ok {
 		c.ExitCode = &code
-	} else if n, ok := integer(firstOf(pick(response, "exit_code", "exitCode")...)); ok {
-		code := int(n)
-		c.ExitCode = &code
+	} else if code := lazyjson.First(response.Pick("exit_code", "exitCode")...).Code(); code != nil {
+		c.ExitCode = code
 	}
 }
 
 // complaint returns the error message in a failed call's response.
-func complaint(response []byte) string {
-	if kindOf(response) != '{' {
-		return strings.TrimPrefix(plain(response), errorPrefix)
+func complaint(response lazyjson.Value) string {
+	if response.Kind() != '{' {
+		return strings.TrimPrefix(response.Plain(), ErrorPrefix)
 	}
-	f := pick(response, "error", "stderr")
-	return firstNonBlank(plain(f[0]), text(f[1]), plain(response), text(get(response, "stdout")))
+	f := response.Pick("error", "stderr")
+	return lazyjson.FirstNonBlank(f[0].Plain(), f[1].Text(), response.Plain(), response.Get("stdout").Text())
 }
 
-// exitCode parses the number in a text that begins with "Exit code N".
-func exitCode(said string) (int, bool) {
-	rest, ok := strings.CutPrefix(strings.TrimPrefix(said, errorPrefix), "Exit code ")
+// ExitCode parses the number in a text that begins with "Exit code N".
+func ExitCode(said string) (int, bool) {
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(said, ErrorPrefix), "Exit code ")
 	if !ok {
 		return 0, false
 	}
@@ -127,65 +127,11 @@ func exitCode(said string) (int, bool) {
 // Reasons why a call in a transcript never ran. Live hooks do not see such calls, so an import
 // omits them (observations §12).
 const (
-	rejected     = "call rejected by the user"
-	stopped      = "call stopped by the user"
-	denied       = "call denied permission"
-	blocked      = "call blocked by a hook"
-	invalidCall  = "invalid call"
-	resultLost   = "result lost by the harness"
-	neverRefused = ""
+	Rejected     = "call rejected by the user"
+	Stopped      = "call stopped by the user"
+	Denied       = "call denied permission"
+	Blocked      = "call blocked by a hook"
+	InvalidCall  = "invalid call"
+	ResultLost   = "result lost by the harness"
+	NeverRefused = ""
 )
-
-// refusal returns the reason why a call never ran, neverRefused if it ran. kind is the reason that
-// the line states, which only recent versions write. said is the result's text. response is the
-// text that replaces the hook's response, "" if there is none.
-func refusal(kind, said, response string) string {
-	_, ran := exitCode(said)
-	switch {
-	case ran:
-		return neverRefused
-	case kind == "user-rejected":
-		return rejected
-	case kind == "interrupted", kind == "cancelled":
-		return stopped
-	case kind != "":
-		return denied
-	}
-	if why := refusalOf(said); why != neverRefused {
-		return why
-	}
-	return refusalOf(strings.TrimPrefix(response, errorPrefix))
-}
-
-func refusalOf(said string) string {
-	for _, form := range [...]struct{ start, within, why string }{
-		{"The user doesn't want to proceed with this tool use", "", rejected},
-		{"The user doesn't want to take this action", "", rejected},
-		{"The agent proposed a plan that was rejected by the user", "", rejected},
-		{"User rejected tool use", "", rejected},
-		{interrupted, "", stopped},
-		{"<tool_use_error>", "", invalidCall},
-		{"InputValidationError", "", invalidCall},
-		{"No such tool available", "", invalidCall},
-		{"Permission for this ", " denied", denied},
-		{"Permission to use ", " denied", denied},
-		{"Permission to ", "has been denied", denied},
-		{"Claude requested permissions to ", "", denied},
-		{"This command requires approval", "", denied},
-		{"This Bash command contains multiple operations", "", denied},
-		{"", " was blocked. For security, Claude Code", denied},
-		{"PreToolUse:", " hook error", blocked},
-		{"Hook PreToolUse:", " denied this tool", blocked},
-		{"", " operation blocked by hook:", blocked},
-		{"[Tool result missing due to internal error]", "", resultLost},
-	} {
-		where := said
-		if form.start == "" { // a message that starts with a tool's name or a path contains the phrase early
-			where = said[:min(len(said), 500)]
-		}
-		if strings.HasPrefix(said, form.start) && strings.Contains(where, form.within) {
-			return form.why
-		}
-	}
-	return neverRefused
-}

@@ -1,27 +1,27 @@
 package harness
 
 import (
-	"bytes"
 	"iter"
 	"strings"
 
+	"cairn/internal/harness/lazyjson"
 	"cairn/internal/observation"
 )
 
 // maxPieces limits how many passages of one call are read.
 const maxPieces = 1000
 
-// readPieces adds the written passages of the file to a finished edit or write. It prefers a diff
+// ReadPieces adds the written passages of the file to a finished edit or write. It prefers a diff
 // in the response, which contains whole lines with their context. display is another object that
 // may contain the diff, or nil.
-func readPieces(c *observation.Call, input, response, display []byte) {
+func ReadPieces(c *observation.Call, input, response, display lazyjson.Value) {
 	if c.Action != observation.Write && c.Action != observation.Edit || c.Failed || c.Deleted || c.Pieces != nil {
 		return
 	}
-	for hunk := range elements(get(response, "structuredPatch")) {
-		addPiece(c, diffPiece(jsonTexts(get(hunk, "lines"))))
+	for hunk := range response.Get("structuredPatch").Elements() {
+		addPiece(c, diffPiece(hunk.Get("lines").Texts()))
 	}
-	if diff := text(get(display, "fileDiff")); diff != "" && c.Pieces == nil {
+	if diff := display.Get("fileDiff").Text(); diff != "" && c.Pieces == nil {
 		for _, hunk := range strings.Split("\n"+diff, "\n@@")[1:] {
 			_, lines, _ := strings.Cut(hunk, "\n")
 			addPiece(c, diffPiece(strings.Lines(lines)))
@@ -31,18 +31,18 @@ func readPieces(c *observation.Call, input, response, display []byte) {
 		return
 	}
 	if c.Action == observation.Write {
-		f := pick(input, "content", "contents", "file_text")
-		if whole := firstNonBlank(text(f[0]), text(f[1]), text(f[2])); whole != "" {
+		f := input.Pick("content", "contents", "file_text")
+		if whole := lazyjson.FirstNonBlank(f[0].Text(), f[1].Text(), f[2].Text()); whole != "" {
 			c.Whole, c.Pieces = true, []observation.Piece{{New: whole}}
 		}
 		return
 	}
-	f := pick(input, "edits", "old_string", "new_string", "new_source", "old_str", "new_str")
-	addPiece(c, observation.Piece{Old: text(firstOf(f[1], f[4])), New: text(firstOf(f[2], f[5]))})
-	addPiece(c, observation.Piece{New: text(f[3])})
-	for edit := range elements(f[0]) {
-		e := pick(edit, "old_string", "new_string")
-		addPiece(c, observation.Piece{Old: text(e[0]), New: text(e[1])})
+	f := input.Pick("edits", "old_string", "new_string", "new_source", "old_str", "new_str")
+	addPiece(c, observation.Piece{Old: lazyjson.First(f[1], f[4]).Text(), New: lazyjson.First(f[2], f[5]).Text()})
+	addPiece(c, observation.Piece{New: f[3].Text()})
+	for edit := range f[0].Elements() {
+		e := edit.Pick("old_string", "new_string")
+		addPiece(c, observation.Piece{Old: e[0].Text(), New: e[1].Text()})
 	}
 	c.Partial = c.Pieces != nil && f[3] == nil
 }
@@ -51,17 +51,6 @@ func readPieces(c *observation.Call, input, response, display []byte) {
 func addPiece(c *observation.Call, p observation.Piece) {
 	if p.New != "" && len(c.Pieces) < maxPieces {
 		c.Pieces = append(c.Pieces, p)
-	}
-}
-
-// jsonTexts yields the strings of an array.
-func jsonTexts(array []byte) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for line := range elements(array) {
-			if !yield(text(line)) {
-				return
-			}
-		}
 	}
 }
 
@@ -81,13 +70,4 @@ func diffPiece(lines iter.Seq[string]) observation.Piece {
 		}
 	}
 	return observation.Piece{Old: before.String(), New: after.String()}
-}
-
-// editInput returns a copy of the input of a call that edits or writes a file. It returns nil for
-// other calls.
-func editInput(tool string, input []byte) []byte {
-	if a := actionOf(tool); a != observation.Edit && a != observation.Write {
-		return nil
-	}
-	return bytes.Clone(input)
 }

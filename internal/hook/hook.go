@@ -17,12 +17,15 @@ import (
 	"strings"
 	"time"
 
-	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
+	"cairn/internal/harness/lazyjson"
+	"cairn/internal/hooktimes"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/workspace"
 )
 
 // Process contains the streams, environment and functions that a hook needs.
@@ -31,8 +34,8 @@ type Process struct {
 	Out, Err io.Writer
 	Getenv   func(string) string
 
-	// Open opens cairn: cairn.Open, or cairn.OpenWithDriver in the program cairn-hook.
-	Open func(cairn.Config) (*cairn.Cairn, error)
+	// OpenStore opens a store: store.Open, or store.OpenWithDriver in the program cairn-hook.
+	OpenStore func(context.Context, store.Config) (*store.Store, error)
 	// HandOver, if set, passes the payload to another program. It is called for a store that
 	// this program cannot open, because a newer cairn has written it or it is encrypted. It
 	// returns false if that is not possible.
@@ -56,16 +59,17 @@ func (p *Process) Record(ctx context.Context, o Options) (code int) {
 	if p.IsOff() {
 		return p.answerNothing(o)
 	}
+	began := time.Now()
 	// A hook works sequentially: more processors would only cost waking threads.
 	runtime.GOMAXPROCS(1)
-	payload, err := harness.ReadPayload(p.In)
+	payload, err := lazyjson.ReadPayload(p.In)
 	if err != nil {
 		return p.failed(o, observation.Event{}, err)
 	}
 	if n := len(payload); n > largePayload && n < hugePayload {
 		debug.SetGCPercent(400)
 	}
-	e, err := harness.Hook(payload, o.From, cairn.HomeOf(p.Getenv))
+	e, err := harnesses.Hook(payload, o.From, workspace.HomeOf(p.Getenv))
 	if err != nil {
 		return p.failed(o, e, err)
 	}
@@ -75,7 +79,19 @@ func (p *Process) Record(ctx context.Context, o Options) (code int) {
 			return code
 		}
 	}
-	return p.answer(o, e, done, failed)
+	code = p.answer(o, e, done, failed)
+	if e.Kind != observation.Ignored && failed == nil {
+		p.keepTime(o, e, began)
+	}
+	return code
+}
+
+// keepTime stores how long the hook of an event took until its answer.
+func (p *Process) keepTime(o Options, e observation.Event, began time.Time) {
+	if config, err := workspace.ConfigOf(p.Getenv, o.DB); err == nil {
+		end := time.Now()
+		hooktimes.Add(config.Dir, e.Source, end, end.Sub(began))
+	}
 }
 
 // For a payload between these sizes, in bytes, garbage is not collected: the process ends
@@ -88,18 +104,18 @@ const (
 // answerNothing stores nothing. It prints an answer for agent programs that treat silence
 // as a denial.
 func (p *Process) answerNothing(o Options) (code int) {
-	if h, ok := harness.Of(o.From); !ok || !h.NeedsAnswer {
+	if h, ok := harnesses.Of(o.From); !ok || !h.NeedsAnswer {
 		return 0
 	}
-	payload, err := harness.ReadPayload(p.In)
+	payload, err := lazyjson.ReadPayload(p.In)
 	if err != nil {
 		return 0
 	}
-	e, err := harness.Hook(payload, o.From, cairn.HomeOf(p.Getenv))
+	e, err := harnesses.Hook(payload, o.From, workspace.HomeOf(p.Getenv))
 	if err != nil {
 		return 0
 	}
-	said, err := harness.HookOutput(e, "", harness.GuardDecision{})
+	said, err := harnesses.HookOutput(e, "", harness.GuardDecision{})
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
 	}
@@ -110,11 +126,11 @@ func (p *Process) answerNothing(o Options) (code int) {
 }
 
 // store opens the store in the event's folder and records the event.
-func (p *Process) store(ctx context.Context, o Options, e observation.Event) (done cairn.RecordResult, err error) {
+func (p *Process) store(ctx context.Context, o Options, e observation.Event) (done RecordResult, err error) {
 	if e.Kind == observation.Ignored {
 		return done, nil
 	}
-	config, err := cairn.ConfigOf(p.Getenv, o.DB)
+	config, err := workspace.ConfigOf(p.Getenv, o.DB)
 	if err != nil {
 		return done, err
 	}
@@ -122,22 +138,25 @@ func (p *Process) store(ctx context.Context, o Options, e observation.Event) (do
 	if e.Kind == observation.SessionEnd {
 		config.Wait = 500 * time.Millisecond // the host allows 1.5 s in total
 	}
-	c, err := p.Open(config)
+	w, err := workspace.Open(config, workspace.Options{OpenStore: p.OpenStore})
 	if err != nil {
 		return done, err
 	}
-	done, err = c.Record(ctx, e, project.HarnessProcess(), o.Assist)
-	return done, errors.Join(err, c.Close())
+	done, err = Record(ctx, w, e, project.HarnessProcess(), o.Assist)
+	if e.TurnEnds || e.Kind == observation.SessionEnd {
+		return done, errors.Join(err, w.Close()) // while the agent waits, everything is in one file
+	}
+	return done, errors.Join(err, w.Leave())
 }
 
 // answer prints the result of an event for the agent program. failed is the error because of
 // which the event was not stored.
-func (p *Process) answer(o Options, e observation.Event, done cairn.RecordResult, failed error) (code int) {
-	said, err := harness.HookOutput(e, done.Context, done.Guard)
+func (p *Process) answer(o Options, e observation.Event, done RecordResult, failed error) (code int) {
+	said, err := harnesses.HookOutput(e, done.Context, done.Guard)
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
 	}
-	if harness.RefusesByTwo(e, done.Guard) {
+	if harnesses.RefusesByTwo(e, done.Guard) {
 		fmt.Fprintln(p.Err, done.Guard.Reason)
 		return 2
 	}
@@ -157,10 +176,10 @@ func (p *Process) answer(o Options, e observation.Event, done cairn.RecordResult
 // failed reports and logs why an event was not stored.
 func (p *Process) failed(o Options, e observation.Event, err error) (code int) {
 	p.report(err)
-	if config, cerr := cairn.ConfigOf(p.Getenv, o.DB); cerr == nil {
+	if config, cerr := workspace.ConfigOf(p.Getenv, o.DB); cerr == nil {
 		logError(config.Dir, "record", err)
 	}
-	if fault.HasCode(err, store.CodeCorrupt) && harness.ShowsError(e) {
+	if fault.HasCode(err, store.CodeCorrupt) && harnesses.ShowsError(e) {
 		return 2
 	}
 	return 1
@@ -183,4 +202,4 @@ func TakesNoArgument(arg string) error {
 }
 
 // Sources are the values of --from, for help texts.
-func Sources() string { return "auto or " + strings.Join(harness.Names(), ", ") }
+func Sources() string { return "auto or " + strings.Join(harnesses.Names(), ", ") }

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/store"
 )
@@ -51,7 +50,7 @@ func Run(p Process, program, version string, args []string) (code int) {
 	if len(args) > 0 && args[0] == "record" {
 		args = args[1:]
 	}
-	p.Open = cairn.OpenWithDriver
+	p.OpenStore = store.OpenWithDriver
 	p.HandOver = func(payload []byte) (code int, done bool) { return p.handOver(program, args, payload) }
 	var o Options
 	var showsVersion bool

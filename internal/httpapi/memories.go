@@ -19,6 +19,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/memory/rules"
 )
 
@@ -338,10 +339,10 @@ func (a *memoryRequest) failed(err error) {
 	writeJSON(a.w, status, envelope)
 }
 
-// reading calls a reading method of memory.Service. Its result is the body of the response.
-func reading[T any](a *memoryRequest, ask func(context.Context, *memory.Service, memory.Caller) (T, error)) (memoryResponse, error) {
+// reading calls a reading method of memories.Service. Its result is the body of the response.
+func reading[T any](a *memoryRequest, ask func(context.Context, *memories.Service, memory.Caller) (T, error)) (memoryResponse, error) {
 	out := memoryResponse{status: http.StatusOK}
-	err := a.config.Cairn.Memories().Read(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	err := a.config.Cairn.Memories().Read(a.r.Context(), a.caller, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		v, err := ask(ctx, b, c)
 		out.body = v
 		return err
@@ -349,11 +350,11 @@ func reading[T any](a *memoryRequest, ask func(context.Context, *memory.Service,
 	return out, err
 }
 
-// writing calls a writing method of memory.Service. Its result is the body of the response, with
+// writing calls a writing method of memories.Service. Its result is the body of the response, with
 // the given status.
-func writing[T any](a *memoryRequest, status int, do func(context.Context, *memory.Service, memory.Caller) (T, memory.WriteInfo, error)) (memoryResponse, error) {
+func writing[T any](a *memoryRequest, status int, do func(context.Context, *memories.Service, memory.Caller) (T, memory.WriteInfo, error)) (memoryResponse, error) {
 	out := memoryResponse{status: status}
-	err := a.config.Cairn.Memories().Write(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	err := a.config.Cairn.Memories().Write(a.r.Context(), a.caller, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		v, receipt, err := do(ctx, b, c)
 		out.body, out.receipt = v, receipt
 		return err
@@ -361,13 +362,13 @@ func writing[T any](a *memoryRequest, status int, do func(context.Context, *memo
 	return out, err
 }
 
-// deleting calls a deleting method of memory.Service. The response is 204 without a body.
-func deleting(a *memoryRequest, do func(context.Context, *memory.Service, memory.Caller) (memory.WriteInfo, error)) (memoryResponse, error) {
+// deleting calls a deleting method of memories.Service. The response is 204 without a body.
+func deleting(a *memoryRequest, do func(context.Context, *memories.Service, memory.Caller) (memory.WriteInfo, error)) (memoryResponse, error) {
 	if err := a.requireNoBody(); err != nil {
 		return memoryResponse{}, err
 	}
 	a.clearReadDeadline()
-	out, err := writing(a, http.StatusNoContent, func(ctx context.Context, b *memory.Service, c memory.Caller) (any, memory.WriteInfo, error) {
+	out, err := writing(a, http.StatusNoContent, func(ctx context.Context, b *memories.Service, c memory.Caller) (any, memory.WriteInfo, error) {
 		r, err := do(ctx, b, c)
 		return nil, r, err
 	})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"cairn/internal/memory"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
 	"cairn/internal/memory/rules"
 )
 
@@ -295,7 +297,7 @@ func TestForeignAndMissingAreAlike(t *testing.T) {
 	d := newDesk(t, nil)
 	mine := d.made("POST", "/v1/memories/{m}/entries", `{"rawEntry":"one"}`, "entryId")
 	var other string
-	err := d.cairn.Memories().Read(t.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
+	err := d.cairn.Memories().Read(t.Context(), memory.Caller{}, func(ctx context.Context, b *memories.Service, _ memory.Caller) error {
 		u, err := b.AddUser(ctx)
 		other = u.UserID
 		return err
@@ -361,7 +363,7 @@ func TestConflictsHaveTheirCodes(t *testing.T) {
 
 	d.joined()
 	w := d.wants(http.StatusAccepted, "", "POST", "/v1/memories/{m}/entries", `{"rawEntry":"three"}`)
-	var added memory.Added
+	var added entries.Added
 	if err := json.Unmarshal(w.Body.Bytes(), &added); err != nil || added.Status != "enqueued" || added.EntryID != "" || strings.Contains(w.Body.String(), "entryId") {
 		t.Fatalf("%s, %v", w.Body, err)
 	}

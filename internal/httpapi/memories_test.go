@@ -15,6 +15,7 @@ import (
 	"cairn"
 	"cairn/internal/mcp"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
@@ -139,7 +140,7 @@ func (d *desk) made(method, path, body, field string, headers ...string) string 
 // joined connects the device's own user to a hub that does not exist.
 func (d *desk) joined() *desk {
 	d.Helper()
-	err := d.cairn.Memories().Write(d.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	err := d.cairn.Memories().Write(d.Context(), memory.Caller{}, func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		me, err := b.Whoami(ctx, c)
 		if err == nil && b.Exists() {
 			err = b.Join(ctx, me.UserID, "http://127.0.0.1:9", rules.NewID(), true)
@@ -155,7 +156,7 @@ func (d *desk) joined() *desk {
 func (d *desk) me() string {
 	d.Helper()
 	var me memory.User
-	err := d.cairn.Memories().Read(d.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Service, c memory.Caller) (err error) {
+	err := d.cairn.Memories().Read(d.Context(), memory.Caller{}, func(ctx context.Context, b *memories.Service, c memory.Caller) (err error) {
 		me, err = b.Whoami(ctx, c)
 		return err
 	})

@@ -12,13 +12,21 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/items"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/prompts"
+	"cairn/internal/memory/replication"
+	"cairn/internal/memory/retrieval"
+	"cairn/internal/memory/vaults"
 )
 
 func listVaults(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
 		return memoryResponse{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Vaults, error) {
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (vaults.Vaults, error) {
 		return b.Vaults(ctx, c)
 	})
 }
@@ -28,11 +36,11 @@ func createVault(a *memoryRequest) (memoryResponse, error) {
 	if err != nil {
 		return memoryResponse{}, err
 	}
-	v := memory.NewVault{Title: body.string("title"), Description: body.string("description")}
+	v := vaults.NewVault{Title: body.string("title"), Description: body.string("description")}
 	if err := a.done(body); err != nil {
 		return memoryResponse{}, err
 	}
-	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Vault, memory.WriteInfo, error) {
+	return writing(a, http.StatusCreated, func(ctx context.Context, b *memories.Service, c memory.Caller) (memory.Vault, memory.WriteInfo, error) {
 		return b.CreateVault(ctx, c, v)
 	})
 }
@@ -41,13 +49,13 @@ func getVault(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
 		return memoryResponse{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Vault, error) {
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (memory.Vault, error) {
 		return b.Vault(ctx, c, a.vars[0])
 	})
 }
 
 func deleteVault(a *memoryRequest) (memoryResponse, error) {
-	return deleting(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.WriteInfo, error) {
+	return deleting(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (memory.WriteInfo, error) {
 		return b.DeleteVault(ctx, c, a.vars[0])
 	})
 }
@@ -56,7 +64,7 @@ func listMemories(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
 		return memoryResponse{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Memories, error) {
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (vaults.Memories, error) {
 		return b.Memories(ctx, c, a.vars[0])
 	})
 }
@@ -66,11 +74,11 @@ func createMemory(a *memoryRequest) (memoryResponse, error) {
 	if err != nil {
 		return memoryResponse{}, err
 	}
-	m := memory.NewMemory{VaultID: a.vars[0], Title: body.string("title"), MemoryType: body.id("memoryType"), Description: body.string("description")}
+	m := vaults.NewMemory{VaultID: a.vars[0], Title: body.string("title"), MemoryType: body.id("memoryType"), Description: body.string("description")}
 	if err := a.done(body); err != nil {
 		return memoryResponse{}, err
 	}
-	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Memory, memory.WriteInfo, error) {
+	return writing(a, http.StatusCreated, func(ctx context.Context, b *memories.Service, c memory.Caller) (memory.Memory, memory.WriteInfo, error) {
 		return b.CreateMemory(ctx, c, m)
 	})
 }
@@ -79,13 +87,13 @@ func getMemory(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
 		return memoryResponse{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Memory, error) {
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (memory.Memory, error) {
 		return b.Memory(ctx, c, a.vars[0])
 	})
 }
 
 func deleteMemory(a *memoryRequest) (memoryResponse, error) {
-	return deleting(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.WriteInfo, error) {
+	return deleting(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (memory.WriteInfo, error) {
 		return b.DeleteMemory(ctx, c, a.vars[0])
 	})
 }
@@ -114,7 +122,7 @@ func addEntry(a *memoryRequest) (memoryResponse, error) {
 	if err != nil {
 		return memoryResponse{}, err
 	}
-	e := memory.NewEntry{
+	e := contents.NewEntry{
 		MemoryID: a.vars[0], RawEntry: body.string("rawEntry"), Summary: body.string("summary"), Tags: body.tags(),
 		Metadata: body.object("metadata"), SessionID: body.id("sessionId"),
 	}
@@ -122,17 +130,17 @@ func addEntry(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(body); err != nil {
 		return memoryResponse{}, err
 	}
-	out, err := writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Added, memory.WriteInfo, error) {
+	out, err := writing(a, http.StatusCreated, func(ctx context.Context, b *memories.Service, c memory.Caller) (entries.Added, memory.WriteInfo, error) {
 		return b.AddEntry(ctx, c, e)
 	})
-	if added, ok := out.body.(memory.Added); ok && added.Status == memory.Enqueued {
+	if added, ok := out.body.(entries.Added); ok && added.Status == entries.Enqueued {
 		out.status = http.StatusAccepted
 	}
 	return out, asSent(err, "session_id", "sessionId")
 }
 
 func listEntries(a *memoryRequest) (memoryResponse, error) {
-	l := memory.ListArgs{MemoryID: a.vars[0], Before: a.query.id("before"), After: a.query.id("after"), Tags: a.query.texts("tag"), SessionID: a.query.id("session_id")}
+	l := entries.ListArgs{MemoryID: a.vars[0], Before: a.query.id("before"), After: a.query.id("after"), Tags: a.query.texts("tag"), SessionID: a.query.id("session_id")}
 	if n := a.query.number("limit"); n != nil {
 		l.Limit = *n
 	}
@@ -144,7 +152,7 @@ func listEntries(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
 		return memoryResponse{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Listed, error) {
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (entries.Listed, error) {
 		return b.ListEntries(ctx, c, l)
 	})
 }
@@ -153,7 +161,7 @@ func getEntry(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
 		return memoryResponse{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Entry, error) {
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (contents.Entry, error) {
 		return b.GetEntry(ctx, c, a.vars[0], a.vars[1])
 	})
 }
@@ -163,14 +171,14 @@ func patchEntry(a *memoryRequest) (memoryResponse, error) {
 	if err != nil {
 		return memoryResponse{}, err
 	}
-	p := memory.Patch{Tags: body.tags()}
+	p := entries.Patch{Tags: body.tags()}
 	if text, there := body.text("summary"); there {
 		p.Summary = &text
 	}
 	if err := a.done(body); err != nil {
 		return memoryResponse{}, err
 	}
-	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Entry, memory.WriteInfo, error) {
+	return writing(a, http.StatusOK, func(ctx context.Context, b *memories.Service, c memory.Caller) (contents.Entry, memory.WriteInfo, error) {
 		return b.PatchEntry(ctx, c, a.vars[0], a.vars[1], p)
 	})
 }
@@ -180,17 +188,17 @@ func correctEntry(a *memoryRequest) (memoryResponse, error) {
 	if err != nil {
 		return memoryResponse{}, err
 	}
-	k := memory.Correction{CorrectedEntryID: body.string("correctedEntryId"), Reason: body.string("reason")}
+	k := entries.Correction{CorrectedEntryID: body.string("correctedEntryId"), Reason: body.string("reason")}
 	if err := a.done(body); err != nil {
 		return memoryResponse{}, err
 	}
-	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Entry, memory.WriteInfo, error) {
+	return writing(a, http.StatusOK, func(ctx context.Context, b *memories.Service, c memory.Caller) (contents.Entry, memory.WriteInfo, error) {
 		return b.CorrectEntry(ctx, c, a.vars[0], a.vars[1], k)
 	})
 }
 
 func deleteEntry(a *memoryRequest) (memoryResponse, error) {
-	return deleting(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.WriteInfo, error) {
+	return deleting(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (memory.WriteInfo, error) {
 		return b.DeleteEntry(ctx, c, a.vars[0], a.vars[1])
 	})
 }
@@ -200,7 +208,7 @@ func listInflight(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
 		return memoryResponse{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.InflightList, error) {
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (entries.InflightList, error) {
 		return b.ListInflight(ctx, c, a.vars[0], orZero(limit))
 	})
 }
@@ -216,9 +224,9 @@ func getInflight(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
 		return memoryResponse{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (map[string]memory.Inflight, error) {
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (map[string]entries.Inflight, error) {
 		e, err := b.GetInflight(ctx, c, a.vars[0], a.vars[1])
-		return map[string]memory.Inflight{"entry": e}, err
+		return map[string]entries.Inflight{"entry": e}, err
 	})
 }
 
@@ -228,14 +236,14 @@ func getContext(a *memoryRequest) (memoryResponse, error) {
 		return memoryResponse{}, err
 	}
 	if at != "" {
-		return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.PastDocument, error) {
+		return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (entries.PastDocument, error) {
 			return b.GetContextAt(ctx, c, a.vars[0], at)
 		})
 	}
-	out, err := reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Document, error) {
+	out, err := reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (contents.Document, error) {
 		return b.GetContext(ctx, c, a.vars[0])
 	})
-	if d, ok := out.body.(memory.Document); ok && err == nil && wantsText(a.r.Header.Values("Accept")) {
+	if d, ok := out.body.(contents.Document); ok && err == nil && wantsText(a.r.Header.Values("Accept")) {
 		out.body = plain(d.Markdown)
 		out.header = map[string]string{"Session-Id": d.SessionID, "Updated-At": d.UpdatedAt.String(), "Synced": strconv.FormatBool(d.Synced)}
 	}
@@ -268,7 +276,7 @@ func wantsText(accept []string) bool {
 func putContext(a *memoryRequest) (memoryResponse, error) {
 	kind := mediaType(a.r.Header.Values("Content-Type"))
 	session, inQuery := a.query.text("session_id")
-	d := memory.NewDocument{MemoryID: a.vars[0], SessionID: session}
+	d := entries.NewDocument{MemoryID: a.vars[0], SessionID: session}
 	if kind == "text/plain" || kind == "" && inQuery {
 		text, err := a.raw()
 		if err == nil {
@@ -293,7 +301,7 @@ func putContext(a *memoryRequest) (memoryResponse, error) {
 			return memoryResponse{}, err
 		}
 	}
-	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Document, memory.WriteInfo, error) {
+	return writing(a, http.StatusCreated, func(ctx context.Context, b *memories.Service, c memory.Caller) (contents.Document, memory.WriteInfo, error) {
 		return b.UpdateContext(ctx, c, d)
 	})
 }
@@ -318,10 +326,10 @@ func getTop(a *memoryRequest) (memoryResponse, error) {
 		return memoryResponse{}, err
 	}
 	if asks {
-		return a.search(memory.SearchArgs{MemoryID: a.vars[0], Query: query, TopK: k})
+		return a.search(retrieval.SearchArgs{MemoryID: a.vars[0], Query: query, TopK: k})
 	}
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Listed, error) {
-		return b.ListEntries(ctx, c, memory.ListArgs{MemoryID: a.vars[0], Limit: int64(memory.TopK(k))})
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (entries.Listed, error) {
+		return b.ListEntries(ctx, c, entries.ListArgs{MemoryID: a.vars[0], Limit: int64(retrieval.TopK(k))})
 	})
 }
 
@@ -330,7 +338,7 @@ func search(a *memoryRequest) (memoryResponse, error) {
 	if err != nil {
 		return memoryResponse{}, err
 	}
-	s := memory.SearchArgs{
+	s := retrieval.SearchArgs{
 		MemoryID: body.required("memoryId"), Query: body.string("query"), TopK: body.count("topK"), Mode: body.id("mode"),
 		Tags: body.tags(), SessionID: body.id("sessionId"),
 	}
@@ -341,8 +349,8 @@ func search(a *memoryRequest) (memoryResponse, error) {
 	return out, asSent(err, "memory_id", "memoryId", "session_id", "sessionId")
 }
 
-func (a *memoryRequest) search(s memory.SearchArgs) (memoryResponse, error) {
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Found, error) {
+func (a *memoryRequest) search(s retrieval.SearchArgs) (memoryResponse, error) {
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (retrieval.Found, error) {
 		return b.Search(ctx, c, s)
 	})
 }
@@ -357,12 +365,12 @@ func awaitConsistency(a *memoryRequest) (memoryResponse, error) {
 	if err != nil {
 		return memoryResponse{}, err
 	}
-	timeout := memory.AwaitFor(body.integer("timeout_ms"))
+	timeout := replication.AwaitFor(body.integer("timeout_ms"))
 	if err := a.done(body); err != nil {
 		return memoryResponse{}, err
 	}
 	a.clearReadDeadline()
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (map[string]string, error) {
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (map[string]string, error) {
 		return map[string]string{"status": "consistent"}, b.AwaitConsistency(ctx, c, a.vars[0], timeout)
 	})
 }
@@ -372,7 +380,7 @@ func exportMemory(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
 		return memoryResponse{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (lines, error) {
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (lines, error) {
 		page, err := b.Export(ctx, c, a.vars[0], after, limit)
 		var text bytes.Buffer
 		e := json.NewEncoder(&text)
@@ -394,7 +402,7 @@ func importMemory(a *memoryRequest) (memoryResponse, error) {
 	if err != nil {
 		return memoryResponse{}, err
 	}
-	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Imported, memory.WriteInfo, error) {
+	return writing(a, http.StatusOK, func(ctx context.Context, b *memories.Service, c memory.Caller) (items.Imported, memory.WriteInfo, error) {
 		done, err := b.Import(ctx, c, a.vars[0], bytes.NewReader(text), nil)
 		return done, memory.WriteInfo{}, err
 	})
@@ -404,7 +412,7 @@ func getPrompts(a *memoryRequest) (memoryResponse, error) {
 	if err := a.done(); err != nil {
 		return memoryResponse{}, err
 	}
-	return reading(a, func(_ context.Context, b *memory.Service, _ memory.Caller) (memory.Prompts, error) {
+	return reading(a, func(_ context.Context, b *memories.Service, _ memory.Caller) (prompts.Prompts, error) {
 		p, warnings, err := b.Prompts(a.vars[0])
 		for _, w := range warnings {
 			a.log.WarnContext(a.r.Context(), "a prompt of the settings is not used", "why", w)
@@ -439,21 +447,21 @@ func (a *memoryRequest) setPaused(paused bool) (memoryResponse, error) {
 	if err := a.commanding(); err != nil {
 		return memoryResponse{}, err
 	}
-	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Service, _ memory.Caller) (map[string]bool, memory.WriteInfo, error) {
+	return writing(a, http.StatusOK, func(ctx context.Context, b *memories.Service, _ memory.Caller) (map[string]bool, memory.WriteInfo, error) {
 		return map[string]bool{"paused": paused}, memory.WriteInfo{}, b.SetPaused(ctx, paused)
 	})
 }
 
 func retryFailed(a *memoryRequest) (memoryResponse, error) {
-	return a.failures(false, (*memory.Service).Retry)
+	return a.failures(false, (*memories.Service).Retry)
 }
 func discardFailed(a *memoryRequest) (memoryResponse, error) {
-	return a.failures(true, (*memory.Service).Discard)
+	return a.failures(true, (*memories.Service).Discard)
 }
 
 // failures retries or discards refused changes: those in local_ids, or all. If loses is set, the
 // request must contain local_ids or all.
-func (a *memoryRequest) failures(loses bool, do func(*memory.Service, context.Context, memory.Caller, []string) (int, error)) (memoryResponse, error) {
+func (a *memoryRequest) failures(loses bool, do func(*memories.Service, context.Context, memory.Caller, []string) (int, error)) (memoryResponse, error) {
 	body, err := a.body()
 	if err != nil {
 		return memoryResponse{}, err
@@ -468,7 +476,7 @@ func (a *memoryRequest) failures(loses bool, do func(*memory.Service, context.Co
 	if err := a.done(body); err != nil {
 		return memoryResponse{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (map[string]int, error) {
+	return reading(a, func(ctx context.Context, b *memories.Service, c memory.Caller) (map[string]int, error) {
 		n, err := do(b, ctx, c, locals)
 		if err == nil && n == 0 && len(locals) > 0 {
 			err = fault.New(fault.NotFound, memory.CodeNotFound, "none of these changes was refused").WithHint("GET /v1/replication lists refused changes")

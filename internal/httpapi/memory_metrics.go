@@ -9,6 +9,9 @@ import (
 
 	"cairn"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
+	"cairn/internal/memory/shards"
 	"cairn/internal/replica"
 )
 
@@ -21,12 +24,12 @@ func (n *MetricsWriter) summary(name string, count, sum float64, labels ...strin
 // Memories writes the metrics of memories and of their replication (memories §14), from
 // this process and from the store. No label contains an id.
 func (n *MetricsWriter) Memories(ctx context.Context, c *cairn.Cairn) error {
-	var backlog memory.Backlog
-	err := c.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
+	var backlog replication.Backlog
+	err := c.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memories.Service, _ memory.Caller) error {
 		if !b.Exists() {
 			return nil
 		}
-		n.shards(b.Shards())
+		n.shards(b.Jobs.Stats())
 		n.measured(b.Measured())
 		var err error
 		backlog, err = backlogOfAll(ctx, b)
@@ -45,13 +48,13 @@ func (n *MetricsWriter) Memories(ctx context.Context, c *cairn.Cairn) error {
 	return n.replication(ctx, c)
 }
 
-func backlogOfAll(ctx context.Context, b *memory.Service) (all memory.Backlog, err error) {
+func backlogOfAll(ctx context.Context, b *memories.Service) (all replication.Backlog, err error) {
 	users, err := b.Users(ctx)
 	for _, u := range users {
 		if err != nil {
 			break
 		}
-		var one memory.Backlog
+		var one replication.Backlog
 		one, err = b.Backlog(ctx, u.UserID)
 		all.Pending, all.Failed = all.Pending+one.Pending, all.Failed+one.Failed
 		if one.OldestPending != 0 && (all.OldestPending == 0 || one.OldestPending < all.OldestPending) {
@@ -62,7 +65,7 @@ func backlogOfAll(ctx context.Context, b *memory.Service) (all memory.Backlog, e
 }
 
 // shards writes the metrics of each shard that was used.
-func (n *MetricsWriter) shards(all []memory.ShardStats) {
+func (n *MetricsWriter) shards(all []shards.Stats) {
 	for _, s := range all {
 		n.Counter("cairn_shard_submissions_total", float64(s.Submissions), "shard", strconv.Itoa(s.Shard))
 	}

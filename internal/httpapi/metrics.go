@@ -18,7 +18,7 @@ import (
 
 	"cairn"
 	"cairn/internal/fault"
-	"cairn/internal/store"
+	"cairn/internal/measure"
 )
 
 // ToolMetrics counts tool calls and HTTP responses. Its zero value is ready for use, and it
@@ -26,8 +26,8 @@ import (
 type ToolMetrics struct {
 	mu        sync.Mutex
 	calls     map[outcome]uint64
-	took      map[string]*store.Histogram // by tool
-	responses map[int]uint64              // by status
+	took      map[string]*measure.Histogram // by tool
+	responses map[int]uint64                // by status
 }
 
 // outcome is the result of a tool call: ok, cancelled, or the kind of its fault.
@@ -44,13 +44,24 @@ func (m *ToolMetrics) Seen(tool string, took time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.calls == nil {
-		m.calls, m.took = map[outcome]uint64{}, map[string]*store.Histogram{}
+		m.calls, m.took = map[outcome]uint64{}, map[string]*measure.Histogram{}
 	}
 	m.calls[outcome{tool, result}]++
 	if m.took[tool] == nil {
-		m.took[tool] = &store.Histogram{Bounds: toolBounds[:]}
+		m.took[tool] = &measure.Histogram{Bounds: toolBounds[:]}
 	}
 	m.took[tool].Add(took)
+}
+
+// Calls returns the number of completed calls by tool. Tools without a call are missing.
+func (m *ToolMetrics) Calls() map[string]int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	calls := map[string]int64{}
+	for o, n := range m.calls {
+		calls[o.tool] += int64(n)
+	}
+	return calls
 }
 
 func (m *ToolMetrics) answered(status int) {
@@ -105,7 +116,7 @@ func (n *MetricsWriter) Counter(name string, value float64, labels ...string) {
 
 // Histogram writes a histogram of durations in a unit: the buckets, smallest first, then
 // the count and the sum.
-func (n *MetricsWriter) Histogram(name string, d store.Distribution, unit time.Duration, labels ...string) {
+func (n *MetricsWriter) Histogram(name string, d measure.Distribution, unit time.Duration, labels ...string) {
 	ends, upto := d.Buckets()
 	for i, end := range ends {
 		le := strconv.FormatFloat(float64(end)/float64(unit), 'g', -1, 64)

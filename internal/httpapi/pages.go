@@ -166,6 +166,9 @@ func (s *Server) page(w *response, r *http.Request, v web.Visitor, session strin
 	default:
 		a, err = pages.Answer(r, v)
 	}
+	if a.Fixed && r.URL.RawQuery != "" {
+		w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
+	}
 	s.show(w, r, a, err)
 }
 

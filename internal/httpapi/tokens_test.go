@@ -16,6 +16,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/memory"
+	"cairn/internal/memory/entries"
 	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
@@ -282,7 +283,7 @@ func TestCallsCarryTheirKeysAndNamesBack(t *testing.T) {
 	if d.log.Len() > 0 {
 		t.Errorf("logged: %s", d.log)
 	}
-	var list memory.Listed
+	var list entries.Listed
 	if err := json.Unmarshal(d.send("GET", "/v1/memories/{m}/entries", ``).Body.Bytes(), &list); err != nil || list.Count != 2 {
 		t.Errorf("%d entries, %v", list.Count, err)
 	}

@@ -35,6 +35,8 @@ type Config struct {
 	NoticeInterval       time.Duration // between notices after tool calls; 0 for 30 s
 	DataFolder           string        // files below it are never attached; "" for none
 
+	MediaType func(data []byte) string // names the type of attached data; nil: always application/octet-stream
+
 	Archive Archive // access to the commits of the projects' archives
 
 	// Edits and Commits return the changes to files since a time: edits of a project, seen by
@@ -94,6 +96,9 @@ type Kernel struct {
 // New returns the kernel of a store. A nil store means that none exists yet: reads find
 // nothing, and writes run on an empty store that is then discarded.
 func New(s *store.Store, c Config) *Kernel {
+	if c.MediaType == nil {
+		c.MediaType = func([]byte) string { return "application/octet-stream" }
+	}
 	Default(&c.NameMode, Coerce)
 	Default(&c.Tokens, TokensOptional)
 	Default(&c.ContactWindow, 24*time.Hour)

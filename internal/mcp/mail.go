@@ -120,7 +120,7 @@ type actor struct {
 
 // namedActor is for tools that assign a name.
 type namedActor struct {
-	Session string `arg:"session_id" about:"The session to which the name is bound. Only for callers whose session cairn cannot detect."`
+	Session string `arg:"session_id" about:"Session that gets the name. Only for callers whose session cairn cannot detect."`
 	actor
 }
 

@@ -12,6 +12,11 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mcp/toolargs"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
+	"cairn/internal/memory/vaults"
 )
 
 // MemoryTools returns the tools of memories with the names and parameters of memories §3.
@@ -60,7 +65,7 @@ type memoryCommon struct {
 	UserID    string `arg:"user_id,nonempty"`
 	Project   string `arg:"project" about:"The project whose own memory default is. Omitted: the current one."`
 	Key       string `arg:"idempotency_key"`
-	RequestID string `arg:"request_id" about:"An id of this attempt, for the log."`
+	RequestID string `arg:"request_id" about:"Id of this attempt, for the log."`
 }
 
 type memoryTools struct {
@@ -97,11 +102,11 @@ func (t memoryTools) caller(c Call) memory.Caller {
 	}
 }
 
-// readMemory returns a tool that calls a reading method of memory.Service.
-func readMemory[A, T any](t memoryTools, tool Tool, ask func(b *memory.Service, ctx context.Context, c memory.Caller, a A) (T, error)) Tool {
+// readMemory returns a tool that calls a reading method of memories.Service.
+func readMemory[A, T any](t memoryTools, tool Tool, ask func(b *memories.Service, ctx context.Context, c memory.Caller, a A) (T, error)) Tool {
 	tool.ReadOnly, tool.common = true, reflect.TypeFor[memoryCommon]()
 	return tool.with(reflect.TypeFor[A](), reflect.TypeFor[T](), func(ctx context.Context, c Call, in any) (out any, err error) {
-		err = t.memories.Read(ctx, t.caller(c), func(ctx context.Context, b *memory.Service, c memory.Caller) (err error) {
+		err = t.memories.Read(ctx, t.caller(c), func(ctx context.Context, b *memories.Service, c memory.Caller) (err error) {
 			out, err = ask(b, ctx, c, *in.(*A))
 			return err
 		})
@@ -109,12 +114,12 @@ func readMemory[A, T any](t memoryTools, tool Tool, ask func(b *memory.Service, 
 	})
 }
 
-// writeMemory returns a tool that calls a writing method of memory.Service.
-func writeMemory[A, T any](t memoryTools, tool Tool, do func(b *memory.Service, ctx context.Context, c memory.Caller, a A) (T, memory.WriteInfo, error)) Tool {
+// writeMemory returns a tool that calls a writing method of memories.Service.
+func writeMemory[A, T any](t memoryTools, tool Tool, do func(b *memories.Service, ctx context.Context, c memory.Caller, a A) (T, memory.WriteInfo, error)) Tool {
 	tool.common = reflect.TypeFor[memoryCommon]()
 	return tool.with(reflect.TypeFor[A](), reflect.TypeFor[T](), func(ctx context.Context, c Call, in any) (out any, err error) {
 		receipt := c.receipt
-		err = t.memories.Write(ctx, t.caller(c), func(ctx context.Context, b *memory.Service, c memory.Caller) (err error) {
+		err = t.memories.Write(ctx, t.caller(c), func(ctx context.Context, b *memories.Service, c memory.Caller) (err error) {
 			out, *receipt, err = do(b, ctx, c, *in.(*A))
 			return err
 		})
@@ -137,7 +142,7 @@ type (
 	inflightArgs struct {
 		UserID string `arg:"user_id,required,nonempty" about:"Your user's id: the actorId of every vault and entry of yours."`
 		memoryArgs
-		Limit int64 `arg:"limit,default=25,min=1,max=50" about:"How many entries."`
+		Limit int64 `arg:"limit,default=25,min=1,max=50" about:"Maximum number of entries."`
 	}
 	inflightEntryArgs struct {
 		UserID string `arg:"user_id,required,nonempty" about:"Your user's id: the actorId of every vault and entry of yours."`
@@ -159,27 +164,27 @@ func (t memoryTools) vaultTools() []Tool {
 		writeMemory(t, Tool{
 			Name:        "create_vault",
 			Description: "Create a vault: a group of memories with a title. Returns it with its id.",
-		}, (*memory.Service).CreateVault),
+		}, (*memories.Service).CreateVault),
 		readMemory(t, Tool{
 			Name:        "list_vaults",
 			Description: "List all vaults with their ids. Begin here to find a memory other than default.",
-		}, func(b *memory.Service, ctx context.Context, c memory.Caller, _ struct{}) (memory.Vaults, error) {
+		}, func(b *memories.Service, ctx context.Context, c memory.Caller, _ struct{}) (vaults.Vaults, error) {
 			return b.Vaults(ctx, c)
 		}),
 		writeMemory(t, Tool{
 			Name:        "create_memory_in_vault",
 			Description: "Create a memory: a list of entries with a context document. Ask the user for consent first. Each project already has a memory, default.",
-		}, (*memory.Service).CreateMemory),
+		}, (*memories.Service).CreateMemory),
 		readMemory(t, Tool{
 			Name:        "list_memories",
 			Description: "List the memories of a vault with their ids.",
-		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a vaultArgs) (memory.Memories, error) {
+		}, func(b *memories.Service, ctx context.Context, c memory.Caller, a vaultArgs) (vaults.Memories, error) {
 			return b.Memories(ctx, c, a.VaultID)
 		}),
 		readMemory(t, Tool{
 			Name:        "get_memory",
 			Description: "Look up one memory: its title, type, description and vault. list_entries reads its entries.",
-		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a memoryArgs) (memory.Memory, error) {
+		}, func(b *memories.Service, ctx context.Context, c memory.Caller, a memoryArgs) (memory.Memory, error) {
 			return b.Memory(ctx, c, a.MemoryID)
 		}),
 	}
@@ -187,7 +192,7 @@ func (t memoryTools) vaultTools() []Tool {
 
 // inflightEntry is the result of get_inflight_entry.
 type inflightEntry struct {
-	Entry memory.Inflight `json:"entry"`
+	Entry entries.Inflight `json:"entry"`
 }
 
 func (t memoryTools) entryTools() []Tool {
@@ -196,7 +201,7 @@ func (t memoryTools) entryTools() []Tool {
 			Name: "add_entry", Words: "remember save store note memorize keep", Lean: true,
 			Description: "Keep a text for later sessions and other devices, word for word: a fact, a preference, a lesson. Write it so that it explains itself.",
 			Brief:       "Keep a text for later sessions and other devices.",
-		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a memory.NewEntry) (out memory.Added, info memory.WriteInfo, err error) {
+		}, func(b *memories.Service, ctx context.Context, c memory.Caller, a contents.NewEntry) (out entries.Added, info memory.WriteInfo, err error) {
 			if strings.TrimSpace(a.Summary) == "" { // optional in the CLI and the JSON API (memories §4)
 				return out, info, toolargs.MemoryError("summary", "summary is required")
 			}
@@ -205,23 +210,23 @@ func (t memoryTools) entryTools() []Tool {
 		readMemory(t, Tool{
 			Name: "list_entries", Words: "remembered", Aliases: []string{"get_entries"},
 			Description: "List the committed entries of a memory, newest first, a page at a time. next_before and next_after are the cursors of the next pages.",
-		}, (*memory.Service).ListEntries),
+		}, (*memories.Service).ListEntries),
 		readMemory(t, Tool{
 			Name:        "get_entry",
 			Description: "Read one committed entry of a memory, whole.",
-		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a entryArgs) (memory.Entry, error) {
+		}, func(b *memories.Service, ctx context.Context, c memory.Caller, a entryArgs) (contents.Entry, error) {
 			return b.GetEntry(ctx, c, a.MemoryID, a.EntryID)
 		}),
 		readMemory(t, Tool{
 			Name:        "list_inflight_entries",
 			Description: "List the entries stored on this device that the hub has not confirmed, oldest first. Without a hub the list is always empty.",
-		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a inflightArgs) (memory.InflightList, error) {
+		}, func(b *memories.Service, ctx context.Context, c memory.Caller, a inflightArgs) (entries.InflightList, error) {
 			return b.ListInflight(ctx, c, a.MemoryID, a.Limit)
 		}),
 		readMemory(t, Tool{
 			Name:        "get_inflight_entry",
 			Description: "Read one entry that the hub has not confirmed. For a confirmed entry the error is already_committed.",
-		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a inflightEntryArgs) (inflightEntry, error) {
+		}, func(b *memories.Service, ctx context.Context, c memory.Caller, a inflightEntryArgs) (inflightEntry, error) {
 			e, err := b.GetInflight(ctx, c, a.MemoryID, a.LocalID)
 			return inflightEntry{e}, err
 		}),
@@ -231,9 +236,9 @@ func (t memoryTools) entryTools() []Tool {
 func (t memoryTools) contextTools() []Tool {
 	return []Tool{
 		readMemory(t, Tool{
-			Name: "get_context", Result: resultOfEither[memory.Document, memory.PastDocument](),
+			Name: "get_context", Result: resultOfEither[contents.Document, entries.PastDocument](),
 			Description: "Read a memory's context document: one Markdown text that summarizes the memory. Read it before you use the memory.",
-		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a contextArgs) (TextAndValue, error) {
+		}, func(b *memories.Service, ctx context.Context, c memory.Caller, a contextArgs) (TextAndValue, error) {
 			if a.At != "" {
 				d, err := b.GetContextAt(ctx, c, a.MemoryID, a.At)
 				return TextAndValue{Text: cmp.Or(d.Markdown, d.At.Note), Value: d}, err
@@ -244,12 +249,12 @@ func (t memoryTools) contextTools() []Tool {
 		writeMemory(t, Tool{
 			Name: "update_context", Aliases: []string{"put_context"},
 			Description: "Replace a memory's context document, whole. Read it with get_context first and keep what is still true.",
-		}, (*memory.Service).UpdateContext),
+		}, (*memories.Service).UpdateContext),
 		readMemory(t, Tool{
 			Name: "await_consistency", Result: resultOf[consistent](),
 			Description: "Wait until the hub has confirmed this device's writes to a memory. Without a hub it returns immediately.",
-		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a awaitArgs) (TextAndValue, error) {
-			err := b.AwaitConsistency(ctx, c, a.MemoryID, memory.AwaitFor(a.Timeout))
+		}, func(b *memories.Service, ctx context.Context, c memory.Caller, a awaitArgs) (TextAndValue, error) {
+			err := b.AwaitConsistency(ctx, c, a.MemoryID, replication.AwaitFor(a.Timeout))
 			return TextAndValue{Text: "consistent", Value: consistent{"consistent"}}, err
 		}),
 	}

@@ -5,11 +5,15 @@ import (
 	"log/slog"
 
 	"cairn/internal/memory"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/prompts"
+	"cairn/internal/memory/retrieval"
 )
 
 type topArgs struct {
 	memoryArgs
-	K     int64  `arg:"k,default=10,min=1,max=100" about:"How many entries; 50 at most without a query."`
+	K     int64  `arg:"k,default=10,min=1,max=100" about:"Maximum number of entries; at most 50 without a query."`
 	Query string `arg:"query" about:"What to search for."`
 }
 
@@ -22,11 +26,11 @@ func (t memoryTools) searchTools() []Tool {
 		readMemory(t, Tool{
 			Name: "search_memories", Words: "remembered find facts notes",
 			Description: "Search the committed entries of a memory in plain words. Best hits first, with the memory's context document.",
-		}, (*memory.Service).Search),
+		}, (*memories.Service).Search),
 		readMemory(t, Tool{
-			Name: "get_top_k", Result: resultOfEither[memory.Found, memory.Listed](),
+			Name: "get_top_k", Result: resultOfEither[retrieval.Found, entries.Listed](),
 			Description: "Get the k entries of a memory that match a query best, or the newest k without a query.",
-		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a topArgs) (any, error) {
+		}, func(b *memories.Service, ctx context.Context, c memory.Caller, a topArgs) (any, error) {
 			found, listed, err := b.TopK(ctx, c, a.MemoryID, a.K, a.Query)
 			if found != nil {
 				return found, err
@@ -36,7 +40,7 @@ func (t memoryTools) searchTools() []Tool {
 		readMemory(t, Tool{
 			Name:        "get_default_prompts",
 			Description: "Get the instructions for a type of memory: when to add entries, how to summarize them, how to write the context document.",
-		}, func(b *memory.Service, _ context.Context, _ memory.Caller, a promptsArgs) (memory.Prompts, error) {
+		}, func(b *memories.Service, _ context.Context, _ memory.Caller, a promptsArgs) (prompts.Prompts, error) {
 			out, warnings, err := b.Prompts(a.MemoryType)
 			for _, w := range warnings {
 				slog.Warn(w)

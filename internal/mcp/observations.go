@@ -28,9 +28,9 @@ type SearchArgs struct {
 	Query   string         `arg:"query,required" about:"Words, all of them; or exactly: \"phrase\", prefix*, AND, OR, NOT, NEAR(a b, 5), parentheses."`
 	Project toolargs.Scope `arg:"project" about:"Only this project; * for all. Omitted: the current project."`
 	ObsType string         `arg:"obs_type" about:"Only rows of one type, such as file_edit, file_read, command, command_error, user_prompt, agent_message, git_commit."`
-	Limit   *int           `arg:"limit,default=20,min=1,max=100" about:"How many rows."`
-	Offset  *int           `arg:"offset,default=0,min=0" about:"How many rows to skip."`
-	OrderBy string         `arg:"orderBy,default=relevance,enum=relevance|blended" about:"blended favours recent rows too."`
+	Limit   *int           `arg:"limit,default=20,min=1,max=100" about:"Maximum number of rows."`
+	Offset  *int           `arg:"offset,default=0,min=0" about:"Number of rows to skip."`
+	OrderBy string         `arg:"orderBy,default=relevance,enum=relevance|blended" about:"blended also favours recent rows."`
 	Before  *int64         `arg:"before"` // exclusive, as After
 	After   *int64         `arg:"after"`
 	Remote  bool           // the call came over HTTP, so the server's own session is not the caller
@@ -43,14 +43,14 @@ type idsArgs struct {
 // TimelineArgs are the arguments of timeline (contract observations §8.3).
 type TimelineArgs struct {
 	Anchor int64 `arg:"anchor,required" about:"The observation's id."`
-	Before *int  `arg:"before,default=5,min=0,max=50" about:"How many rows before it."`
-	After  *int  `arg:"after,default=5,min=0,max=50" about:"How many rows after it."`
+	Before *int  `arg:"before,default=5,min=0,max=50" about:"Number of rows before it."`
+	After  *int  `arg:"after,default=5,min=0,max=50" about:"Number of rows after it."`
 }
 
 // RecentArgs are the arguments of recent_context (contract observations §8.4).
 type RecentArgs struct {
 	Project toolargs.Scope `arg:"project" about:"Prefers this project without excluding others; * treats all alike. Omitted: the current project."`
-	Limit   *int           `arg:"limit,default=30,min=1,max=100" about:"How many rows."`
+	Limit   *int           `arg:"limit,default=30,min=1,max=100" about:"Maximum number of rows."`
 	Full    Detail         `arg:"detail,default=compact,enum=compact|full"` // whole rows, else the short form
 }
 
@@ -67,7 +67,7 @@ type FileHistoryArgs struct {
 	FilePath  string `arg:"file_path,required" about:"Absolute, or relative to the working directory or the repository."`
 	Before    *int64 `arg:"before"` // exclusive, as After
 	After     *int64 `arg:"after"`
-	Limit     *int   `arg:"limit,default=10,min=1,max=50" about:"How many touches, newest first."`
+	Limit     *int   `arg:"limit,default=10,min=1,max=50" about:"Maximum number of touches, newest first."`
 	EditsOnly bool   `arg:"edits_only" about:"Only the last write or edit of each session."`
 	Full      Detail `arg:"detail,default=compact,enum=compact|full"` // whole texts, else the short form
 }

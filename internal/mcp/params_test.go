@@ -10,7 +10,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mcp/toolargs"
-	"cairn/internal/memory"
+	"cairn/internal/memory/prompts"
 	"cairn/internal/record"
 	"cairn/internal/record/lookup"
 )
@@ -156,7 +156,7 @@ func TestEnumsAreThoseOfTheParts(t *testing.T) {
 		{"search_records", "states", stateNames()},
 		{"transition", "to_state", stateNames()},
 		{"get_recent_activity", "types", lookup.ActivityTypes()},
-		{"get_default_prompts", "memory_type", memory.PromptKinds()},
+		{"get_default_prompts", "memory_type", prompts.Kinds()},
 	} {
 		tools := everyTool()
 		tool := tools[slices.IndexFunc(tools, func(t Tool) bool { return t.Name == c.tool })]

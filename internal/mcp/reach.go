@@ -51,7 +51,7 @@ func ReachTools(groups []Group) []Tool {
 }
 
 type findArgs struct {
-	Query string `arg:"query,required" about:"What you want to do in a few words, or names of tools."`
+	Query string `arg:"query,required" about:"What you want to do, in a few words, or tool names."`
 }
 
 type callArgs struct {

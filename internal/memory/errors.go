@@ -2,13 +2,15 @@ package memory
 
 import (
 	"context"
+	"database/sql"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"cairn/internal/fault"
 	"cairn/internal/memory/rules"
+	"cairn/internal/memory/shards"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Codes of the errors of this package (memories §9).
@@ -26,15 +28,15 @@ const (
 	CodeReplicationFailed = "replication_failed"
 	CodeEntryTooLarge     = rules.CodeEntryTooLarge
 	CodeContextTooLarge   = rules.CodeContextTooLarge
-	CodeQueueFull         = "queue_full"
-	CodeInternal          = "internal"
+	CodeQueueFull         = shards.CodeQueueFull
+	CodeInternal          = shards.CodeInternal
 	CodeHubUnavailable    = "hub_unavailable"
 	CodeSearchUnavailable = "search_unavailable"
-	CodeStopping          = "stopping"
+	CodeStopping          = shards.CodeStopping
 	CodeAwaitTimeout      = "await_timeout"
 
 	// Used only inside cairn: for a lost lease, and for commands that are not possible now.
-	CodeLeaseLost = store.CodeLeaseLost
+	CodeLeaseLost = follow.CodeLeaseLost
 	CodeLeft      = "hub_left" // a membership has ended
 	CodeInflight  = "rows_inflight"
 	CodeJoined    = "already_joined"
@@ -78,37 +80,34 @@ func Status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// failure returns an error with details, which are given as alternating keys and values.
-func failure(kind fault.Kind, code, hint, message string, details ...any) *fault.Error {
-	e := fault.New(kind, code, message).WithHint(hint)
-	e.Details = map[string]any{}
-	for i := 0; i+1 < len(details); i += 2 {
-		e.Details[details[i].(string)] = details[i+1]
+// NotFound returns the error for an object that is missing or another user's (memories P9).
+func NotFound(what string) *fault.Error {
+	return rules.Failure(fault.NotFound, CodeNotFound, "check the id, and that it is this user's", what+" not found")
+}
+
+// Conflict returns an error (Conflict) with details, as rules.Failure.
+func Conflict(code, hint, message string, details ...any) *fault.Error {
+	return rules.Failure(fault.Conflict, code, hint, message, details...)
+}
+
+// HubUnavailable returns the error (Unavailable, CodeHubUnavailable) of a call that a hub did not
+// answer in time.
+func HubUnavailable() error {
+	return rules.Failure(fault.Unavailable, CodeHubUnavailable, "try again when the hub can be reached; see `cairn replication status`",
+		"the hub did not confirm in time; nothing was deleted")
+}
+
+// IgnoreNone returns an error unless it means that a query has found no row.
+func IgnoreNone(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
 	}
-	return e
+	return err
 }
 
-// invalid returns the error for a field that breaks its rule.
-func invalid(field, format string, args ...any) *fault.Error {
-	return failure(fault.Invalid, CodeInvalid, "change "+field+" and call again", fmt.Sprintf(format, args...), "field", field)
-}
-
-// notFound returns the error for an object that is missing or another user's (memories P9).
-func notFound(what string) *fault.Error {
-	return failure(fault.NotFound, CodeNotFound, "check the id, and that it is this user's", what+" not found")
-}
-
-func conflict(code, hint, message string, details ...any) *fault.Error {
-	return failure(fault.Conflict, code, hint, message, details...)
-}
-
-func stopping() *fault.Error {
-	return failure(fault.Unavailable, CodeStopping, "cairn is stopping; call again when it runs", "cairn is stopping")
-}
-
-// toFault maps errors of the store to the codes of this package, and hides internal texts from
+// ToFault maps errors of the store to the codes of this package, and hides internal texts from
 // callers (memories P11).
-func toFault(err error) error {
+func ToFault(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package memory
+package memory_test
 
 import (
 	"context"
@@ -7,94 +7,100 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/memorytest"
 	"cairn/internal/memory/rules"
+	"cairn/internal/memory/vaults"
 	"cairn/internal/store/storetest"
 )
 
 func TestACallUnderOneKeyIsDoneOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	ctx, k := t.Context(), Caller{Key: "key 1"}
-	add := func(c Caller, text string) (Added, WriteInfo, error) {
-		return d.AddEntry(ctx, c, NewEntry{MemoryID: d.memory, RawEntry: text, Metadata: []byte(`{"b":1.0,"a":1}`)})
+	d := memorytest.NewDesk(t)
+	ctx, k := t.Context(), memory.Caller{Key: "key 1"}
+	add := func(c memory.Caller, text string) (entries.Added, memory.WriteInfo, error) {
+		return d.AddEntry(ctx, c, contents.NewEntry{MemoryID: d.MemoryID, RawEntry: text, Metadata: []byte(`{"b":1.0,"a":1}`)})
 	}
 	first, r, err := add(k, "a")
-	if err != nil || r != (WriteInfo{"key 1", false}) {
+	if err != nil || r != (memory.WriteInfo{Key: "key 1", Replayed: false}) {
 		t.Fatal(r, err)
 	}
-	changes := len(storetest.Changes(t, d.store))
+	changes := len(storetest.Changes(t, d.Store))
 	for _, metadata := range []string{`{"b":1.0,"a":1}`, ` { "a": 1e0, "b":1 } `} {
-		again, r, err := d.AddEntry(ctx, k, NewEntry{MemoryID: d.memory, RawEntry: "a", Metadata: []byte(metadata)})
-		want(t, "again", fmt.Sprint(again, r, err), fmt.Sprint(first, WriteInfo{"key 1", true}, nil))
+		again, r, err := d.AddEntry(ctx, k, contents.NewEntry{MemoryID: d.MemoryID, RawEntry: "a", Metadata: []byte(metadata)})
+		memorytest.Want(t, "again", fmt.Sprint(again, r, err), fmt.Sprint(first, memory.WriteInfo{Key: "key 1", Replayed: true}, nil))
 	}
-	want(t, "changes", len(storetest.Changes(t, d.store)), changes)
+	memorytest.Want(t, "changes", len(storetest.Changes(t, d.Store)), changes)
 	_, _, err = add(k, "b")
-	wantError(t, "another body", err, 409, CodeMismatch)
-	other, _, err := d.AddEntry(ctx, k, NewEntry{MemoryID: d.newMemory(Caller{}, d.vault, "o"), RawEntry: "a"})
+	memorytest.WantError(t, "another body", err, 409, memory.CodeMismatch)
+	other, _, err := d.AddEntry(ctx, k, contents.NewEntry{MemoryID: d.NewMemory(memory.Caller{}, d.VaultID, "o"), RawEntry: "a"})
 	if err != nil || other.EntryID == first.EntryID {
 		t.Errorf("in another memory: %v %v", other, err)
 	}
-	if _, r, err = d.UpdateContext(ctx, k, NewDocument{d.memory, rules.NewID(), "a"}); err != nil || r.Replayed {
+	if _, r, err = d.UpdateContext(ctx, k, entries.NewDocument{MemoryID: d.MemoryID, SessionID: rules.NewID(), Markdown: "a"}); err != nil || r.Replayed {
 		t.Errorf("on another path: %v %v", r, err)
 	}
-	d.clock.Move(24*time.Hour + 1)
-	d.add("later") // this deletes old results
+	d.Clock.Move(24*time.Hour + 1)
+	d.Add("later") // this deletes old results
 	again, r, err := add(k, "a")
-	want(t, "by the row, after a day", fmt.Sprint(again, r.Replayed, err), fmt.Sprint(first, true, nil))
+	memorytest.Want(t, "by the row, after a day", fmt.Sprint(again, r.Replayed, err), fmt.Sprint(first, true, nil))
 	_, _, err = add(k, "b")
-	wantError(t, "another body, after a day", err, 409, CodeMismatch)
-	if _, err := d.DeleteEntry(ctx, Caller{}, d.memory, first.EntryID); err != nil {
+	memorytest.WantError(t, "another body, after a day", err, 409, memory.CodeMismatch)
+	if _, err := d.DeleteEntry(ctx, memory.Caller{}, d.MemoryID, first.EntryID); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = add(k, "a")
-	wantError(t, "a late retry of what was deleted", err, 404, CodeNotFound)
-	want(t, "list", d.texts(), "later")
-	_, r, err = add(Caller{}, "without")
-	want(t, "a key made here", len(r.Key) == 36 && err == nil, true)
+	memorytest.WantError(t, "a late retry of what was deleted", err, 404, memory.CodeNotFound)
+	memorytest.Want(t, "list", d.Texts(), "later")
+	_, r, err = add(memory.Caller{}, "without")
+	memorytest.Want(t, "a key made here", len(r.Key) == 36 && err == nil, true)
 }
 
 func TestRefusalsAreReplayedAsWell(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	k := Caller{Key: "k"}
-	_, r, err := d.CreateVault(t.Context(), k, NewVault{Title: "v"})
-	wantError(t, "taken", err, 409, CodeExists, `"existing_id":"`+d.vault)
-	want(t, "not a replay", r.Replayed, false)
-	if _, err := d.DeleteMemory(t.Context(), Caller{}, d.memory); err != nil {
+	d := memorytest.NewDesk(t)
+	k := memory.Caller{Key: "k"}
+	_, r, err := d.CreateVault(t.Context(), k, vaults.NewVault{Title: "v"})
+	memorytest.WantError(t, "taken", err, 409, memory.CodeExists, `"existing_id":"`+d.VaultID)
+	memorytest.Want(t, "not a replay", r.Replayed, false)
+	if _, err := d.DeleteMemory(t.Context(), memory.Caller{}, d.MemoryID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.DeleteVault(t.Context(), Caller{}, d.vault); err != nil {
+	if _, err := d.DeleteVault(t.Context(), memory.Caller{}, d.VaultID); err != nil {
 		t.Fatal(err)
 	}
-	_, r, err = d.CreateVault(t.Context(), k, NewVault{Title: "v"})
-	wantError(t, "still taken under this key", err, 409, CodeExists, `"existing_id":"`+d.vault)
-	want(t, "a replay", r.Replayed, true)
-	d.vault = d.newVault(Caller{}, "v")
+	_, r, err = d.CreateVault(t.Context(), k, vaults.NewVault{Title: "v"})
+	memorytest.WantError(t, "still taken under this key", err, 409, memory.CodeExists, `"existing_id":"`+d.VaultID)
+	memorytest.Want(t, "a replay", r.Replayed, true)
+	d.VaultID = d.NewVault(memory.Caller{}, "v")
 	// Errors of levels and of full queues are not stored.
-	_, _, err = d.CreateVault(t.Context(), Caller{Key: "l", Level: Read}, NewVault{Title: "w"})
-	wantError(t, "level", err, 403, CodeForbidden)
-	if _, r, err = d.CreateVault(t.Context(), Caller{Key: "l"}, NewVault{Title: "w"}); err != nil || r.Replayed {
+	_, _, err = d.CreateVault(t.Context(), memory.Caller{Key: "l", Level: memory.Read}, vaults.NewVault{Title: "w"})
+	memorytest.WantError(t, "level", err, 403, memory.CodeForbidden)
+	if _, r, err = d.CreateVault(t.Context(), memory.Caller{Key: "l"}, vaults.NewVault{Title: "w"}); err != nil || r.Replayed {
 		t.Errorf("with the level: %v %v", r, err)
 	}
 }
 
 func TestTwinsAreOne(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := memorytest.NewDesk(t)
 	var wg sync.WaitGroup
 	ids := make(chan string, 16)
 	for i := range 16 {
 		wg.Go(func() {
 			book := d.Service
 			if i%2 == 1 { // as in another process
-				book = New(d.store, Config{Settings: Defaults()})
+				book = memories.New(d.Store, memory.Config{Settings: memory.Defaults()})
 				defer func() {
 					if err := book.Stop(context.Background()); err != nil {
 						t.Error(err)
 					}
 				}()
 			}
-			out, _, err := book.AddEntry(t.Context(), Caller{Key: "twin"}, NewEntry{MemoryID: d.memory, RawEntry: "x"})
+			out, _, err := book.AddEntry(t.Context(), memory.Caller{Key: "twin"}, contents.NewEntry{MemoryID: d.MemoryID, RawEntry: "x"})
 			if err != nil {
 				t.Error(err)
 			}
@@ -104,7 +110,7 @@ func TestTwinsAreOne(t *testing.T) {
 	wg.Wait()
 	first := <-ids
 	for range 15 {
-		want(t, "id", <-ids, first)
+		memorytest.Want(t, "id", <-ids, first)
 	}
-	want(t, "list", d.texts(), "x")
+	memorytest.Want(t, "list", d.Texts(), "x")
 }

@@ -23,12 +23,12 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
-	*t = clamped(at)
+	*t = Clamped(at)
 	return err
 }
 
-// clamped converts a time to nanoseconds. Times out of the range of int64 become the nearest one.
-func clamped(at time.Time) Time {
+// Clamped converts a time to nanoseconds. Times out of the range of int64 become the nearest one.
+func Clamped(at time.Time) Time {
 	switch year := at.UTC().Year(); {
 	case year < 1678:
 		return math.MinInt64

@@ -14,6 +14,8 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/mail/messages"
 	"cairn/internal/memory"
+	"cairn/internal/memory/retrieval"
+	"cairn/internal/memory/vaults"
 	"cairn/internal/record"
 	"cairn/internal/words"
 )
@@ -268,12 +270,12 @@ func (r *search) mailOf(ctx context.Context, a messages.SearchArgs, known map[in
 // memories searches the entries in the store. It does not pull from a hub.
 func (r *search) memories(ctx context.Context) (out []partHit, err error) {
 	who := memory.Caller{ProjectID: r.args.Project, Place: r.Place}
-	vaults, err := r.vaults(ctx, who)
-	for _, v := range vaults {
+	list, err := r.vaults(ctx, who)
+	for _, v := range list {
 		if err != nil {
 			return nil, err
 		}
-		var all memory.Memories
+		var all vaults.Memories
 		if all, err = r.Memories.Memories(ctx, who, v.VaultID); err != nil {
 			return nil, err
 		}
@@ -291,7 +293,7 @@ func (r *search) memories(ctx context.Context) (out []partHit, err error) {
 func (r *search) entriesOf(ctx context.Context, who memory.Caller, memoryID, name string) (out []partHit, err error) {
 	known := map[string]bool{}
 	for _, query := range r.asked {
-		found, err := r.Memories.Search(ctx, who, memory.SearchArgs{MemoryID: memoryID, Query: query, TopK: int64(r.args.Limit), AsIs: !r.correcting})
+		found, err := r.Memories.Search(ctx, who, retrieval.SearchArgs{MemoryID: memoryID, Query: query, TopK: int64(r.args.Limit), AsIs: !r.correcting})
 		if err != nil {
 			return nil, err
 		}

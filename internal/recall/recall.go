@@ -11,7 +11,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail/service"
-	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
 	"cairn/internal/neutral"
 	"cairn/internal/observation"
 	observations "cairn/internal/observation/search"
@@ -54,7 +54,7 @@ type Service struct {
 	// The parts besides observations. Each is nil while there is no store.
 	Records  *commands.Commands
 	Mail     *service.Mail
-	Memories *memory.Service
+	Memories *memories.Service
 
 	Place project.Location // of the working directory; its user's memories are searched
 }

@@ -18,16 +18,30 @@ const selectClock = `SELECT tick, ifnull(records_stream, 'records/' || id) FROM 
 type CallTx struct {
 	*Kernel
 	Tx      *store.Tx       // its rows
-	Log     *store.Tx       // its changes: tx itself, except for a past state
+	Log     *store.Tx       // its changes: Tx itself, except for a replay
 	Until   int64           // seq of the last visible change
-	Then    *store.Moment   // moment of the rows, for a past state
+	Then    *store.Moment   // moment that it shows, for a past state
 	Project project.Project // Key is 0 if the project has no row yet
 	Tick    int64
 	Stream  string // of the change log
 }
 
-// Read runs fn on the caller's project, in its present state or as of a moment.
+// Read runs fn on the caller's project, in its present state or as of a moment. A past state
+// is a replay of the log, so it also contains sessions and searchable words.
 func (b *Kernel) Read(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *CallTx) error) error {
+	return b.readState(ctx, c, at, (*CallTx).replayed, fn)
+}
+
+// ReadRecords is Read for an fn that reads only records and the log. It replays nothing.
+func (b *Kernel) ReadRecords(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *CallTx) error) error {
+	return b.readState(ctx, c, at, (*CallTx).asOf, fn)
+}
+
+// readState runs fn on the caller's project. For a past moment, past runs it.
+func (b *Kernel) readState(ctx context.Context, c Caller, at string,
+	past func(s *CallTx, ctx context.Context, at *Point, fn func(ctx context.Context, s *CallTx) error) error,
+	fn func(ctx context.Context, s *CallTx) error,
+) error {
 	now := time.Now
 	if b.Store != nil {
 		now = b.Store.Now
@@ -49,7 +63,7 @@ func (b *Kernel) Read(ctx context.Context, c Caller, at string, fn func(ctx cont
 		case s.Project.Key == 0:
 			return s.atNothing(ctx, moment, fn)
 		}
-		return s.asOf(ctx, moment, fn)
+		return past(s, ctx, moment, fn)
 	}))
 }
 

@@ -28,8 +28,9 @@
 // # Why: records
 //
 // A command decides and logs a change. The function that also applies documents from
-// elsewhere then updates the rows, so a replay gives the same rows. A past state is the
-// log up to that moment, replayed in memory. A row contains its path from the root, which
+// elsewhere then updates the rows, so a replay gives the same rows. Records of a past
+// moment come from their newest documents at that time. Sessions and searchable words of a past
+// moment come from a replay in memory. A row contains its path from the root, which
 // never changes. Ids and ticks are permanent, so merging two histories appends one to the
 // other. This package stores hashes of cited code and reads no files; the caller that
 // shows a record checks drift against the worktree.

@@ -112,9 +112,43 @@ func parseNumber(text string) (int64, bool) {
 	return n, err == nil
 }
 
-// asOf runs fn on a past state of the project: its log up to the moment, replayed into a
-// separate store.
+// recordsThen begins a statement that reads the records of the project ?1 as they were after
+// the change ?3 of its stream ?2. Numbers, parents and paths never change, so they come from
+// the rows. The rest comes from a record's newest document at that time.
+const recordsThen = `WITH records AS NOT MATERIALIZED (
+    SELECT r.project_key, r.number, r.parent, r.path, c.doc ->> '$.state' AS state, c.doc ->> '$.type' AS type,
+        c.doc ->> '$.title' AS title, c.doc ->> '$.summary' AS summary, c.doc ->> '$.cited' AS cited
+    FROM main.records r CROSS JOIN changes c ON c.seq = (SELECT b.seq FROM changes b INDEXED BY changes_with_doc
+        WHERE b.kind = (SELECT id FROM symbols WHERE text = '` + KindRecord + `') AND b.id = printf('R%03d', r.number) AND b.doc IS NOT NULL
+          AND b.stream = (SELECT id FROM symbols WHERE text = ?2) AND b.seq <= ?3 ORDER BY b.seq DESC LIMIT 1))
+`
+
+// asOf runs fn on the records of the project as of a moment. fn must not read anything else
+// that has a past.
 func (s *CallTx) asOf(ctx context.Context, at *Point, fn func(ctx context.Context, s *CallTx) error) error {
+	moment, err := s.momentOf(ctx, at)
+	if err != nil {
+		return err
+	}
+	s.Until, s.Then = moment.Tick, &moment
+	return fn(ctx, s)
+}
+
+// readsLog reports whether s shows a past state without a replay of it.
+func (s *CallTx) readsLog() bool { return s.Then != nil && s.Tx == s.Log }
+
+// Shown returns a statement that reads records in the state that s shows, and its arguments:
+// ?1 to ?3 are those of recordsThen, ?4 is the first of args.
+func (s *CallTx) Shown(query string, args ...any) (string, []any) {
+	if s.readsLog() {
+		query = recordsThen + query
+	}
+	return query, append([]any{s.Project.Key, s.Stream, s.Until}, args...)
+}
+
+// replayed runs fn on a past state of the project: its log up to the moment, replayed into a
+// separate store.
+func (s *CallTx) replayed(ctx context.Context, at *Point, fn func(ctx context.Context, s *CallTx) error) error {
 	moment, err := s.momentOf(ctx, at)
 	if err != nil {
 		return err

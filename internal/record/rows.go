@@ -22,7 +22,7 @@ const RefColumns = `r.number, ifnull(r.parent, 0), r.state, r.type, r.title, r.s
 
 const (
 	selectRecord = `SELECT ` + RecordColumns + ` FROM records r WHERE r.project_key = ? AND r.number = ?`
-	SelectRef    = `SELECT ` + RefColumns + ` FROM records r WHERE r.project_key = ? AND r.number = ?`
+	selectRef    = `SELECT ` + RefColumns + ` FROM records r WHERE r.project_key = ?1 AND r.number = ?4` // arguments of CallTx.shown
 	selectPath   = `SELECT path FROM records WHERE project_key = ? AND number = ?`
 	selectOfAll  = `SELECT ` + RecordColumns + ` FROM records r ORDER BY r.key`
 	selectLast   = `SELECT last_record FROM projects WHERE key = ?`
@@ -45,6 +45,13 @@ func (s *CallTx) Find(ctx context.Context, number int64) (r Stored, err error) {
 		r, err = ScanRecord(rows)
 		return err
 	}, selectRecord, s.Project.Key, number)
+	if err == nil && found && s.readsLog() {
+		found = false
+		err = s.EachVersion(ctx, func(v Logged) bool {
+			r.Record, found = v.Record, true
+			return false
+		}, selectVersionAt, s.Stream, r.ID, s.Until)
+	}
 	if err == nil && !found {
 		err = sql.ErrNoRows
 	}
@@ -79,6 +86,10 @@ func (s *CallTx) MustFind(ctx context.Context, id string) (Stored, error) {
 // MustExist returns the number of the record with an id. A missing record is
 // CodeNotFound.
 func (s *CallTx) MustExist(ctx context.Context, id string) (number int64, err error) {
+	if s.readsLog() {
+		r, err := s.MustFind(ctx, id)
+		return r.Number, err
+	}
 	number, ok := ParseID(id)
 	if ok {
 		ok, err = s.Exists(ctx, number)
@@ -117,6 +128,12 @@ func ScanRef(rows *sql.Rows, more ...any) (r Ref, err error) {
 	}, more...)...)
 	r.ID, r.ParentID = FormatID(number), idOrNil(parent)
 	return r, errors.Join(err, UnpackList(cited, &r.Cited))
+}
+
+// Ref returns the reference of a record, in a list that is empty if there is no such record.
+func (s *CallTx) Ref(ctx context.Context, number int64) ([]Ref, error) {
+	query, args := s.Shown(selectRef, number)
+	return s.Refs(ctx, query, args...)
 }
 
 // Refs returns the references that a query selects; never nil.

@@ -29,9 +29,9 @@ type ProjectSummary struct {
 
 // CreateProjectArgs are the arguments of CreateProject.
 type CreateProjectArgs struct {
-	ID          string `arg:"id" about:"Lower-case letters, digits, dots, hyphens, underscores, at most 64. Omitted: one is made."`
-	Name        string `arg:"name,required" about:"For people, at most 200 characters."`
-	Description string `arg:"description" about:"What it is about, at most 2,000 characters."`
+	ID          string `arg:"id" about:"At most 64 lower-case letters, digits, dots, hyphens, underscores. Omitted: one is generated."`
+	Name        string `arg:"name,required" about:"Name for people, at most 200 characters."`
+	Description string `arg:"description" about:"The subject, at most 2,000 characters."`
 }
 
 // GetProjectArgs are the arguments of GetProject.
@@ -90,7 +90,7 @@ type SearchArgs struct {
 	Types    []string `arg:"types"`
 	States   []State  `arg:"states,enum=OPEN|LATER|RESOLVED|DISCARDED"`
 	ParentID string   `arg:"parent_id" about:"Only this record and what is below it."`
-	Limit    int      `arg:"limit,default=20,min=1,max=500,raised" about:"How many hits."` // 0 for 20; kept within 1 to 500
+	Limit    int      `arg:"limit,default=20,min=1,max=500,raised" about:"Maximum number of hits."` // 0 for 20; kept within 1 to 500
 	Caller   `arg:"project_id"`
 	At       string `arg:"at"`
 	AsIs     bool   // unknown words are not corrected
@@ -126,10 +126,10 @@ const MatchedSome = "some"
 type ListArgs struct {
 	States   []State  `arg:"states,enum=OPEN|LATER|RESOLVED|DISCARDED"`
 	Types    []string `arg:"types"`
-	ParentID string   `arg:"parent_id,nullable" about:"Only what is below this record; null: the roots. Omitted: all records."`
+	ParentID string   `arg:"parent_id,nullable" about:"Only children of this record; null: the roots. Omitted: all records."`
 	Roots    bool     `arg:"parent_id,null"` // only roots
 	// Depth counts levels below ParentID or of the roots: 0 or less for 1, math.MaxInt for all.
-	Depth  int `arg:"depth,default=1,min=1,max=32" about:"How many levels below parent_id."`
+	Depth  int `arg:"depth,default=1,min=1,max=32" about:"Number of levels below parent_id."`
 	Limit  int // maximum number of records, 0 for all
 	Caller `arg:"project_id"`
 	At     string `arg:"at"`
@@ -145,7 +145,7 @@ type GetRefArgs struct {
 // ActivateArgs are the arguments of Activate.
 type ActivateArgs struct {
 	ID       string `arg:"id,required"`
-	Override bool   `arg:"override" about:"You know that another session has it active." lean:""`
+	Override bool   `arg:"override" about:"Activate it although another session has it active." lean:""`
 	Caller   `arg:"project_id,session_id"`
 }
 
@@ -222,12 +222,12 @@ type Change struct {
 
 // CreateArgs are the arguments of Create.
 type CreateArgs struct {
-	ParentID *string         `arg:"parent_id,nullable" about:"An active record to put it below; null or omitted: a root." lean:"An active record."`
-	Type     string          `arg:"type,required" about:"Any word for its kind, such as question, conclusion, note."`
+	ParentID *string         `arg:"parent_id,nullable" about:"The active parent record; null or omitted: a root." lean:"An active record."`
+	Type     string          `arg:"type,required" about:"Any word for the kind of record, such as question, conclusion, note."`
 	Title    string          `arg:"title,required" about:"One line, at most 200 characters."`
-	Summary  string          `arg:"summary,required" about:"What it says, at most 1,000 characters."`
+	Summary  string          `arg:"summary,required" about:"The content in at most 1,000 characters."`
 	Body     string          `arg:"body,required" about:"The whole text in Markdown. Cite code as path#L10-L20: then changes of that code are noticed."`
-	State    State           `arg:"state,default=OPEN,enum=OPEN|LATER|RESOLVED|DISCARDED" about:"Its state."` // "" for OPEN
+	State    State           `arg:"state,default=OPEN,enum=OPEN|LATER|RESOLVED|DISCARDED" about:"The state of the record."` // "" for OPEN
 	Related  []string        `arg:"related"`
 	Metadata json.RawMessage `arg:"metadata"` // a JSON object; nil for none
 	Caller   `arg:"project_id,session_id"`
@@ -248,7 +248,7 @@ type UpdateArgs struct {
 	Body     *string         `arg:"body" about:"The whole new body." lean:""`
 	Related  []string        `arg:"related"` // empty, not nil, for none
 	Metadata json.RawMessage `arg:"metadata"`
-	Force    bool            `arg:"force" about:"Store this version although another session changed the record." lean:""`
+	Force    bool            `arg:"force" about:"Store this version even if another session changed the record." lean:""`
 	Caller   `arg:"project_id,session_id"`
 	Cited    []Cited // the code cited in Body
 }
@@ -273,7 +273,7 @@ type Conflict struct {
 type TransitionArgs struct {
 	ID         string `arg:"id,required"`
 	ToState    State  `arg:"to_state,required,enum=OPEN|LATER|RESOLVED|DISCARDED" about:"The new state."`
-	Reason     string `arg:"reason" about:"Why. Required for LATER and DISCARDED."`
+	Reason     string `arg:"reason" about:"The reason. Required for LATER and DISCARDED."`
 	ResolvedBy string `arg:"resolved_by" about:"Id of the record that holds the answer. Required for RESOLVED."`
 	Caller     `arg:"project_id,session_id"`
 }
@@ -313,8 +313,8 @@ type Closed struct {
 // HistoryArgs are the arguments of History.
 type HistoryArgs struct {
 	ID     string `arg:"id,required"`
-	Since  string `arg:"since"`                                                           // RFC 3339, inclusive
-	Limit  int    `arg:"limit,default=50,min=1,max=500,raised" about:"How many changes."` // 0 for 50; kept within 1 to 500
+	Since  string `arg:"since"`                                                                    // RFC 3339, inclusive
+	Limit  int    `arg:"limit,default=50,min=1,max=500,raised" about:"Maximum number of changes."` // 0 for 50; kept within 1 to 500
 	Caller `arg:"project_id"`
 	At     string `arg:"at"`
 }
@@ -336,7 +336,7 @@ type HistoryItem struct {
 type DiffArgs struct {
 	ID     string `arg:"id,required"`
 	From   string `arg:"from,required" about:"The older version: a time (RFC 3339), last_save, vN or tick:N."`
-	To     string `arg:"to" about:"The newer version, likewise. Omitted: now."`
+	To     string `arg:"to" about:"The newer version, in the same forms. Omitted: now."`
 	Caller `arg:"project_id,session_id"`
 }
 
@@ -377,7 +377,7 @@ type ActiveSession struct {
 
 // ActivityArgs are the arguments of RecentActivity.
 type ActivityArgs struct {
-	Limit    int      `arg:"limit,default=50,min=1,max=500,raised" about:"How many events."` // 0 for 50; kept within 1 to 500
+	Limit    int      `arg:"limit,default=50,min=1,max=500,raised" about:"Maximum number of events."` // 0 for 50; kept within 1 to 500
 	Since    string   `arg:"since"`
 	Types    []string `arg:"types,enum=record_created|record_updated|state_transition|session_started|session_saved|session_closed|session_branched|activation|conflict_detected|conflict_resolved" about:"Only these events."`
 	RecordID string   `arg:"record_id" about:"Only events of this record."`

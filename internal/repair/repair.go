@@ -12,12 +12,14 @@ import (
 	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/mail/documents"
-	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/items"
 	"cairn/internal/observation"
 	"cairn/internal/observation/integrity"
 	"cairn/internal/project"
 	"cairn/internal/record/consistency"
 	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 )
 
 // Check runs every check of a store: those of the file, of the change log and of each
@@ -59,7 +61,7 @@ func checkParts(ctx context.Context, s *store.Store) (found []string, err error)
 		}},
 		{"records", reading(consistency.Check)},
 		{"mail", reading(documents.Check)},
-		{"memories", reading(memory.Check)},
+		{"memories", reading(items.Check)},
 		{"projects", reading(project.Check)},
 	} {
 		more, err := part.check(ctx)
@@ -91,7 +93,7 @@ func CheckContent(ctx context.Context, s *store.Store) ([]string, error) {
 	for _, part := range []struct {
 		name  string
 		check func(context.Context, *store.Tx) ([]string, error)
-	}{{"observations", integrity.CheckWords}, {"records", consistency.CheckWords}, {"mail", documents.CheckWords}, {"memories", memory.CheckWords}} {
+	}{{"observations", integrity.CheckWords}, {"records", consistency.CheckWords}, {"mail", documents.CheckWords}, {"memories", contents.CheckWords}} {
 		var more []string
 		err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			more, err = part.check(ctx, tx)
@@ -106,10 +108,10 @@ func CheckContent(ctx context.Context, s *store.Store) ([]string, error) {
 }
 
 // Salvage replaces a damaged store with the data that can still be read, repaired by all
-// parts. It sets Check and Repair of the config. It returns the errors of store.Salvage.
-func Salvage(ctx context.Context, config store.SalvageConfig) (store.Salvaged, error) {
+// parts. It sets Check and Repair of the config. It returns the errors of salvage.Run.
+func Salvage(ctx context.Context, config salvage.Config) (salvage.Report, error) {
 	config.Check, config.Repair = CheckContent, repairParts
-	return store.Salvage(ctx, config)
+	return salvage.Run(ctx, config)
 }
 
 func repairParts(ctx context.Context, s *store.Store, altered func(table string, id int64)) error {
@@ -119,7 +121,7 @@ func repairParts(ctx context.Context, s *store.Store, altered func(table string,
 	for _, part := range []struct {
 		name   string
 		repair func(context.Context, *store.Tx) error
-	}{{"records", consistency.Repair}, {"mail", documents.Repair}, {"memories", memory.Repair}, {"archive", archive.Repair}, {"projects", project.Repair}} {
+	}{{"records", consistency.Repair}, {"mail", documents.Repair}, {"memories", items.Repair}, {"archive", archive.Repair}, {"projects", project.Repair}} {
 		if err := s.Write(ctx, store.Full, part.repair); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"cairn/internal/hub"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
 	"cairn/internal/replica"
 )
 
@@ -133,7 +134,7 @@ func (d *desk) fill(to []string, n int, text string) {
 		go func() {
 			var failed error
 			for i := range work {
-				_, _, err := d.AddEntry(d.Context(), memory.Caller{}, memory.NewEntry{MemoryID: to[i%len(to)], RawEntry: fmt.Sprint(i, " ", text)})
+				_, _, err := d.AddEntry(d.Context(), memory.Caller{}, contents.NewEntry{MemoryID: to[i%len(to)], RawEntry: fmt.Sprint(i, " ", text)})
 				if err != nil {
 					failed = err
 				}

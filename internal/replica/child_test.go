@@ -22,9 +22,15 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/hub"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
 	"cairn/internal/memory/rules"
+	"cairn/internal/memory/shards"
 	"cairn/internal/replica"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 	"cairn/internal/store/storetest"
 )
 
@@ -88,7 +94,7 @@ func (e errand) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := memory.New(s, memory.Config{})
+	b := memories.New(s, memory.Config{})
 	client, err := replica.NewClient(e.URL, e.Secret, 5*time.Second, false)
 	if err != nil {
 		return err
@@ -124,12 +130,12 @@ func (e errand) work(ctx context.Context) error {
 }
 
 // write writes the nth entry to one of the memories, or finds that it was written.
-func (e errand) write(ctx context.Context, b *memory.Service, n int) error {
+func (e errand) write(ctx context.Context, b *memories.Service, n int) error {
 	to := e.Memories[n%len(e.Memories)]
 	c := memory.Caller{User: e.User, Key: fmt.Sprint(e.Name, "-", n)}
-	_, _, err := b.AddEntry(ctx, c, memory.NewEntry{MemoryID: to, RawEntry: fmt.Sprint(e.Name, n/len(e.Memories))})
+	_, _, err := b.AddEntry(ctx, c, contents.NewEntry{MemoryID: to, RawEntry: fmt.Sprint(e.Name, n/len(e.Memories))})
 	if err == nil && n%7 == 3 {
-		_, _, err = b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: to, SessionID: rules.NewID(), Markdown: fmt.Sprint(e.Name, " ", n)})
+		_, _, err = b.UpdateContext(ctx, c, entries.NewDocument{MemoryID: to, SessionID: rules.NewID(), Markdown: fmt.Sprint(e.Name, " ", n)})
 	}
 	if f := fault.As(err); err != nil && f.Code == memory.CodeMismatch {
 		err = nil // the context's session is another one
@@ -320,14 +326,14 @@ func TestOfTwoProcessesOnOneStoreOneTakesOverWhenTheOtherIsKilled(t *testing.T) 
 
 // leases are those of another process on the lane of the desk's memory, which ends with
 // the test.
-func (d *desk) leases(life time.Duration) *store.Leases {
+func (d *desk) leases(life time.Duration) *follow.Leases {
 	d.Helper()
-	out, err := d.store.NewLeases(memory.PushFollower, life, func(err error) { d.Error(err) })
+	out, err := follow.NewLeases(d.store, memory.PushFollower, life, func(err error) { d.Error(err) })
 	if err != nil {
 		d.Fatal(err)
 	}
 	d.Cleanup(out.Close)
-	if err := out.Take(d.Context(), memory.LaneOf(d.memory)); err != nil {
+	if err := out.Take(d.Context(), shards.LaneOf(d.memory)); err != nil {
 		d.Fatal(err)
 	}
 	return out
@@ -347,7 +353,7 @@ func TestALateHolderSettlesNothing(t *testing.T) {
 		t.Fatal(batch, err)
 	}
 	want(t, "leases of another process", len(d.leases(time.Nanosecond).Held()), 1)
-	err = d.Confirm(t.Context(), d.member(), late, []memory.Outcome{{Stream: d.memory, Seq: batch[0].Seq, Status: 201, EntryID: rules.NewID(), HubSeq: 9}})
+	err = d.Confirm(t.Context(), d.member(), late, []replication.Outcome{{Stream: d.memory, Seq: batch[0].Seq, Status: 201, EntryID: rules.NewID(), HubSeq: 9}})
 	want(t, "code", fault.As(err).Code, memory.CodeLeaseLost)
 	want(t, "still inflight", d.pending(d.memory), "a")
 	d.drain()

@@ -16,6 +16,8 @@ import (
 
 	"cairn/internal/hub"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/memories"
 	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 	"cairn/internal/store"
@@ -24,7 +26,7 @@ import (
 
 // conforming is a device over a store, with a hub of its own whose database is in a folder.
 type conforming struct {
-	*memory.Service
+	*memories.Service
 	me  memory.User
 	hub *hub.Hub
 }
@@ -36,7 +38,7 @@ func conform(t testing.TB, s *store.Store, dir string) *conforming {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &conforming{Service: memory.New(s, memory.Config{}), hub: h}
+	c := &conforming{Service: memories.New(s, memory.Config{}), hub: h}
 	if c.me, err = c.Whoami(t.Context(), memory.Caller{}); err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +89,8 @@ func (c *conforming) front(t testing.TB, dir string, around func(work func() err
 func TestTheReplicationIsAFollower(t *testing.T) {
 	put := func(t testing.TB, s *store.Store, text string) {
 		t.Helper()
-		b := memory.New(s, memory.Config{})
-		if _, _, err := b.AddEntry(t.Context(), memory.Caller{ProjectID: "p"}, memory.NewEntry{MemoryID: memory.DefaultMemory, RawEntry: text}); err != nil {
+		b := memories.New(s, memory.Config{})
+		if _, _, err := b.AddEntry(t.Context(), memory.Caller{ProjectID: "p"}, contents.NewEntry{MemoryID: memory.DefaultMemory, RawEntry: text}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +168,7 @@ WHERE synced = 0 AND seq NOT IN (SELECT seq FROM set_aside)`)))
 			}
 		},
 		Retry: func(t testing.TB, s *store.Store) {
-			if n, err := memory.New(s, memory.Config{}).Retry(t.Context(), memory.Caller{}, nil); n != 1 || err != nil {
+			if n, err := memories.New(s, memory.Config{}).Retry(t.Context(), memory.Caller{}, nil); n != 1 || err != nil {
 				t.Errorf("retried: %d, %v", n, err)
 			}
 		},

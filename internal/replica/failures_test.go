@@ -14,8 +14,12 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/hub"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/replication"
+	"cairn/internal/memory/vaults"
 	"cairn/internal/replica"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // answered makes the front answer some pushes itself.
@@ -121,7 +125,7 @@ func TestAnItemThatFailsForAWhileIsSentAgainAndDelaysItsMemoryAlone(t *testing.T
 			eventually(t, "a second try", func() bool { return tries.Load() > 1 })
 			want(t, "the hub has of the failing memory", o.texts(d.memory), "")
 			want(t, "inflight", d.pending(d.memory), "a b c")
-			if s := d.stream(d.memory); s.Attempts == 0 || s.LastError == "" || s.State != memory.StreamReady {
+			if s := d.stream(d.memory); s.Attempts == 0 || s.LastError == "" || s.State != replication.StreamReady {
 				t.Errorf("the stream is %+v", s)
 			}
 			close(gate)
@@ -191,7 +195,7 @@ func TestARefusalHaltsTheMemoryIfThatIsWantedAndDiscardingLetsItGoOn(t *testing.
 	bad := d.add("b")
 	d.add("c")
 	d.start()
-	eventually(t, "it halts", func() bool { return d.stream(d.memory).State == memory.StreamHalted })
+	eventually(t, "it halts", func() bool { return d.stream(d.memory).State == replication.StreamHalted })
 	want(t, "the hub has", o.texts(d.memory), "a")
 	want(t, "inflight", d.pending(d.memory), "b c")
 	if n, err := d.Discard(t.Context(), memory.Caller{}, []string{bad.LocalID}); n != 1 || err != nil {
@@ -218,7 +222,7 @@ func TestAMemoryRefusedForGoodHaltsItsStreamAlone(t *testing.T) {
 	d.addTo(other, "x")
 	d.start()
 	d.awaits(other)
-	eventually(t, "it halts", func() bool { return d.stream(d.memory).State == memory.StreamHalted })
+	eventually(t, "it halts", func() bool { return d.stream(d.memory).State == replication.StreamHalted })
 	want(t, "attempts of what is behind", o.attempts("a") <= 1, true)
 	o.set(func(o *office) { o.item = nil })
 	if n, err := d.Retry(t.Context(), memory.Caller{}, nil); n != 1 || err != nil {
@@ -263,11 +267,11 @@ func TestARefusedTokenPausesItsUserAloneAndANewOneIsUsedAtOnce(t *testing.T) {
 			twin.equip(func(c *replica.Config) { c.Leases = leases })
 			d.add("a")
 			who := memory.Caller{User: u.UserID}
-			v, _, err := d.CreateVault(t.Context(), who, memory.NewVault{Title: "v"})
+			v, _, err := d.CreateVault(t.Context(), who, vaults.NewVault{Title: "v"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, _, err := d.CreateMemory(t.Context(), who, memory.NewMemory{VaultID: v.VaultID, Title: "m"})
+			m, _, err := d.CreateMemory(t.Context(), who, vaults.NewMemory{VaultID: v.VaultID, Title: "m"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -276,7 +280,7 @@ func TestARefusedTokenPausesItsUserAloneAndANewOneIsUsedAtOnce(t *testing.T) {
 			t.Cleanup(func() { twin.end() })
 			t.Cleanup(func() { d.end() })
 			eventually(t, "the pause", func() bool { state, _ := d.one.State(); return state == replica.StateUnauthorized })
-			if _, _, err := d.AddEntry(t.Context(), who, memory.NewEntry{MemoryID: m.MemoryID, RawEntry: "x"}); err != nil {
+			if _, _, err := d.AddEntry(t.Context(), who, contents.NewEntry{MemoryID: m.MemoryID, RawEntry: "x"}); err != nil {
 				t.Fatal(err)
 			}
 			if err := d.AwaitConsistency(t.Context(), who, m.MemoryID, 30*time.Second); err != nil {
@@ -379,8 +383,8 @@ func TestItemsThatCannotBeStoredDelayTheirMemoryAloneAndAreAccountedFor(t *testi
 		}
 	})
 	two.start()
-	failing := func() (p store.Progress) {
-		all, err := two.store.Followers(t.Context())
+	failing := func() (p follow.Progress) {
+		all, err := follow.Followers(t.Context(), two.store)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -403,7 +407,7 @@ func TestItemsThatCannotBeStoredDelayTheirMemoryAloneAndAreAccountedFor(t *testi
 	broken.Store(false)
 	two.one.Subscribed()
 	eventually(t, "it is here", func() bool { return two.texts(one.memory) == "a" })
-	want(t, "what fails", failing(), store.Progress{})
+	want(t, "what fails", failing(), follow.Progress{})
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {

@@ -20,6 +20,12 @@ import (
 	"cairn/internal/hub"
 	"cairn/internal/hub/pgtest"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/memorytest"
+	"cairn/internal/memory/replication"
+	"cairn/internal/memory/vaults"
 	"cairn/internal/replica"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
@@ -247,7 +253,7 @@ func rawOf(it replica.Item) string {
 // desk is a device: a store, its book and a replicator.
 type desk struct {
 	testing.TB
-	*memory.Service
+	*memories.Service
 	store         *store.Store
 	office        *office
 	me            string
@@ -273,14 +279,14 @@ func (o *office) deskOver(s *store.Store) *desk {
 	d := &desk{TB: o.TB, store: s, office: o, end: func() {}}
 	settings := memory.Defaults()
 	settings.DeleteTimeout = 5 * time.Second
-	d.Service = memory.New(s, memory.Config{Settings: settings})
+	d.Service = memories.New(s, memory.Config{Settings: settings})
 	o.Cleanup(func() {
 		d.end()
 		if err := d.Stop(context.Background()); err != nil {
 			o.Errorf("stop: %v", err)
 		}
-		if found, err := d.Check(context.Background()); !o.Failed() && (err != nil || len(found) > 0) {
-			o.Errorf("the memories are not sound: %v %q", err, found)
+		if found := memorytest.Findings(o, s); !o.Failed() && found != "" {
+			o.Errorf("the memories are not sound: %s", found)
 		}
 	})
 	me, err := d.Whoami(o.Context(), memory.Caller{})
@@ -321,7 +327,7 @@ func (d *desk) member() memory.Membership {
 // furnish gives the desk a vault and a memory.
 func (d *desk) furnish() *desk {
 	d.Helper()
-	v, _, err := d.CreateVault(d.Context(), memory.Caller{}, memory.NewVault{Title: "v"})
+	v, _, err := d.CreateVault(d.Context(), memory.Caller{}, vaults.NewVault{Title: "v"})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -331,7 +337,7 @@ func (d *desk) furnish() *desk {
 
 func (d *desk) newMemory(vault, title string) string {
 	d.Helper()
-	m, _, err := d.CreateMemory(d.Context(), memory.Caller{}, memory.NewMemory{VaultID: vault, Title: title})
+	m, _, err := d.CreateMemory(d.Context(), memory.Caller{}, vaults.NewMemory{VaultID: vault, Title: title})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -363,11 +369,11 @@ func (d *desk) drain() *desk {
 	return d
 }
 
-func (d *desk) add(text string) memory.Added { d.Helper(); return d.addTo(d.memory, text) }
+func (d *desk) add(text string) entries.Added { d.Helper(); return d.addTo(d.memory, text) }
 
-func (d *desk) addTo(m, text string) memory.Added {
+func (d *desk) addTo(m, text string) entries.Added {
 	d.Helper()
-	out, _, err := d.AddEntry(d.Context(), memory.Caller{}, memory.NewEntry{MemoryID: m, RawEntry: text})
+	out, _, err := d.AddEntry(d.Context(), memory.Caller{}, contents.NewEntry{MemoryID: m, RawEntry: text})
 	if err != nil {
 		d.Fatalf("add %s: %v", text, err)
 	}
@@ -375,10 +381,10 @@ func (d *desk) addTo(m, text string) memory.Added {
 }
 
 // all are the committed entries of a memory, oldest first.
-func (d *desk) all(m string) []memory.Entry {
+func (d *desk) all(m string) []contents.Entry {
 	d.Helper()
-	var out []memory.Entry
-	a := memory.ListArgs{MemoryID: m, Limit: 50}
+	var out []contents.Entry
+	a := entries.ListArgs{MemoryID: m, Limit: 50}
 	for {
 		page, err := d.ListEntries(d.Context(), memory.Caller{}, a)
 		if err != nil {
@@ -429,8 +435,8 @@ func (d *desk) look(m string) string {
 		d.Fatal(err)
 	}
 	text, err := json.Marshal(struct {
-		Entries []memory.Entry
-		Context memory.Document
+		Entries []contents.Entry
+		Context contents.Document
 	}{d.all(m), c})
 	if err != nil {
 		d.Fatal(err)
@@ -475,7 +481,7 @@ func want[T comparable](tb testing.TB, what string, got, want T) {
 	}
 }
 
-func (d *desk) stream(m string) memory.Stream {
+func (d *desk) stream(m string) replication.Stream {
 	d.Helper()
 	s, _, err := d.Stream(d.Context(), m)
 	if err != nil {
@@ -484,7 +490,7 @@ func (d *desk) stream(m string) memory.Stream {
 	return s
 }
 
-func (d *desk) failures() []memory.Failed {
+func (d *desk) failures() []replication.Failed {
 	d.Helper()
 	out, err := d.Failures(d.Context(), d.me)
 	if err != nil {

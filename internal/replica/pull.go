@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"time"
 
+	"cairn/internal/backoff"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
-	"cairn/internal/store"
+	"cairn/internal/memory/items"
+	"cairn/internal/memory/replication"
 )
 
 // catalogueEvery is how often the list of the user's streams is read. It also bounds how old
@@ -31,7 +33,7 @@ func (r *Replicator) pull(ctx context.Context) {
 			catalogued = time.Time{}
 		}
 		if r.waits(ctx) || !r.mayPull() {
-			store.Pause(ctx, pollEvery/4, nil)
+			backoff.Pause(ctx, pollEvery/4, nil)
 			continue
 		}
 		err := r.verify(ctx)
@@ -48,7 +50,7 @@ func (r *Replicator) pull(ctx context.Context) {
 			continue
 		}
 		r.handle(ctx, err)
-		store.Pause(ctx, pollEvery/4, nil)
+		backoff.Pause(ctx, pollEvery/4, nil)
 	}
 }
 
@@ -102,7 +104,7 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 	}
 	if len(cursors) == 0 && r.catalogueVersion() == 0 {
 		if wait > 0 {
-			store.Pause(ctx, min(wait, pollEvery), nil)
+			backoff.Pause(ctx, min(wait, pollEvery), nil)
 		}
 		return nil
 	}
@@ -116,7 +118,7 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 		}
 	}
 	if len(cursors) > MaxCursors {
-		store.Pause(ctx, pollEvery, nil)
+		backoff.Pause(ctx, pollEvery, nil)
 	}
 	return nil
 }
@@ -134,13 +136,13 @@ func (r *Replicator) cursors(ctx context.Context) (out []Cursor, again time.Time
 	case <-r.asked:
 	default:
 	}
-	return r.cursorsOf(ctx, func(s memory.Stream) int64 { return s.PullCursor })
+	return r.cursorsOf(ctx, func(s replication.Stream) int64 { return s.PullCursor })
 }
 
 // cursorsOf returns positions in the subscribed streams, without those that wait after a
 // failed pull and those whose content a restored hub still lacks. again is when the first
 // stream that waits is due.
-func (r *Replicator) cursorsOf(ctx context.Context, position func(memory.Stream) int64) (out []Cursor, again time.Time, err error) {
+func (r *Replicator) cursorsOf(ctx context.Context, position func(replication.Stream) int64) (out []Cursor, again time.Time, err error) {
 	after, asked := "", map[string]bool{}
 	for {
 		page, err := r.Book.Streams(ctx, r.User, after, MaxCursors)
@@ -148,7 +150,7 @@ func (r *Replicator) cursorsOf(ctx context.Context, position func(memory.Stream)
 			return out, again, err
 		}
 		for _, s := range page {
-			if after = s.ID; !s.Subscribed || s.State == memory.StreamRestoring {
+			if after = s.ID; !s.Subscribed || s.State == replication.StreamRestoring {
 				continue
 			}
 			if s.NextPull.After(time.Now()) {
@@ -241,13 +243,13 @@ func (r *Replicator) delayPull(ctx context.Context, stream string, err error) {
 
 // apply stores the items of a stream.
 func (r *Replicator) apply(ctx context.Context, s StreamItems) error {
-	items := make([]memory.Item, len(s.Items))
+	pulled := make([]items.Item, len(s.Items))
 	for i, p := range s.Items {
-		items[i] = memory.Item{HubSeq: p.HubSeq, Kind: p.Kind, ID: p.ID, Op: p.Op, Key: p.Key, Doc: p.Doc, Device: p.Device}
+		pulled[i] = items.Item{HubSeq: p.HubSeq, Kind: p.Kind, ID: p.ID, Op: p.Op, Key: p.Key, Doc: p.Doc, Device: p.Device}
 	}
-	err := r.Book.Apply(ctx, r.member(), s.Stream, items, s.Next)
+	err := r.Book.Apply(ctx, r.member(), s.Stream, pulled, s.Next)
 	if err == nil {
-		r.meter.Pulled.Add(int64(len(items)))
+		r.meter.Pulled.Add(int64(len(pulled)))
 	}
 	return err
 }
@@ -269,7 +271,7 @@ func (r *Replicator) catalogue(ctx context.Context, last *time.Time) error {
 			vaults[h.Vault.VaultID] = *h.Vault
 		}
 	}
-	items, listed := make([]memory.Item, 0, len(heads)), map[string]bool{}
+	items, listed := make([]items.Item, 0, len(heads)), map[string]bool{}
 	for _, h := range heads {
 		listed[h.Stream] = true
 		item, err := h.item(vaults)
@@ -341,8 +343,8 @@ func (r *Replicator) pullDeleted(ctx context.Context, listed map[string]bool) er
 }
 
 // item returns a head as a put of its vault or memory.
-func (h Head) item(vaults map[string]Vault) (memory.Item, error) {
-	item := memory.Item{ID: h.Stream, Op: OpPut}
+func (h Head) item(vaults map[string]Vault) (items.Item, error) {
+	item := items.Item{ID: h.Stream, Op: OpPut}
 	var err error
 	if h.Vault != nil {
 		item.Kind = KindVault
@@ -358,7 +360,7 @@ func (h Head) item(vaults map[string]Vault) (memory.Item, error) {
 }
 
 // PullStream pulls one stream until there are no more changes. It is idempotent. Errors:
-// those of the hub and of memory.Service.Apply.
+// those of the hub and of memories.Service.Apply.
 func (r *Replicator) PullStream(ctx context.Context, stream string) error {
 	defer r.Client.Close()
 	s, ok, err := r.Book.Stream(ctx, stream)

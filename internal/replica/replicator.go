@@ -5,13 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"cairn/internal/backoff"
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Limits and intervals of memories §10.3 and §10.4.
@@ -27,7 +33,7 @@ const (
 
 // probeBackoff is how long requests wait for a hub that cannot be reached: with its jitter
 // five seconds at most.
-var probeBackoff = store.Backoff{First: 100 * time.Millisecond, Max: probeEvery * 2 / 3, Jitter: .5}
+var probeBackoff = backoff.Policy{First: 100 * time.Millisecond, Max: probeEvery * 2 / 3, Jitter: .5}
 
 // The states of a replicator.
 const (
@@ -41,16 +47,16 @@ const (
 // Config configures a Replicator.
 type Config struct {
 	Store  *store.Store
-	Book   *memory.Service // over the store
-	User   string          // the local user, who has joined the hub
-	Client *Client         // with the user's token
+	Book   *memories.Service // over the store
+	User   string            // the local user, who has joined the hub
+	Client *Client           // with the user's token
 
 	Generation int64 // of the user's membership; when that has ended, nothing is sent or stored
 
-	Leases *store.Leases // of this process, see NewLeases; nil for leases of the run's own
-	Batch  int           // changes of a push, at most MaxPushItems; 0 for 500
-	Halt   bool          // a refused change halts its stream (hub.on_permanent = halt)
-	Log    *slog.Logger  // receives no text of entries; nil discards it
+	Leases *follow.Leases // of this process, see NewLeases; nil for leases of the run's own
+	Batch  int            // changes of a push, at most MaxPushItems; 0 for 500
+	Halt   bool           // a refused change halts its stream (hub.on_permanent = halt)
+	Log    *slog.Logger   // receives no text of entries; nil discards it
 }
 
 // Replicator sends one user's changes to the hub and fetches those of other devices. Any
@@ -58,9 +64,9 @@ type Config struct {
 // sends unconfirmed changes again, under the same keys.
 type Replicator struct {
 	Config
-	leases *store.Leases // while it runs
-	wake   chan struct{} // signals that there may be changes to send
-	asked  chan struct{} // signals a new subscription
+	leases *follow.Leases // while it runs
+	wake   chan struct{}  // signals that there may be changes to send
+	asked  chan struct{}  // signals a new subscription
 	meter  Metrics
 
 	mu      sync.Mutex
@@ -129,23 +135,11 @@ func (r *Replicator) Run(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	var group sync.WaitGroup
-	failed := make(chan error, 1)
-	group.Go(func() {
-		if err := r.follow(running); err != nil && running.Err() == nil {
-			failed <- err
-			end()
-		}
-	})
-	group.Go(func() { r.pull(running) })
-	group.Go(func() { r.push(running) })
-	group.Wait()
-	select {
-	case err := <-failed:
-		return err
-	default:
-		return leftError(running)
-	}
+	var pulling sync.WaitGroup
+	pulling.Go(func() { r.pull(running) })
+	err = r.push(running)
+	pulling.Wait()
+	return firstOf(err, leftError(running))
 }
 
 // leftError returns the error of a run that ended because the user has left the hub, else
@@ -166,9 +160,9 @@ func (r *Replicator) Send(ctx context.Context) error {
 	defer end()
 	var verifying sync.WaitGroup
 	verifying.Go(func() { r.keepVerified(running) })
-	r.push(running)
+	err = r.push(running)
 	verifying.Wait()
-	return leftError(running)
+	return firstOf(err, leftError(running))
 }
 
 // begin prepares a run and its leases; end ends it.
@@ -272,7 +266,7 @@ func (r *Replicator) sendAll(ctx context.Context) error {
 		if log.Pending != left {
 			left, patience = log.Pending, 0
 		}
-		store.Pause(ctx, drainLook, nil)
+		backoff.Pause(ctx, drainLook, nil)
 	}
 }
 
@@ -282,20 +276,7 @@ const (
 	drainPatience = 100
 )
 
-// follow wakes the replicator after each write, of this process or another.
-func (r *Replicator) follow(ctx context.Context) error {
-	return r.Store.Follow(ctx, store.Follower{Name: memory.PushFollower, Live: true, Poll: pollEvery, Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
-		for _, c := range changes {
-			if c.Kind == KindMemory && c.Op == OpPut {
-				r.Subscribed()
-				break
-			}
-		}
-		r.nudge()
-		return nil, nil
-	}})
-}
-
+// nudge wakes the follower that sends.
 func (r *Replicator) nudge() {
 	select {
 	case r.wake <- struct{}{}:
@@ -303,8 +284,9 @@ func (r *Replicator) nudge() {
 	}
 }
 
-// push sends the streams that are ready, with up to four concurrent requests.
-func (r *Replicator) push(ctx context.Context) {
+// push sends the streams that are ready, with up to four concurrent requests. It is a live
+// follower, so every write wakes it, of this process or another.
+func (r *Replicator) push(ctx context.Context) error {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var underway sync.WaitGroup
@@ -312,43 +294,34 @@ func (r *Replicator) push(ctx context.Context) {
 		defer time.AfterFunc(stopTime, cancel).Stop()
 		underway.Wait()
 	}()
-	done := make(chan struct{}, requestsAtOnce)
-	free := requestsAtOnce
-	for {
-		batches, err := r.ready(ctx, free)
-		if err != nil && ctx.Err() == nil {
-			r.Log.Warn("the changes to send cannot be read; trying again", "error", err)
-		}
-		for _, p := range batches {
-			free--
-			underway.Go(func() {
-				defer func() { done <- struct{}{} }()
-				r.deliver(sending, p)
-			})
-		}
-		timer := time.NewTimer(r.nextWait(ctx))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-done:
-			free++
-		case <-r.wake:
-			if free < requestsAtOnce { // more changes may join the next request
-				store.Pause(ctx, gatherTime, nil)
+	var busy atomic.Int64
+	wrote := false
+	return follow.Run(ctx, r.Store, follow.Follower{
+		Name: memory.PushFollower, Live: true, Poll: pollEvery, Wake: r.wake,
+		Batch: func(_ context.Context, changes []store.Change) ([]follow.Refusal, error) {
+			wrote = true
+			if slices.ContainsFunc(changes, func(c store.Change) bool { return c.Kind == KindMemory && c.Op == OpPut }) {
+				r.Subscribed()
 			}
-		case <-timer.C:
-		}
-		timer.Stop()
-		for more := true; more; {
-			select {
-			case <-done:
-				free++
-			default:
-				more = false
+			return nil, nil
+		},
+		Idle: func(ctx context.Context) (time.Duration, error) {
+			if wrote && busy.Load() > 0 { // more changes may join the next request
+				backoff.Pause(ctx, gatherTime, nil)
 			}
-		}
-	}
+			wrote = false
+			batches, err := r.ready(ctx, requestsAtOnce-int(busy.Load()))
+			for _, p := range batches {
+				busy.Add(1)
+				underway.Go(func() {
+					r.deliver(sending, p)
+					busy.Add(-1)
+					r.nudge()
+				})
+			}
+			return r.nextWait(ctx), err
+		},
+	})
 }
 
 // round is one turn of Drain: it sends the streams that are ready, one request at a time,
@@ -376,7 +349,7 @@ func (r *Replicator) notAcceptingError() error {
 	case StateUnreachable:
 		return fault.New(fault.Unavailable, CodeUnavailable, "the hub is not accepting changes: "+why).WithHint("`cairn replication status` shows the changes that wait")
 	case StateUnauthorized, StateTooOld, StateRestored, StateReadOnly, StateDiskFull:
-		return fault.New(fault.Unavailable, state, "the hub is not accepting changes: "+why).WithHint(memory.StopHint(state))
+		return fault.New(fault.Unavailable, state, "the hub is not accepting changes: "+why).WithHint(replication.StopHint(state))
 	}
 	return nil
 }
@@ -430,7 +403,7 @@ func (r *Replicator) deliver(ctx context.Context, p sendBatch) {
 
 // item returns a change in its wire form. If the hub knows the memory or vault under another
 // id, the document of its put has that id, too.
-func item(o memory.Outgoing) Item {
+func item(o replication.Outgoing) Item {
 	out := Item{Stream: o.Stream, Seq: o.Seq, Kind: o.Kind, ID: o.ID, Op: o.Op, Key: o.Key, Doc: o.Doc}
 	if o.Remote == "" {
 		return out
@@ -457,8 +430,8 @@ func (r *Replicator) isSingle(stream string) bool {
 // storeFailed handles an error of the store. It drops leases that another process has
 // taken, and ends the run if the membership has ended. After any other error sending pauses
 // for a second.
-func (r *Replicator) storeFailed(leases []store.Lease, err error) {
-	if fault.HasCode(err, store.CodeLeaseLost) {
+func (r *Replicator) storeFailed(leases []follow.Lease, err error) {
+	if fault.HasCode(err, follow.CodeLeaseLost) {
 		r.leases.Forget(leases...)
 		return
 	}

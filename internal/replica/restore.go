@@ -6,8 +6,8 @@ import (
 	"net/http"
 
 	"cairn/internal/fault"
-	"cairn/internal/memory"
-	"cairn/internal/store"
+	"cairn/internal/memory/replication"
+	"cairn/internal/store/follow"
 )
 
 // comparePage is how many numbers of a stream are compared with the hub's at a time.
@@ -83,7 +83,7 @@ func (r *Replicator) restore(ctx context.Context) error {
 	return nil
 }
 
-func remoteOf(s memory.Stream) string {
+func remoteOf(s replication.Stream) string {
 	if s.RemoteID != "" {
 		return s.RemoteID
 	}
@@ -92,7 +92,7 @@ func remoteOf(s memory.Stream) string {
 
 // restoreStream sends the changes of one stream that the hub lacks. It is safe to repeat
 // from its start, because the hub knows each change by its key.
-func (r *Replicator) restoreStream(ctx context.Context, lease store.Lease, s memory.Stream, head int64) error {
+func (r *Replicator) restoreStream(ctx context.Context, lease follow.Lease, s replication.Stream, head int64) error {
 	first, err := r.Book.RecreateChange(ctx, s)
 	if err == nil {
 		_, err = r.sendAgain(ctx, first)
@@ -101,7 +101,7 @@ func (r *Replicator) restoreStream(ctx context.Context, lease store.Lease, s mem
 		err = r.compare(ctx, lease, s, head)
 	}
 	for err == nil {
-		var rows []memory.Outgoing
+		var rows []replication.Outgoing
 		if rows, err = r.Book.NextMissing(ctx, s, r.Batch); err != nil || len(rows) == 0 {
 			break
 		}
@@ -113,7 +113,7 @@ func (r *Replicator) restoreStream(ctx context.Context, lease store.Lease, s mem
 			}
 		}
 	}
-	var rest []memory.Outgoing
+	var rest []replication.Outgoing
 	if err == nil {
 		rest, err = r.Book.LaterChanges(ctx, s)
 	}
@@ -135,7 +135,7 @@ func (r *Replicator) restoreStream(ctx context.Context, lease store.Lease, s mem
 
 // sendAgain pushes changes. It returns an error if the hub cannot accept one now. Permanent
 // refusals, and changes not tried because of them, are in the results.
-func (r *Replicator) sendAgain(ctx context.Context, batch []memory.Outgoing) ([]Result, error) {
+func (r *Replicator) sendAgain(ctx context.Context, batch []replication.Outgoing) ([]Result, error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
@@ -173,7 +173,7 @@ func (r *Replicator) sendAgain(ctx context.Context, batch []memory.Outgoing) ([]
 
 // compare finds the changes of a stream that the hub lacks: page by page backwards from its
 // head, until a page equals the local one.
-func (r *Replicator) compare(ctx context.Context, lease store.Lease, s memory.Stream, head int64) error {
+func (r *Replicator) compare(ctx context.Context, lease follow.Lease, s replication.Stream, head int64) error {
 	after := head
 	have := map[string]int64{}
 	for clean := false; !clean && after > 0; {

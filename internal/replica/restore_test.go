@@ -8,6 +8,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/entries"
 	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
 )
@@ -53,10 +54,10 @@ func TestAfterAnOldBackupIsRestoredDevicesSendAgainWhatItLacks(t *testing.T) {
 	late := a.newMemory(a.vault, "late")
 	a.addTo(late, "l0")
 	ids := a.all(a.memory)
-	if _, _, err := a.PatchEntry(t.Context(), memory.Caller{}, a.memory, ids[1].EntryID, memory.Patch{Tags: map[string]string{"k": "v"}}); err != nil {
+	if _, _, err := a.PatchEntry(t.Context(), memory.Caller{}, a.memory, ids[1].EntryID, entries.Patch{Tags: map[string]string{"k": "v"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := a.UpdateContext(t.Context(), memory.Caller{}, memory.NewDocument{MemoryID: a.memory, SessionID: rules.NewID(), Markdown: "# c"}); err != nil {
+	if _, _, err := a.UpdateContext(t.Context(), memory.Caller{}, entries.NewDocument{MemoryID: a.memory, SessionID: rules.NewID(), Markdown: "# c"}); err != nil {
 		t.Fatal(err)
 	}
 	a.start()

@@ -11,7 +11,8 @@ import (
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
-	"cairn/internal/store"
+	"cairn/internal/memory/replication"
+	"cairn/internal/store/follow"
 )
 
 // counter is a number that never falls.
@@ -36,14 +37,14 @@ func retryable(status int) bool {
 
 // settle stores the hub's results: the accepted changes in one transaction, then each
 // refused one.
-func (r *Replicator) settle(ctx context.Context, leases []store.Lease, batch []memory.Outgoing, results []Result) error {
+func (r *Replicator) settle(ctx context.Context, leases []follow.Lease, batch []replication.Outgoing, results []Result) error {
 	r.meter.Batches.Add(1)
 	for i, o := range batch { // results of a restored hub do not count: it receives all changes again
 		if older, err := r.isOlder(ctx, o, results[i]); older || err != nil {
 			return err
 		}
 	}
-	var taken []memory.Outcome
+	var taken []replication.Outcome
 	for i, o := range batch {
 		if res := results[i]; res.Status >= 200 && res.Status < 300 {
 			taken = append(taken, outcome(o, res))
@@ -68,8 +69,8 @@ func (r *Replicator) settle(ctx context.Context, leases []store.Lease, batch []m
 	return nil
 }
 
-func outcome(o memory.Outgoing, res Result) memory.Outcome {
-	out := memory.Outcome{Stream: o.Stream, Seq: o.Seq, Status: res.Status, EntryID: res.EntryID, HubSeq: res.HubSeq}
+func outcome(o replication.Outgoing, res Result) replication.Outcome {
+	out := replication.Outcome{Stream: o.Stream, Seq: o.Seq, Status: res.Status, EntryID: res.EntryID, HubSeq: res.HubSeq}
 	out.CreationTime, _ = time.Parse(time.RFC3339Nano, res.CreationTime) // other kinds have none
 	if res.Error != nil {
 		out.Code, out.Message = res.Error.Code, res.Error.Message
@@ -78,7 +79,7 @@ func outcome(o memory.Outgoing, res Result) memory.Outcome {
 }
 
 // refused stores the result of a change that the hub has not accepted.
-func (r *Replicator) refused(ctx context.Context, leases []store.Lease, o memory.Outgoing, res Result) error {
+func (r *Replicator) refused(ctx context.Context, leases []follow.Lease, o replication.Outgoing, res Result) error {
 	switch {
 	case res.Status >= 200 && res.Status < 300, res.Status == http.StatusFailedDependency:
 		return nil
@@ -108,7 +109,7 @@ func (r *Replicator) refused(ctx context.Context, leases []store.Lease, o memory
 
 // existingID returns the hub's id of a vault or memory with the same title, "" for any other
 // refusal.
-func existingID(o memory.Outgoing, res Result) string {
+func existingID(o replication.Outgoing, res Result) string {
 	if res.Status != http.StatusConflict || o.Op != OpPut || o.Kind != KindVault && o.Kind != KindMemory || res.Error == nil {
 		return ""
 	}
@@ -124,7 +125,7 @@ func reason(res Result) string {
 }
 
 // clearSingle lets streams be sent in batches again.
-func (r *Replicator) clearSingle(taken []memory.Outcome) {
+func (r *Replicator) clearSingle(taken []replication.Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, o := range taken {
@@ -133,7 +134,7 @@ func (r *Replicator) clearSingle(taken []memory.Outcome) {
 }
 
 // pushFailed handles a push that failed as a whole.
-func (r *Replicator) pushFailed(ctx context.Context, leases []store.Lease, batch []memory.Outgoing, err error) error {
+func (r *Replicator) pushFailed(ctx context.Context, leases []follow.Lease, batch []replication.Outgoing, err error) error {
 	if ctx.Err() != nil {
 		return nil // the replicator stops
 	}
@@ -176,7 +177,7 @@ func (r *Replicator) hubFailed(ctx context.Context, err error, by cause) bool {
 
 // sendSingly has the changes of a refused batch sent one by one, to find the one that the
 // hub refuses.
-func (r *Replicator) sendSingly(batch []memory.Outgoing, err error) error {
+func (r *Replicator) sendSingly(batch []replication.Outgoing, err error) error {
 	r.mu.Lock()
 	for _, id := range streamsOf(batch) {
 		r.single[id] = true
@@ -187,7 +188,7 @@ func (r *Replicator) sendSingly(batch []memory.Outgoing, err error) error {
 }
 
 // streamsOf lists the streams of a batch, each once.
-func streamsOf(batch []memory.Outgoing) (out []string) {
+func streamsOf(batch []replication.Outgoing) (out []string) {
 	for _, o := range batch {
 		if !slices.Contains(out, o.Stream) {
 			out = append(out, o.Stream)

@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // sendBatch is the content of one push: streams and the leases of their lanes.
 type sendBatch struct {
 	streams []string
-	leases  []store.Lease
+	leases  []follow.Lease
 }
 
 // ready chooses the streams of the next requests: streams that are due, whose lanes this

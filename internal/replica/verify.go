@@ -7,17 +7,18 @@ import (
 	"net/http"
 	"time"
 
+	"cairn/internal/backoff"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
-	"cairn/internal/store"
+	"cairn/internal/memory/replication"
 )
 
 // Further states in which a person must act. They are stored (memory.Stop), so that each
 // process of the device shows them.
 const (
-	StateRestored = memory.StopRestored // the hub's database is older than what it has confirmed: nothing is sent or pulled
-	StateReadOnly = memory.StopReadOnly // the token permits reading only: nothing is sent
-	StateDiskFull = memory.StopDiskFull // the hub cannot store anything: sending is tried from time to time
+	StateRestored = replication.StopRestored // the hub's database is older than what it has confirmed: nothing is sent or pulled
+	StateReadOnly = replication.StopReadOnly // the token permits reading only: nothing is sent
+	StateDiskFull = replication.StopDiskFull // the hub cannot store anything: sending is tried from time to time
 )
 
 // fullEvery is how often sending is tried at a hub whose disk is full.
@@ -74,7 +75,7 @@ func (r *Replicator) verify(ctx context.Context) error {
 // findOlderHead asks the hub for the heads of all streams. If one is below a number that
 // this device has seen, it returns a sentence that names the stream; else "".
 func (r *Replicator) findOlderHead(ctx context.Context) (why string, err error) {
-	all, _, err := r.cursorsOf(ctx, func(s memory.Stream) int64 { return s.Seen })
+	all, _, err := r.cursorsOf(ctx, func(s replication.Stream) int64 { return s.Seen })
 	for first := 0; err == nil && first < len(all); first += MaxCursors {
 		page := all[first:min(first+MaxCursors, len(all))]
 		answer, err := r.Client.Pull(ctx, PullRequest{Cursors: page, Limit: 1})
@@ -143,7 +144,7 @@ func (r *Replicator) keepVerified(ctx context.Context) {
 		if !r.isVerified() && !r.waits(ctx) && r.mayPull() {
 			r.handle(ctx, r.verify(ctx))
 		}
-		store.Pause(ctx, pollEvery/4, nil)
+		backoff.Pause(ctx, pollEvery/4, nil)
 	}
 }
 
@@ -205,7 +206,7 @@ func (r *Replicator) hubRestored(ctx context.Context, why string) error {
 // isOlder reports whether a result shows that the hub was restored: it gave a new change a
 // number that this device had seen before, or no longer knows the stream. Then it stops
 // replication.
-func (r *Replicator) isOlder(ctx context.Context, o memory.Outgoing, res Result) (bool, error) {
+func (r *Replicator) isOlder(ctx context.Context, o replication.Outgoing, res Result) (bool, error) {
 	stream := o.Stream
 	if o.Remote != "" {
 		stream = o.Remote

@@ -27,8 +27,8 @@ const (
 func BenchmarkPlainInsert(b *testing.B) {
 	for name, sync := range map[string]string{"full": "FULL", "normal": "NORMAL"} {
 		b.Run(name, func(b *testing.B) {
-			db := raw(b, filepath.Join(b.TempDir(), "plain.db"))
-			rawExec(b, db, "PRAGMA journal_mode=WAL", "PRAGMA synchronous="+sync, plainTable)
+			db := storetest.Raw(b, filepath.Join(b.TempDir(), "plain.db"))
+			storetest.RawExec(b, db, "PRAGMA journal_mode=WAL", "PRAGMA synchronous="+sync, plainTable)
 			st, err := db.PrepareContext(b.Context(), plainInsert)
 			if err != nil {
 				b.Fatal(err)
@@ -52,7 +52,7 @@ func BenchmarkWrite(b *testing.B) {
 		for _, callers := range []int{1, 8, 64} {
 			b.Run(fmt.Sprintf("%s/%d", name, callers), func(b *testing.B) {
 				s := storetest.Open(b, store.Config{})
-				ddl(b, s, plainTable)
+				storetest.Exec(b, s, plainTable)
 				var n atomic.Int64
 				var wg sync.WaitGroup
 				b.ResetTimer()
@@ -98,7 +98,7 @@ func BenchmarkWriteOneChange(b *testing.B) {
 			s := storetest.Open(b, store.Config{})
 			var n atomic.Int64
 			for b.Loop() {
-				if err := write(b.Context(), s, sync, fmt.Sprint(n.Add(1))); err != nil {
+				if err := storetest.Write(b.Context(), s, sync, fmt.Sprint(n.Add(1))); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -113,9 +113,9 @@ func BenchmarkOpenClose(b *testing.B) {
 		for _, writing := range []bool{false, true} {
 			b.Run(fmt.Sprintf("beside=%v/writing=%v", beside, writing), func(b *testing.B) {
 				s := storetest.Open(b, store.Config{})
-				mustWrite(b, s, "a")
+				storetest.MustWrite(b, s, "a")
 				if !beside {
-					closed(b, s)
+					storetest.Closed(b, s)
 				}
 				for b.Loop() {
 					h, err := open(b.Context(), store.Config{Path: s.Path(), Role: store.Hook})
@@ -123,7 +123,7 @@ func BenchmarkOpenClose(b *testing.B) {
 						b.Fatal(err)
 					}
 					if writing {
-						err = write(b.Context(), h, store.Normal, "b")
+						err = storetest.Write(b.Context(), h, store.Normal, "b")
 					}
 					if err := errors.Join(err, h.Close()); err != nil {
 						b.Fatal(err)
@@ -136,7 +136,7 @@ func BenchmarkOpenClose(b *testing.B) {
 
 func BenchmarkReadOneRow(b *testing.B) {
 	s := storetest.Open(b, store.Config{})
-	mustWrite(b, s, "a")
+	storetest.MustWrite(b, s, "a")
 	var id string
 	for b.Loop() {
 		err := s.Read(b.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -151,7 +151,7 @@ func BenchmarkReadOneRow(b *testing.B) {
 // BenchmarkFullText ranks a word that occurs in every fourth of 20,000 rows.
 func BenchmarkFullText(b *testing.B) {
 	s := storetest.Open(b, store.Config{})
-	ddl(b, s,
+	storetest.Exec(b, s,
 		`CREATE VIRTUAL TABLE words USING fts5(text, content='', contentless_delete=1)`,
 		`INSERT INTO words (rowid, text) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
 			SELECT i, printf('row%d common%d word%d of many', i, i % 4, i % 100) FROM n`,

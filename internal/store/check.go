@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"cairn/internal/sqlitefile"
+	"cairn/internal/store/disk"
 )
 
 // Check reads the whole store and reports damage. It runs SQLite's integrity check and
@@ -43,7 +44,7 @@ func LogDamage(path string, key []byte) (found []string, err error) {
 		return nil, nil
 	}
 	for range 2 { // another process's write is complete at the second check
-		f, err := os.Open(resolved(path) + "-wal")
+		f, err := os.Open(disk.Resolve(path) + "-wal")
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, nil
 		}
@@ -118,25 +119,25 @@ func checkLog(ctx context.Context, tx *Tx) (found []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = eachBreak(ctx, tx, func(b chainBreak) {
-		if b.document || !noted[gapName(b.device, b.deviceSeq)] {
-			found = append(found, b.message)
+	err = EachBreak(ctx, tx, func(b ChainBreak) {
+		if b.Document || !noted[GapName(b.Device, b.DeviceSeq)] {
+			found = append(found, b.Message)
 		}
 	})
 	return found, err
 }
 
-// chainBreak is damage at one change of the log.
-type chainBreak struct {
-	seq       int64
-	device    string
-	deviceSeq int64
-	document  bool // the document was altered; else the chain is broken before the change
-	message   string
+// ChainBreak is damage at one change of the log.
+type ChainBreak struct {
+	Seq       int64
+	Device    string
+	DeviceSeq int64
+	Document  bool // the document was altered; else the chain is broken before the change
+	Message   string
 }
 
-// eachBreak calls found for all damage in the log.
-func eachBreak(ctx context.Context, tx *Tx, found func(chainBreak)) error {
+// EachBreak calls found for all damage in the log.
+func EachBreak(ctx context.Context, tx *Tx, found func(ChainBreak)) error {
 	type end struct {
 		seq  int64
 		hash []byte
@@ -161,10 +162,10 @@ func eachBreak(ctx context.Context, tx *Tx, found func(chainBreak)) error {
 				why = fmt.Sprintf("change %d is a device's first but refers to an earlier one", c.Seq)
 			}
 			if why != "" {
-				found(chainBreak{c.Seq, c.Device, c.DeviceSeq, false, why})
+				found(ChainBreak{c.Seq, c.Device, c.DeviceSeq, false, why})
 			}
 			if sum := sha256.Sum256(c.Doc); c.Doc != nil && !bytes.Equal(c.DocHash, sum[:]) {
-				found(chainBreak{c.Seq, c.Device, c.DeviceSeq, true, fmt.Sprintf("change %d: its document was altered", c.Seq)})
+				found(ChainBreak{c.Seq, c.Device, c.DeviceSeq, true, fmt.Sprintf("change %d: its document was altered", c.Seq)})
 			}
 			ends[c.Device] = end{c.DeviceSeq, c.Hash()}
 		}
@@ -187,4 +188,10 @@ func checkFollowers(ctx context.Context, tx *Tx) (found []string, err error) {
 		return err
 	}, `SELECT name, position FROM followers`)
 	return found, err
+}
+
+// GapName returns the name of the note in store_meta that a device's chain may be broken
+// before the change with that number.
+func GapName(device string, deviceSeq int64) string {
+	return fmt.Sprintf("gap/%s/%d", device, deviceSeq)
 }

@@ -50,7 +50,7 @@ func compete(o order, in *bufio.Reader) error {
 	var h histogram
 	for n, end := 0, time.Now().Add(o.For); time.Now().Before(end); n++ {
 		begin := time.Now()
-		if err := write(ctx, s, o.Sync, fmt.Sprintf("%s-%d", o.Prefix, n)); err != nil {
+		if err := storetest.Write(ctx, s, o.Sync, fmt.Sprintf("%s-%d", o.Prefix, n)); err != nil {
 			return err
 		}
 		h.add(time.Since(begin))
@@ -104,7 +104,7 @@ func TestEightConcurrentWritingProcessesMeetNoError(t *testing.T) {
 		t.Logf("synchronous %d: rows by process %v; a row took p50 %v, p99 %v, at most %v",
 			sync, each, h.quantile(0.5), h.quantile(0.99), h.quantile(1))
 	}
-	if got := len(ids(t, storetest.Open(t, store.Config{Path: path}))); got != total {
+	if got := len(storetest.IDs(t, storetest.Open(t, store.Config{Path: path}))); got != total {
 		t.Errorf("the log holds %d changes, want %d", got, total)
 	}
 }

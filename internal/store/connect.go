@@ -6,61 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net/url"
-	"path/filepath"
-	"strings"
 	"time"
 )
-
-// connector opens SQLite connections and sets their pragmas in a fixed order, the busy
-// timeout before any statement that could meet a lock (observations §3).
-type connector struct {
-	driver  driver.Driver
-	uri     string
-	pragmas []string
-}
-
-func (c connector) Driver() driver.Driver { return c.driver }
-
-func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Driver().Open(c.uri)
-	if err != nil {
-		return nil, err
-	}
-	execer, ok := conn.(driver.ExecerContext)
-	if !ok {
-		return nil, fmt.Errorf("the SQLite driver %s cannot execute statements", Driver)
-	}
-	for _, p := range c.pragmas {
-		if _, err := execer.ExecContext(ctx, p, nil); err != nil {
-			return nil, closeAfter(conn, err)
-		}
-	}
-	return conn, nil
-}
-
-// closeAfter closes conn because of err and returns err.
-func closeAfter(conn driver.Conn, err error) error {
-	if cerr := conn.Close(); cerr != nil {
-		return fmt.Errorf("%w (and closing: %v)", err, cerr)
-	}
-	return err
-}
-
-// fileURI returns the SQLite URI of a file, with the characters that would end a path
-// escaped.
-func fileURI(path, query string) string {
-	p := filepath.ToSlash(path)
-	switch {
-	case strings.HasPrefix(p, "//"):
-		p = "//" + p // else the first folder would be treated as a host
-	case filepath.VolumeName(path) != "":
-		p = "/" + p // a drive letter
-	}
-	esc := strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(p)
-	u := url.URL{Scheme: "file", Opaque: esc, RawQuery: query}
-	return u.String()
-}
 
 func pragmaBusy(d time.Duration) string {
 	return fmt.Sprintf("PRAGMA busy_timeout=%d", d.Milliseconds())

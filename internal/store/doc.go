@@ -1,6 +1,7 @@
 // Package store keeps cairn's data in one SQLite file; no other package uses SQLite. It
-// runs read and write transactions, appends to the change log, and runs the followers of
-// that log.
+// runs read and write transactions, appends to the change log, migrates the schema, and
+// reads what was at a past moment. Around it are packages for the rest: follow, salvage,
+// encryption and wordcheck use it; disk and locks know the files without SQLite.
 //
 // Guarantees, each with a test that tries to break it:
 //
@@ -14,8 +15,6 @@
 //     never altered, renamed or replaced (design §7).
 //   - Concurrent writers of several processes queue in order until their time limit,
 //     and none of them starves.
-//   - A follower that is killed at any instruction resumes at its stored
-//     position; a change it cannot process is set aside and does not stop others.
 //
 // # Why: rows and log
 //
@@ -24,32 +23,17 @@
 // document, so a purge can blank the text. An observation's change has no document,
 // because its row is the document.
 //
-// # Why: followers
-//
-// All followers share the tables followers and set_aside: position, last error and
-// set-aside changes of each. So the state of all followers is in one place. A follower of
-// many streams, such as the projects of the archive, has a lane for each, with its own
-// cursor, failures and back-off. Live followers store nothing.
-//
-// One process runs a follower, with a lock that the kernel releases when the process dies.
-// Lanes can also be leased one by one (Leases), so that several processes share the work.
-// Such a lease expires even if its holder only sleeps, and an epoch rejects late results.
-//
 // # Why: forgetting
 //
 // A purge rewrites the file, because secure_delete leaves copies on divided pages. A note
 // in store_meta lets the next process finish a killed purge. Tombstones are salted hashes
 // of every key under which an event may be recorded again. Purges and rescans are logged
 // as ranges of ids. Sweeps are not logged, because each store has its own retention.
-// store.Copies lists cairn's copies. A purged message keeps its row; the attachments
+// disk.Copies lists cairn's copies. A purged message keeps its row; the attachments
 // column holds the time of the purge. File names contain the subject, so the archive
 // finds its files by time and number.
 //
-// # Why: damage
+// # Why: examining
 //
-// A salvage reads pages, because SQL stops at the first bad one. It finds a page's table
-// with the file's pointer map, so only rows of damaged leaf pages are lost. The old
-// file's log is checkpointed, then one rename replaces the file, so the path always holds
-// a complete store. Examining changes nothing: doctor opens the file as immutable, or
-// copies it first.
+// Examining changes nothing: doctor opens the file as immutable, or copies it first.
 package store

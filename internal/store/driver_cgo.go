@@ -3,12 +3,15 @@
 package store
 
 import (
+	"strings"
 	"context"
+	"database/sql/driver"
 	"errors"
 
 	"github.com/mattn/go-sqlite3"
 
 	"cairn/internal/fault"
+	"cairn/internal/store/disk"
 )
 
 // Driver is the name of the SQLite driver for plain stores.
@@ -21,7 +24,7 @@ func OpenWithDriver(ctx context.Context, c Config) (*Store, error) {
 	if c.Key == nil {
 		return open(ctx, c, nil)
 	}
-	if err := checkKey(c.Key); err != nil {
+	if err := CheckKey(c.Key); err != nil {
 		return nil, err
 	}
 	if err := (&Store{path: c.Path, key: c.Key, reading: c.ReadOnly}).admit(); err != nil {
@@ -35,16 +38,16 @@ func OpenWithDriver(ctx context.Context, c Config) (*Store, error) {
 // immediate, transactions of database/sql take the write lock when they begin. SQLite
 // does not lock connections itself, because database/sql lets only one goroutine use a
 // connection.
-func plain(path, mode string, immediate bool, pragmas ...string) connector {
+func plain(path, mode string, immediate bool, pragmas ...string) driver.Connector {
 	query := mode + "&_mutex=no"
 	if immediate {
 		query += "&_txlock=immediate"
 	}
-	return connector{driver: &sqlite3.SQLiteDriver{}, uri: fileURI(path, query), pragmas: pragmas}
+	return connector{uri: disk.URI(path, query), pragmas: pragmas}
 }
 
 // inMemory opens an empty database that ends with its connection.
-func inMemory() connector { return connector{driver: &sqlite3.SQLiteDriver{}, uri: ":memory:"} }
+func inMemory() driver.Connector { return connector{uri: ":memory:"} }
 
 // plainCode returns SQLite's extended result code of err, 0 if err is not from this
 // driver.
@@ -53,4 +56,26 @@ func plainCode(err error) (code int, message string) {
 		return int(e.ExtendedCode), e.Error()
 	}
 	return 0, ""
+}
+
+// connector opens SQLite connections and sets their pragmas in a fixed order, the busy
+// timeout before any statement that could meet a lock (observations §3).
+type connector struct {
+	uri     string
+	pragmas []string
+}
+
+func (c connector) Driver() driver.Driver { return &sqlite3.SQLiteDriver{} }
+
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Driver().Open(c.uri)
+	if err != nil {
+		return nil, err
+	}
+	// With a context that can end, the driver would start a goroutine for each pragma.
+	_, err = conn.(*sqlite3.SQLiteConn).ExecContext(context.WithoutCancel(ctx), strings.Join(c.pragmas, ";"), nil)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
 }

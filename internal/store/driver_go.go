@@ -4,7 +4,9 @@ package store
 
 import (
 	"context"
+	"database/sql/driver"
 
+	"cairn/internal/store/disk"
 	"cairn/internal/store/gosqlite"
 )
 
@@ -17,15 +19,12 @@ func OpenWithDriver(ctx context.Context, c Config) (*Store, error) { return Open
 
 // plain opens an unencrypted file in a mode and sets its pragmas in order. With
 // immediate, transactions of database/sql take the write lock when they begin.
-func plain(path, mode string, immediate bool, pragmas ...string) connector {
-	return connector{
-		driver: gosqlite.Driver{First: pragmas, Immediate: immediate},
-		uri:    fileURI(path, mode+"&"+gosqlite.PlainURIQuery()),
-	}
+func plain(path, mode string, immediate bool, pragmas ...string) driver.Connector {
+	return gosqlite.Driver{First: pragmas, Immediate: immediate}.Connector(disk.URI(path, mode+"&"+gosqlite.PlainURIQuery()))
 }
 
 // inMemory opens an empty database that ends with its connection.
-func inMemory() connector { return connector{driver: gosqlite.Driver{}, uri: ":memory:"} }
+func inMemory() driver.Connector { return gosqlite.Driver{}.Connector(":memory:") }
 
 // plainCode returns SQLite's extended result code of err, 0 if err is not from this
 // driver.

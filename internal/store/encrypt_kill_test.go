@@ -17,6 +17,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/store/encryption"
 	"cairn/internal/store/storetest"
 )
 
@@ -72,7 +73,7 @@ func until(t *testing.T, path, phase string) {
 func encryptUntilKilled(o order) error {
 	storetest.Tell("begin")
 	for {
-		_, err := store.Encrypt(context.Background(), store.EncryptConfig{Path: o.Path, Key: keyOf(1)})
+		_, err := encryption.Encrypt(context.Background(), encryption.Config{Path: o.Path, Key: keyOf(1)})
 		if !fault.HasCode(err, store.CodeInUse) {
 			return err
 		}
@@ -104,8 +105,8 @@ func TestEncryptKilledAtAnyInstantLeavesOneCompleteStore(t *testing.T) {
 		if found, err := s.Check(t.Context()); err != nil || len(found) > 0 {
 			t.Fatalf("round %d: %v %q", round, err, found)
 		}
-		closed(t, s)
-		is, err := store.Encrypted(t.Context(), path, 0)
+		storetest.Closed(t, s)
+		is, err := encryption.Finish(t.Context(), path, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,12 +157,12 @@ func TestEveryStateThatAKillCanLeaveIsFinished(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			expectIDs(t, s, want...)
+			storetest.ExpectIDs(t, s, want...)
 			if found, err := s.Check(t.Context()); err != nil || len(found) > 0 {
 				t.Errorf("%v %q", err, found)
 			}
-			closed(t, s)
-			if encrypted, err := store.Encrypted(t.Context(), path, 0); err != nil {
+			storetest.Closed(t, s)
+			if encrypted, err := encryption.Finish(t.Context(), path, 0); err != nil {
 				t.Error(err)
 			} else if encrypted {
 				expectNowhere(t, dir, secretWord)

@@ -17,6 +17,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/store/encryption"
 	"cairn/internal/store/storetest"
 )
 
@@ -45,14 +46,14 @@ func filled(t testing.TB) (path string, want []string) {
 	for n := range 200 {
 		want = append(want, fmt.Sprintf("%s-%d-%s", secretWord, n, strings.Repeat("x", n)))
 	}
-	mustWrite(t, s, want...)
-	closed(t, s)
+	storetest.MustWrite(t, s, want...)
+	storetest.Closed(t, s)
 	return path, want
 }
 
-func encryptNow(t testing.TB, path string, key []byte) store.EncryptReport {
+func encryptNow(t testing.TB, path string, key []byte) encryption.Report {
 	t.Helper()
-	done, err := store.Encrypt(t.Context(), store.EncryptConfig{Path: path, Key: key})
+	done, err := encryption.Encrypt(t.Context(), encryption.Config{Path: path, Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,16 +140,16 @@ func TestEncryptedStoreHoldsTheSameRowsAndNoFileTheirText(t *testing.T) {
 	if len(done.Destroyed) != 4 || !slices.Equal(done.Left, []string{"mine.db"}) || done.Rows < 200 || done.Bytes == 0 {
 		t.Errorf("the report is %+v", done)
 	}
-	closed(t, other)
+	storetest.Closed(t, other)
 
 	s := storetest.Open(t, store.Config{Path: path, Key: keyOf(1)})
-	expectIDs(t, s, want...)
-	mustWrite(t, s, secretWord+"-after")
+	storetest.ExpectIDs(t, s, want...)
+	storetest.MustWrite(t, s, secretWord+"-after")
 	expectNowhere(t, dir, secretWord) // the write-ahead log exists now
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
 		t.Errorf("no write-ahead log to look at: %v", err)
 	}
-	expectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1), ReadOnly: true}), append(want, secretWord+"-after")...)
+	storetest.ExpectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1), ReadOnly: true}), append(want, secretWord+"-after")...)
 }
 
 func TestWrongOrMissingKeyIsNeverDamageAndChangesNothing(t *testing.T) {
@@ -156,21 +157,21 @@ func TestWrongOrMissingKeyIsNeverDamageAndChangesNothing(t *testing.T) {
 	path, want := filled(t)
 	encryptNow(t, path, keyOf(1))
 	holder := storetest.Open(t, store.Config{Path: path, Key: keyOf(1)})
-	mustWrite(t, holder, "in the log")
+	storetest.MustWrite(t, holder, "in the log")
 	log := content(t, path+"-wal")
 	for _, reading := range []bool{false, true} {
 		_, err := store.Open(t.Context(), store.Config{Path: path, ReadOnly: reading})
-		expectCode(t, err, store.CodeEncrypted)
+		storetest.ExpectCode(t, err, store.CodeEncrypted)
 		_, err = store.Open(t.Context(), store.Config{Path: path, Key: keyOf(2), ReadOnly: reading})
-		expectCode(t, err, store.CodeKey)
+		storetest.ExpectCode(t, err, store.CodeKey)
 		if f := fault.As(err); f.Kind != fault.Unavailable || !strings.Contains(f.Hint, "CAIRN_KEY") || !strings.Contains(f.Hint, "key_file") {
 			t.Errorf("the fault is %v: %s", f.Kind, f.Hint)
 		}
 		_, err = store.Open(t.Context(), store.Config{Path: path, Key: []byte("short"), ReadOnly: reading})
-		expectCode(t, err, store.CodeKey)
+		storetest.ExpectCode(t, err, store.CodeKey)
 	}
 	expectUnchanged(t, path+"-wal", log)
-	expectIDs(t, holder, append(want, "in the log")...)
+	storetest.ExpectIDs(t, holder, append(want, "in the log")...)
 	if ok, err := store.KeyFits(path, keyOf(2)); ok || err != nil {
 		t.Errorf("a wrong key fits: %v %v", ok, err)
 	}
@@ -198,14 +199,14 @@ func TestDamageUnderTheRightKeyIsDamage(t *testing.T) {
 			}
 			s, err := store.Open(t.Context(), store.Config{Path: path, Key: keyOf(1), ReadOnly: true})
 			if err != nil {
-				expectCode(t, err, store.CodeCorrupt)
+				storetest.ExpectCode(t, err, store.CodeCorrupt)
 				return
 			}
-			defer closed(t, s)
+			defer storetest.Closed(t, s)
 			if found, err := s.Check(t.Context()); err == nil && len(found) == 0 {
 				t.Error("the damage was not found")
 			} else if err != nil {
-				expectCode(t, err, store.CodeCorrupt)
+				storetest.ExpectCode(t, err, store.CodeCorrupt)
 			}
 		})
 	}
@@ -216,7 +217,7 @@ func TestCopyWithoutItsKeyCheckOpensWithItsKeyAndLosesNothing(t *testing.T) {
 	path, want := filled(t)
 	encryptNow(t, path, keyOf(1))
 	s := storetest.Open(t, store.Config{Path: path, Key: keyOf(1)})
-	mustWrite(t, s, "in the log")
+	storetest.MustWrite(t, s, "in the log")
 	want = append(want, "in the log")
 	copied := filepath.Join(t.TempDir(), "cairn.db")
 	for _, suffix := range []string{"", "-wal"} {
@@ -225,18 +226,18 @@ func TestCopyWithoutItsKeyCheckOpensWithItsKeyAndLosesNothing(t *testing.T) {
 		}
 	}
 	_, err := store.Open(t.Context(), store.Config{Path: copied})
-	expectCode(t, err, store.CodeCorrupt)
+	storetest.ExpectCode(t, err, store.CodeCorrupt)
 	_, err = store.Open(t.Context(), store.Config{Path: copied, Key: keyOf(2)})
-	expectCode(t, err, store.CodeCorrupt)
-	expectIDs(t, storetest.Open(t, store.Config{Path: copied, Key: keyOf(1)}), want...)
-	if encrypted, err := store.Encrypted(t.Context(), copied, 0); !encrypted || err != nil {
+	storetest.ExpectCode(t, err, store.CodeCorrupt)
+	storetest.ExpectIDs(t, storetest.Open(t, store.Config{Path: copied, Key: keyOf(1)}), want...)
+	if encrypted, err := encryption.Finish(t.Context(), copied, 0); !encrypted || err != nil {
 		t.Errorf("the key check was not written again: %v", err)
 	}
 	// A key check of another store is replaced too.
 	if err := os.WriteFile(copied+"-cipher", []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expectIDs(t, storetest.Open(t, store.Config{Path: copied, Key: keyOf(1)}), want...)
+	storetest.ExpectIDs(t, storetest.Open(t, store.Config{Path: copied, Key: keyOf(1)}), want...)
 }
 
 func TestCopyOfAnEncryptedStoreIsEncrypted(t *testing.T) {
@@ -253,7 +254,7 @@ func TestCopyOfAnEncryptedStoreIsEncrypted(t *testing.T) {
 	if err := s.CopyTo(t.Context(), to); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("copying over a file: %v", err)
 	}
-	expectIDs(t, storetest.Open(t, store.Config{Path: to, Key: keyOf(1)}), want...)
+	storetest.ExpectIDs(t, storetest.Open(t, store.Config{Path: to, Key: keyOf(1)}), want...)
 }
 
 func TestPlainStoreRestoredOverAnEncryptedOneIsPlain(t *testing.T) {
@@ -264,32 +265,32 @@ func TestPlainStoreRestoredOverAnEncryptedOneIsPlain(t *testing.T) {
 	if err := os.WriteFile(path, backup, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	encrypted, err := store.Encrypted(t.Context(), path, 0)
+	encrypted, err := encryption.Finish(t.Context(), path, 0)
 	if encrypted || err != nil {
 		t.Fatalf("it counts as encrypted: %v", err)
 	}
-	expectIDs(t, storetest.Open(t, store.Config{Path: path}), want...)
+	storetest.ExpectIDs(t, storetest.Open(t, store.Config{Path: path}), want...)
 }
 
 func TestEncryptRefusesWhatItCannotDo(t *testing.T) {
 	plainOnly(t)
 	path, want := filled(t)
-	c := store.EncryptConfig{Path: path, Key: keyOf(1), Wait: 10 * time.Millisecond}
+	c := encryption.Config{Path: path, Key: keyOf(1), Wait: 10 * time.Millisecond}
 	holder := child(t, "hold the lock", order{Path: path})
 	holder.Expect(t, "held")
-	_, err := store.Encrypt(t.Context(), c)
-	expectCode(t, err, store.CodeInUse)
+	_, err := encryption.Encrypt(t.Context(), c)
+	storetest.ExpectCode(t, err, store.CodeInUse)
 	holder.Send("go")
 	if _, err := holder.Wait(t); err != nil {
 		t.Fatal(err)
 	}
 
-	_, err = store.Encrypt(t.Context(), store.EncryptConfig{Path: storetest.Path(t), Key: keyOf(1)})
-	expectCode(t, err, store.CodeMissing)
+	_, err = encryption.Encrypt(t.Context(), encryption.Config{Path: storetest.Path(t), Key: keyOf(1)})
+	storetest.ExpectCode(t, err, store.CodeMissing)
 	encryptNow(t, path, keyOf(1))
-	_, err = store.Encrypt(t.Context(), c)
-	expectCode(t, err, store.CodeEncrypted)
-	expectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1)}), append(want, "held")...)
+	_, err = encryption.Encrypt(t.Context(), c)
+	storetest.ExpectCode(t, err, store.CodeEncrypted)
+	storetest.ExpectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1)}), append(want, "held")...)
 }
 
 // Each step of the copying fails once. The store stays plain, other users can read no
@@ -305,7 +306,7 @@ func TestFailedEncryptionLeavesThePlainStoreAndNoLog(t *testing.T) {
 			if err := os.MkdirAll(filepath.Join(path+block, "x"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			_, err := store.Encrypt(t.Context(), store.EncryptConfig{Path: path, Key: keyOf(1)})
+			_, err := encryption.Encrypt(t.Context(), encryption.Config{Path: path, Key: keyOf(1)})
 			if err == nil {
 				t.Fatal("the encryption did not fail")
 			}
@@ -316,7 +317,7 @@ func TestFailedEncryptionLeavesThePlainStoreAndNoLog(t *testing.T) {
 			if err := os.RemoveAll(path + block); err != nil {
 				t.Fatal(err)
 			}
-			expectIDs(t, storetest.Open(t, store.Config{Path: path}), want...)
+			storetest.ExpectIDs(t, storetest.Open(t, store.Config{Path: path}), want...)
 		})
 	}
 }
@@ -333,7 +334,7 @@ func TestEncryptedStoreBehindALinkLeavesNoLog(t *testing.T) {
 	if left := names(t, filepath.Dir(path)); slices.Contains(left, "cairn.db-wal") {
 		t.Errorf("there is %q", left)
 	}
-	expectIDs(t, storetest.Open(t, store.Config{Path: link, Key: keyOf(1)}), want...)
+	storetest.ExpectIDs(t, storetest.Open(t, store.Config{Path: link, Key: keyOf(1)}), want...)
 }
 
 // openEither opens a store whether or not it is encrypted, like the façade.
@@ -342,7 +343,7 @@ func openEither(ctx context.Context, c store.Config, key []byte) (*store.Store, 
 	if !fault.HasCode(err, store.CodeEncrypted) {
 		return s, err
 	}
-	encrypted, err := store.Encrypted(ctx, c.Path, c.Wait)
+	encrypted, err := encryption.Finish(ctx, c.Path, c.Wait)
 	if err != nil {
 		return nil, err
 	}
@@ -357,7 +358,7 @@ func openEither(ctx context.Context, c store.Config, key []byte) (*store.Store, 
 func TestReadersOfAnEncryptedLogNeverMeetAHalfWrittenBlock(t *testing.T) {
 	plainOnly(t)
 	s := storetest.Open(t, store.Config{Key: keyOf(1)})
-	mustWrite(t, s, "first")
+	storetest.MustWrite(t, s, "first")
 	reader := storetest.Open(t, store.Config{Path: s.Path(), Key: keyOf(1), ReadOnly: true})
 	var done atomic.Bool
 	failed := make(chan error, 3)
@@ -384,7 +385,7 @@ func TestReadersOfAnEncryptedLogNeverMeetAHalfWrittenBlock(t *testing.T) {
 		writes = 20_000
 	}
 	for n := range writes {
-		if err := write(t.Context(), s, store.Normal, fmt.Sprint(n)); err != nil {
+		if err := storetest.Write(t.Context(), s, store.Normal, fmt.Sprint(n)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -400,7 +401,7 @@ func TestReadersOfAnEncryptedLogNeverMeetAHalfWrittenBlock(t *testing.T) {
 func TestEncryptedStoreKnowsWhatThePartsUse(t *testing.T) {
 	plainOnly(t)
 	s := storetest.Open(t, store.Config{Key: keyOf(1)})
-	ddl(t, s,
+	storetest.Exec(t, s,
 		`CREATE VIRTUAL TABLE words USING fts5(text, content='', contentless_delete=1)`,
 		`INSERT INTO words (rowid, text) VALUES (1, 'alpha beta'), (2, 'beta gamma')`,
 		`DELETE FROM words WHERE rowid = 1`,

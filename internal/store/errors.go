@@ -8,6 +8,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store/gosqlite"
+	"cairn/internal/store/locks"
 )
 
 // Error codes of this package.
@@ -82,6 +83,8 @@ func classify(err error) error {
 		return classifyResult(err, code, message)
 	}
 	switch {
+	case errors.Is(err, locks.ErrNotGranted):
+		return locked(err)
 	case errors.Is(err, syscall.ENOSPC):
 		return diskFull(err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):

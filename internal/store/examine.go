@@ -9,6 +9,8 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/sqlitefile"
+	"cairn/internal/store/disk"
+	"cairn/internal/store/locks"
 )
 
 // Examine opens a store for inspection without changing a byte. Open with ReadOnly cannot
@@ -22,17 +24,17 @@ import (
 // It returns the errors of Open with ReadOnly, CodeForeign, and CodeFull if there is no
 // space for the copy. A key for a plain store is not an error.
 func Examine(ctx context.Context, c Config) (*Store, error) {
-	key, err := keyFor(c.Path, c.Key)
+	key, err := KeyFor(c.Path, c.Key)
 	if err != nil {
 		return nil, err
 	}
 	given := c.Path
 	c.ReadOnly, c.Key, c.Path = true, key, currentFile(c.Path, key)
-	if isEmpty(c.Path) {
-		if !isEmpty(c.Path + "-wal") {
+	if disk.IsEmpty(c.Path) {
+		if !disk.IsEmpty(c.Path + "-wal") {
 			return nil, remains()
 		}
-		return nil, (&Store{}).outdated(0)
+		return nil, NoStore()
 	}
 	s, err := examined(ctx, c)
 	if err != nil {
@@ -47,30 +49,21 @@ func Examine(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		err = errors.Join(classify(err), s.closeDBs())
 		if now, lerr := LooksEncrypted(given); key == nil && lerr == nil && now {
-			return nil, becameEncrypted() // since keyFor
+			return nil, becameEncrypted() // since KeyFor
 		}
 		return nil, err
 	}
 	return s, nil
 }
 
-// currentFile returns the file with the store of a path and a key from keyFor. If an
+// currentFile returns the file with the store of a path and a key from KeyFor. If an
 // Encrypt was interrupted while it overwrote the file at the path, that is its complete
 // copy.
 func currentFile(path string, key []byte) string {
-	if key != nil && exists(path+readySuffix) {
-		return path + readySuffix
+	if key != nil && disk.Exists(path+disk.EncryptedSuffix) {
+		return path + disk.EncryptedSuffix
 	}
-	return resolved(path)
-}
-
-// resolved returns the target of a path: SQLite keeps the log next to the file, not next
-// to a link to it.
-func resolved(path string) string {
-	if at, err := filepath.EvalSymlinks(path); err == nil {
-		return at
-	}
-	return path
+	return disk.Resolve(path)
 }
 
 // unnumbered classifies a file that SQLite can open and that has no schema number: a
@@ -88,13 +81,13 @@ func (s *Store) unnumbered(ctx context.Context) error {
 	if err := checkVersion(ctx, s.readDB, 0); err != nil {
 		return err
 	}
-	return s.outdated(0)
+	return NoStore()
 }
 
 // examined opens a store that no process has open, without changing it.
 func examined(ctx context.Context, c Config) (*Store, error) {
 	_, err := os.Stat(c.Path + "-shm")
-	if isEmpty(c.Path+"-wal") && errors.Is(err, os.ErrNotExist) {
+	if disk.IsEmpty(c.Path+"-wal") && errors.Is(err, os.ErrNotExist) {
 		s := newStore(c, encrypted)
 		err := s.readDB.Close()
 		s.readDB = sql.OpenDB(s.connector("mode=ro&immutable=1", s.readPragmas()))
@@ -104,7 +97,7 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	busy, err := isOpenElsewhere(f)
+	busy, err := locks.IsOpenElsewhere(f)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
@@ -117,9 +110,9 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 	}
 	copied := c
 	copied.Path = filepath.Join(dir, "cairn.db")
-	err = copyFile(c.Path, copied.Path)
-	if err == nil && !isEmpty(c.Path+"-wal") {
-		err = copyFile(c.Path+"-wal", copied.Path+"-wal")
+	err = disk.Copy(c.Path, copied.Path)
+	if err == nil && !disk.IsEmpty(c.Path+"-wal") {
+		err = disk.Copy(c.Path+"-wal", copied.Path+"-wal")
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil // another process has closed the store meanwhile
 		}
@@ -137,7 +130,7 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 // is no schema or it cannot be read. The key and the errors about it are those of
 // Examine.
 func Schema(path string, key []byte) (found, known int, err error) {
-	if key, err = keyFor(path, key); err != nil {
+	if key, err = KeyFor(path, key); err != nil {
 		return 0, newest(), err
 	}
 	head, err := headOf(currentFile(path, key), key)
@@ -146,17 +139,10 @@ func Schema(path string, key []byte) (found, known int, err error) {
 
 // headOf reads a database's header, from the log if the log contains it.
 func headOf(path string, key []byte) (head sqlitefile.Head, err error) {
-	o := oldStore{path: path, key: key}
-	for suffix, into := range map[string]**os.File{"": &o.db, "-wal": &o.wal} {
-		f, ferr := os.Open(path + suffix)
-		if ferr == nil {
-			*into = f
-		} else if !errors.Is(ferr, os.ErrNotExist) {
-			err = errors.Join(err, ferr)
-		}
+	raw, err := disk.OpenRaw(path, key, os.O_RDONLY)
+	if err != nil {
+		return head, err
 	}
-	if err == nil {
-		head, err = o.head()
-	}
-	return head, errors.Join(err, o.close())
+	head, err = raw.Head()
+	return head, errors.Join(err, raw.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 	"cairn/internal/store/storetest"
 )
 
@@ -18,8 +19,8 @@ func TestEncryptedStoreIsNotTakenForADamagedOne(t *testing.T) {
 	text := []byte(strings.Repeat("no page of this can be read ", 1000))
 	place(t, path, text)
 	place(t, path+"-cipher", []byte("key check"))
-	_, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path})
-	expectCode(t, err, store.CodeEncrypted)
+	_, err := salvage.Run(t.Context(), salvage.Config{Path: path})
+	storetest.ExpectCode(t, err, store.CodeEncrypted)
 	expectUnchanged(t, path, text)
 }
 
@@ -47,8 +48,8 @@ func TestExamineChangesNoByte(t *testing.T) {
 				t.Errorf("%s: %q, %v", name, found, err)
 			}
 		}
-		expectCode(t, write(t.Context(), s, store.Full, "new"), store.CodeReadOnly)
-		closed(t, s)
+		storetest.ExpectCode(t, storetest.Write(t.Context(), s, store.Full, "new"), store.CodeReadOnly)
+		storetest.Closed(t, s)
 		for e, b := range before {
 			expectUnchanged(t, filepath.Join(filepath.Dir(path), e), b)
 		}

@@ -15,6 +15,9 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/store/encryption"
+	"cairn/internal/store/follow"
+	"cairn/internal/store/salvage"
 	"cairn/internal/store/storetest"
 )
 
@@ -70,28 +73,28 @@ func TestFullVolumeStoresNothingHalfAndPasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustWrite(t, s, "before")
+	storetest.MustWrite(t, s, "before")
 	free := fill(t, dir, 256<<10)
 	stored := []string{"before"}
 	for n := 0; ; n++ {
 		id := fmt.Sprintf("%d-%s", n, strings.Repeat("x", 9000))
-		err := write(t.Context(), s, store.Sync(n%2), id, id+"+")
+		err := storetest.Write(t.Context(), s, store.Sync(n%2), id, id+"+")
 		if err == nil {
 			stored = append(stored, id, id+"+")
 			continue
 		}
-		expectCode(t, err, store.CodeFull)
+		storetest.ExpectCode(t, err, store.CodeFull)
 		break
 	}
-	expectIDs(t, s, stored...)
+	storetest.ExpectIDs(t, s, stored...)
 	for range 3 {
-		expectCode(t, s.Write(t.Context(), store.Full, big), store.CodeFull)
+		storetest.ExpectCode(t, s.Write(t.Context(), store.Full, big), store.CodeFull)
 	}
-	expectIDs(t, s, stored...)
+	storetest.ExpectIDs(t, s, stored...)
 	free()
-	mustWrite(t, s, "after")
-	expectIDs(t, s, append(stored, "after")...)
-	closed(t, s)
+	storetest.MustWrite(t, s, "after")
+	storetest.ExpectIDs(t, s, append(stored, "after")...)
+	storetest.Closed(t, s)
 	storetest.Check(t, path)
 }
 
@@ -105,12 +108,12 @@ func TestStoreOnAFullVolumeIsMadeOnceThereIsSpace(t *testing.T) {
 			free := fill(t, dir, leave)
 			s, err := open(t.Context(), store.Config{Path: path})
 			if err == nil {
-				closed(t, s)
+				storetest.Closed(t, s)
 				t.Fatal("it was made in no space")
 			}
-			expectCode(t, err, store.CodeFull)
+			storetest.ExpectCode(t, err, store.CodeFull)
 			free()
-			mustWrite(t, storetest.Open(t, store.Config{Path: path}), "a")
+			storetest.MustWrite(t, storetest.Open(t, store.Config{Path: path}), "a")
 		})
 	}
 }
@@ -123,19 +126,19 @@ func TestExistingStoreOnAFullVolumeCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustWrite(t, s, "a")
-	closed(t, s)
+	storetest.MustWrite(t, s, "a")
+	storetest.Closed(t, s)
 	free := fill(t, dir, 0)
 	s, err = open(t.Context(), store.Config{Path: path})
 	if err == nil {
-		expectIDs(t, s, "a")
-		expectCode(t, write(t.Context(), s, store.Full, "b"), store.CodeFull)
-		closed(t, s)
+		storetest.ExpectIDs(t, s, "a")
+		storetest.ExpectCode(t, storetest.Write(t.Context(), s, store.Full, "b"), store.CodeFull)
+		storetest.Closed(t, s)
 	} else { // no space even for SQLite's shared memory file
-		expectCode(t, err, store.CodeFull)
+		storetest.ExpectCode(t, err, store.CodeFull)
 	}
 	free()
-	expectIDs(t, storetest.Open(t, store.Config{Path: path}), "a")
+	storetest.ExpectIDs(t, storetest.Open(t, store.Config{Path: path}), "a")
 }
 
 // A salvage without space, or without permission to write, changes nothing.
@@ -151,8 +154,8 @@ func TestSalvageOnAFullVolumeLeavesEverything(t *testing.T) {
 			place(t, path, broken)
 			free := fill(t, dir, leave)
 			before := entries(t, filepath.Dir(path))
-			_, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path})
-			expectCode(t, err, store.CodeFull)
+			_, err := salvage.Run(t.Context(), salvage.Config{Path: path})
+			storetest.ExpectCode(t, err, store.CodeFull)
 			expectUnchanged(t, path, broken)
 			for _, name := range entries(t, filepath.Dir(path)) {
 				if !slices.Contains(before, name) && name != "cairn.db-lock" {
@@ -176,16 +179,16 @@ func TestEncryptingOnAFullVolumeLeavesThePlainStore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustWrite(t, s, "a", "b")
-			closed(t, s)
+			storetest.MustWrite(t, s, "a", "b")
+			storetest.Closed(t, s)
 			free := fill(t, dir, leave)
-			_, err = store.Encrypt(t.Context(), store.EncryptConfig{Path: path, Key: keyOf(1)})
+			_, err = encryption.Encrypt(t.Context(), encryption.Config{Path: path, Key: keyOf(1)})
 			if err == nil {
 				if leave < 150<<10 {
 					t.Error("it was encrypted in no space")
 				}
 			} else {
-				expectCode(t, err, store.CodeFull)
+				storetest.ExpectCode(t, err, store.CodeFull)
 			}
 			free()
 			if err != nil {
@@ -196,7 +199,7 @@ func TestEncryptingOnAFullVolumeLeavesThePlainStore(t *testing.T) {
 				}
 				encryptNow(t, path, keyOf(1))
 			}
-			expectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1)}), "a", "b")
+			storetest.ExpectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1)}), "a", "b")
 		})
 	}
 }
@@ -209,11 +212,11 @@ func modes(o order) error {
 	if err != nil {
 		return err
 	}
-	if err := write(ctx, s, store.Full, "a"); err != nil {
+	if err := storetest.Write(ctx, s, store.Full, "a"); err != nil {
 		return err
 	}
 	following, stop := context.WithCancel(ctx)
-	err = s.Follow(following, store.Follower{Name: "f", Batch: func(context.Context, []store.Change) ([]store.Refusal, error) {
+	err = follow.Run(following, s, follow.Follower{Name: "f", Batch: func(context.Context, []store.Change) ([]follow.Refusal, error) {
 		stop()
 		return nil, filepath.WalkDir(filepath.Dir(o.Path), func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
@@ -322,7 +325,7 @@ func salvageWithoutRights(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(write(ctx, s, store.Full, "a"), s.Close()); err != nil {
+	if err := errors.Join(storetest.Write(ctx, s, store.Full, "a"), s.Close()); err != nil {
 		return err
 	}
 	broken, err := os.ReadFile(path)
@@ -333,7 +336,7 @@ func salvageWithoutRights(path string) error {
 	if err := errors.Join(os.WriteFile(path, broken, 0o600), os.Chmod(filepath.Dir(path), 0o500)); err != nil {
 		return err
 	}
-	_, err = store.Salvage(ctx, store.SalvageConfig{Path: path})
+	_, err = salvage.Run(ctx, salvage.Config{Path: path})
 	now, rerr := os.ReadFile(path)
 	found, derr := os.ReadDir(filepath.Dir(path))
 	if rerr != nil || derr != nil || !bytes.Equal(now, broken) || len(found) != 2 { // the store and the writers' lock
@@ -349,7 +352,7 @@ func (r rights) try(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := write(ctx, s, store.Full, "a"); err != nil {
+	if err := storetest.Write(ctx, s, store.Full, "a"); err != nil {
 		return err
 	}
 	if !r.held {
@@ -362,7 +365,7 @@ func (r rights) try(path string) error {
 	}
 	other, err := open(ctx, store.Config{Path: path})
 	if err == nil {
-		err = errors.Join(write(ctx, other, store.Full, "c"), other.Close())
+		err = errors.Join(storetest.Write(ctx, other, store.Full, "c"), other.Close())
 	}
 	return errors.Join(expectCannotWrite(err), os.Chmod(filepath.Dir(path), 0o700), s.Close())
 }
@@ -384,7 +387,7 @@ func readOne(ctx context.Context, path string) error {
 
 func expectCannotWrite(err error) error {
 	if f := fault.As(err); f == nil || f.Code != store.CodeReadOnly || f.Message != "cannot write" {
-		return fmt.Errorf("writing: %w (code %q), want cannot write", err, codeOf(err))
+		return fmt.Errorf("writing: %w (code %q), want cannot write", err, storetest.CodeOf(err))
 	}
 	return nil
 }

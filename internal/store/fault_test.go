@@ -57,7 +57,7 @@ func populated(t testing.TB) (path string) {
 			t.Fatal(err)
 		}
 	}
-	closed(t, s)
+	storetest.Closed(t, s)
 	return path
 }
 
@@ -70,7 +70,7 @@ func TestFileThatIsNotADatabaseIsRefusedAndUnchanged(t *testing.T) {
 		}
 		for _, reading := range []bool{false, true} {
 			_, err := open(t.Context(), store.Config{Path: path, ReadOnly: reading})
-			expectCode(t, err, store.CodeCorrupt)
+			storetest.ExpectCode(t, err, store.CodeCorrupt)
 			if fault.KindOf(err) != fault.Internal {
 				t.Errorf("%s: kind %v", name, fault.KindOf(err))
 			}
@@ -115,13 +115,13 @@ func TestDamageIsReportedRefusesWritersAndIsUnchanged(t *testing.T) {
 					_, err := tx.Changes(ctx, 0, 1<<30)
 					return err
 				})
-				expectCode(t, write(t.Context(), s, store.Full, "new"), store.CodeCorrupt)
+				storetest.ExpectCode(t, storetest.Write(t.Context(), s, store.Full, "new"), store.CodeCorrupt)
 				if found, err := s.Check(t.Context()); err == nil && len(found) == 0 {
 					t.Error("the check has found nothing")
 				}
-				closed(t, s)
+				storetest.Closed(t, s)
 			}
-			expectCode(t, err, store.CodeCorrupt)
+			storetest.ExpectCode(t, err, store.CodeCorrupt)
 			expectUnchanged(t, path, broken)
 		})
 	}
@@ -137,7 +137,7 @@ func TestPathThatIsNotAFileIsRefused(t *testing.T) {
 	for _, path := range []string{dir, filepath.Join(file, "cairn.db")} {
 		for _, reading := range []bool{false, true} {
 			_, err := open(t.Context(), store.Config{Path: path, ReadOnly: reading})
-			expectCode(t, err, store.CodeReadOnly)
+			storetest.ExpectCode(t, err, store.CodeReadOnly)
 		}
 	}
 	if found, err := os.ReadDir(dir); err != nil || len(found) != 1 {
@@ -148,43 +148,43 @@ func TestPathThatIsNotAFileIsRefused(t *testing.T) {
 func TestWritesOnAFullDiskAreAtomic(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	mustWrite(t, s, "before")
+	storetest.MustWrite(t, s, "before")
 	limitPages(t, s, 20)
 	err := s.Write(t.Context(), store.Full, then("half", big))
-	expectCode(t, err, store.CodeFull)
+	storetest.ExpectCode(t, err, store.CodeFull)
 	if f := fault.As(err); f.Kind != fault.Unavailable || f.Message != "disk full" || f.Hint == "" {
 		t.Errorf("got %+v", f)
 	}
-	expectIDs(t, s, "before")
-	mustWrite(t, s, "after")
+	storetest.ExpectIDs(t, s, "before")
+	storetest.MustWrite(t, s, "after")
 	if err := s.Write(t.Context(), store.Full, big); err != nil {
 		t.Errorf("with space again: %v", err)
 	}
-	expectIDs(t, s, "before", "after", "big")
+	storetest.ExpectIDs(t, s, "before", "after", "big")
 }
 
 func TestStoreLockedPastTheWaitIsBusyAndThenWorks(t *testing.T) {
 	t.Parallel()
 	const wait = 40 * time.Millisecond
 	s := storetest.Open(t, store.Config{Wait: wait})
-	mustWrite(t, s, "a")
+	storetest.MustWrite(t, s, "a")
 	expectBusy := func() {
 		t.Helper()
 		begin := time.Now()
-		err := write(t.Context(), s, store.Full, "refused")
-		expectCode(t, err, store.CodeBusy)
+		err := storetest.Write(t.Context(), s, store.Full, "refused")
+		storetest.ExpectCode(t, err, store.CodeBusy)
 		if f := fault.As(err); f.Kind != fault.Unavailable || f.Message != "database is locked" {
 			t.Errorf("got %+v", f)
 		}
 		if took := time.Since(begin); took < wait {
 			t.Errorf("it has waited %v only", took)
 		}
-		if got := ids(t, s); !slices.Contains(got, "a") {
+		if got := storetest.IDs(t, s); !slices.Contains(got, "a") {
 			t.Errorf("readers see %q", got)
 		}
 	}
-	db := raw(t, s.Path()) // a plain SQLite program
-	rawExec(t, db, "BEGIN IMMEDIATE")
+	db := storetest.Raw(t, s.Path()) // a plain SQLite program
+	storetest.RawExec(t, db, "BEGIN IMMEDIATE")
 	expectBusy()
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error)
@@ -196,9 +196,9 @@ func TestStoreLockedPastTheWaitIsBusyAndThenWorks(t *testing.T) {
 	if err := <-left; !errors.Is(err, context.Canceled) || ran {
 		t.Errorf("a caller that left got %v, its write ran: %v", err, ran)
 	}
-	rawExec(t, db, "ROLLBACK")
+	storetest.RawExec(t, db, "ROLLBACK")
 	expectFreeLine(t, s)
-	mustWrite(t, s, "b")
+	storetest.MustWrite(t, s, "b")
 
 	holder := child(t, "hold the lock", order{Path: s.Path()}) // another cairn process
 	holder.Expect(t, "held")
@@ -207,15 +207,15 @@ func TestStoreLockedPastTheWaitIsBusyAndThenWorks(t *testing.T) {
 	if _, err := holder.Wait(t); err != nil {
 		t.Fatal(err)
 	}
-	mustWrite(t, s, "c")
-	expectIDs(t, s, "a", "b", "held", "c")
+	storetest.MustWrite(t, s, "c")
+	storetest.ExpectIDs(t, s, "a", "b", "held", "c")
 
 	holder = child(t, "hold the lock", order{Path: s.Path()})
 	holder.Expect(t, "held")
 	expectBusy()
 	holder.Kill()
-	mustWrite(t, s, "d")
-	expectIDs(t, s, "a", "b", "held", "c", "d")
+	storetest.MustWrite(t, s, "d")
+	storetest.ExpectIDs(t, s, "a", "b", "held", "c", "d")
 }
 
 func holdLock(o order, in *bufio.Reader) error {
@@ -255,13 +255,13 @@ func TestTimedOutCallersDoNotPileUp(t *testing.T) {
 	holder.Expect(t, "held")
 	for range 200 {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Microsecond)
-		if err := write(ctx, s, store.Normal, "never"); !errors.Is(err, context.DeadlineExceeded) {
+		if err := storetest.Write(ctx, s, store.Normal, "never"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		cancel()
 	}
 	patient := make(chan error)
-	go func() { patient <- write(t.Context(), s, store.Normal, "patient") }()
+	go func() { patient <- storetest.Write(t.Context(), s, store.Normal, "patient") }()
 	holder.Send("go")
 	if _, err := holder.Wait(t); err != nil {
 		t.Fatal(err)
@@ -269,13 +269,13 @@ func TestTimedOutCallersDoNotPileUp(t *testing.T) {
 	if err := <-patient; err != nil {
 		t.Errorf("the patient caller got %v", err)
 	}
-	expectIDs(t, s, "held", "patient")
+	storetest.ExpectIDs(t, s, "held", "patient")
 
 	holder = child(t, "hold the lock", order{Path: s.Path()})
 	holder.Expect(t, "held")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := write(ctx, s, store.Normal, "never"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := storetest.Write(ctx, s, store.Normal, "never"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 	holder.Send("go")
@@ -295,8 +295,8 @@ func TestPathMayHoldAnyCharacter(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), name)
 			path := filepath.Join(dir, name+".db")
 			s := storetest.Open(t, store.Config{Path: path})
-			mustWrite(t, s, "a")
-			expectIDs(t, storetest.Open(t, store.Config{Path: path, ReadOnly: true}), "a")
+			storetest.MustWrite(t, s, "a")
+			storetest.ExpectIDs(t, storetest.Open(t, store.Config{Path: path, ReadOnly: true}), "a")
 			entries, err := os.ReadDir(dir)
 			if err != nil {
 				t.Fatal(err)
@@ -312,7 +312,7 @@ func TestPathMayHoldAnyCharacter(t *testing.T) {
 		})
 	}
 	path := "/" + storetest.Path(t) // the first folder must not be treated as a host
-	mustWrite(t, storetest.Open(t, store.Config{Path: path}), "a")
+	storetest.MustWrite(t, storetest.Open(t, store.Config{Path: path}), "a")
 }
 
 func TestRelativePathWorks(t *testing.T) {
@@ -322,8 +322,8 @@ func TestRelativePathWorks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustWrite(t, s, "a")
-		closed(t, s)
+		storetest.MustWrite(t, s, "a")
+		storetest.Closed(t, s)
 		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", path, err)
 		}

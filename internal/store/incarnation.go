@@ -53,6 +53,8 @@ const (
 
 	selectOwnDevice    = `SELECT value, ifnull((SELECT value FROM store_meta WHERE name = 'device.places'), '') FROM store_meta WHERE name = 'device'`
 	upsertMeta         = `INSERT INTO store_meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+	selectDevice       = `SELECT value FROM store_meta WHERE name = 'device'`
+	updateDevice       = `UPDATE store_meta SET value = ? WHERE name = 'device'`
 	deletePlaces       = `DELETE FROM store_meta WHERE name = 'device.places'`
 	selectIncarnations = `SELECT value FROM store_meta WHERE name GLOB 'incarnation/*' ORDER BY name`
 	selectFormer       = `SELECT value FROM store_meta WHERE name = 'incarnation/' || ?`
@@ -294,6 +296,23 @@ func (t *Tx) renumber(ctx context.Context, device string, after int64) (n int64,
 		}
 	}
 	return n, err
+}
+
+// RenewSalvaged lets the store behind a connection continue as a new device incarnation,
+// because the end of its change log may be lost. The caller has begun a transaction.
+func RenewSalvaged(ctx context.Context, conn *sql.Conn) error {
+	i := Incarnation{Device: NewID(), At: time.Now().UTC(), Reason: ReasonSalvaged}
+	if err := conn.QueryRowContext(ctx, selectDevice).Scan(&i.Before); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	value, err := json.Marshal(i)
+	if err == nil {
+		_, err = conn.ExecContext(ctx, upsertMeta, metaIncarnation+i.Device, string(value))
+	}
+	if err == nil {
+		_, err = conn.ExecContext(ctx, upsertMeta, "device", i.Device)
+	}
+	return err
 }
 
 // CountReturned adds to the numbers of items pulled back from the hub, by device. It

@@ -18,7 +18,7 @@ func whereabouts(t *testing.T, dir, change string) (devices []string, all []stor
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustWrite(t, s, change)
+	storetest.MustWrite(t, s, change)
 	err = s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
 		if devices, err = tx.Devices(ctx); err == nil {
 			all, err = tx.Incarnations(ctx)
@@ -86,7 +86,7 @@ func TestACopiedStoreGoesOnAsANewIncarnationAndAMovedOneDoesNot(t *testing.T) {
 func TestRenewGivesLaterChangesANewOrigin(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	mustWrite(t, s, "a", "b", "c")
+	storetest.MustWrite(t, s, "a", "b", "c")
 	device, seq, hash, err := s.Origin(t.Context())
 	if err != nil || seq != 3 {
 		t.Fatal(device, seq, err)
@@ -109,7 +109,7 @@ func TestRenewGivesLaterChangesANewOrigin(t *testing.T) {
 	if again, err := s.Renew(t.Context(), device, 1); err != nil || again != nil {
 		t.Errorf("renewed twice: %+v %v", again, err)
 	}
-	mustWrite(t, s, "d")
+	storetest.MustWrite(t, s, "d")
 	var got []store.Change
 	err = s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
 		got, err = tx.Changes(ctx, 0, 10)

@@ -108,7 +108,7 @@ func TestKillLosesNothingAcknowledgedAndKeepsNothingRefused(t *testing.T) {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		expectAcknowledged(t, s, stored, refused)
-		closed(t, s)
+		storetest.Closed(t, s)
 		storetest.Check(t, path)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)

@@ -81,7 +81,6 @@ LEFT JOIN symbols s ON s.id = c.session
 LEFT JOIN symbols a ON a.id = c.agent `
 
 	selectChangesAfter = changeColumns + `WHERE c.seq > ? ORDER BY c.seq LIMIT +?`
-	selectChange       = changeColumns + `WHERE c.seq = ?`
 	selectNewestOwn    = changeColumns + `WHERE c.device = ? ORDER BY c.device_seq DESC LIMIT 1`
 	selectHead         = `SELECT ifnull(max(seq), 0) FROM changes`
 )

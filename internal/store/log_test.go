@@ -78,9 +78,9 @@ func TestBlankedDocumentKeepsTheChainAndTamperingBreaksIt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustWrite(t, s, "a")
-			mustWrite(t, s, "b", "c")
-			rawExec(t, raw(t, s.Path()), c.sql)
+			storetest.MustWrite(t, s, "a")
+			storetest.MustWrite(t, s, "b", "c")
+			storetest.RawExec(t, storetest.Raw(t, s.Path()), c.sql)
 			found, err := s.Check(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -88,7 +88,7 @@ func TestBlankedDocumentKeepsTheChainAndTamperingBreaksIt(t *testing.T) {
 			if text := strings.Join(found, "\n"); c.finding == "" && text != "" || !strings.Contains(text, c.finding) {
 				t.Errorf("found %q, want %q", text, c.finding)
 			}
-			closed(t, s)
+			storetest.Closed(t, s)
 		})
 	}
 }
@@ -129,7 +129,7 @@ func TestChangesOfOtherDevicesKeepChainsOfTheirOwn(t *testing.T) {
 func TestChangesComeFromAPositionInPieces(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	mustWrite(t, s, "a", "b", "c", "d")
+	storetest.MustWrite(t, s, "a", "b", "c", "d")
 	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		for _, c := range []struct {
 			after int64
@@ -264,7 +264,7 @@ func TestLogEqualsAModelOverAnySequence(t *testing.T) {
 				}
 			},
 			"panic": func(rt *rapid.T) {
-				if _, err := submit(rt, func() error { panic("defect") }); codeOf(err) != "internal" {
+				if _, err := submit(rt, func() error { panic("defect") }); storetest.CodeOf(err) != "internal" {
 					rt.Fatal(err)
 				}
 			},

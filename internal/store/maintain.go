@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"cairn/internal/fault"
+	"cairn/internal/store/disk"
 	"cairn/internal/store/gosqlite"
 )
 
@@ -41,7 +42,7 @@ func (s *Store) CopyTo(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer release()
-	if err := createFile(path); err != nil {
+	if err := disk.Create(path); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return fault.Wrap(err, fault.Conflict, "file_exists", "the copy's file exists already")
 		}
@@ -65,12 +66,12 @@ func (s *Store) CopyTo(ctx context.Context, path string) (err error) {
 		_, err = ses.conn.ExecContext(ctx, "VACUUM INTO ?", path)
 		return err
 	}
-	if err := writeCheck(path, s.key); err != nil {
+	if err := disk.WriteKeyCheck(path, s.key); err != nil {
 		return err
 	}
-	_, err = ses.conn.ExecContext(ctx, "VACUUM INTO ?", fileURI(path, gosqlite.URIQuery(s.key)))
+	_, err = ses.conn.ExecContext(ctx, "VACUUM INTO ?", disk.URI(path, gosqlite.URIQuery(s.key)))
 	if err != nil {
-		err = errors.Join(err, os.Remove(path+cipherSuffix))
+		err = errors.Join(err, os.Remove(path+disk.CipherSuffix))
 	}
 	return err
 }

@@ -57,7 +57,7 @@ func TestTheLastWriteIsThatOfThisDevice(t *testing.T) {
 	if at := last(); at != 0 {
 		t.Errorf("before any write: %d", at)
 	}
-	append1(t, s, store.Change{Stream: "a", Kind: "b", ID: "1", Op: store.OpPut})
+	storetest.Append(t, s, store.Change{Stream: "a", Kind: "b", ID: "1", Op: store.OpPut})
 	want := clock.Now().UnixNano()
 	clock.Move(time.Hour)
 	if at := last(); at != want {

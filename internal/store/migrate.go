@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
+	"cairn/internal/store/disk"
 
 	"github.com/oklog/ulid/v2"
 )
@@ -54,7 +56,26 @@ func newest() int { return len(migrationFiles()) }
 // logging.
 func (s *Store) prepare(ctx context.Context) error { return s.prepareTo(ctx, newest()) }
 
-// prepareTo is prepare up to an older schema, for a salvage.
+// CreateOlder creates a store of an older schema, which Open then migrates, and calls fill
+// with its writing connection. c.Path must not exist. After an error files may stay.
+func CreateOlder(ctx context.Context, c Config, version int, fill func(ctx context.Context, conn *sql.Conn) error) error {
+	s := newStore(c, encrypted)
+	err := s.prepareTo(ctx, version)
+	if err == nil {
+		err = s.fill(ctx, fill)
+	}
+	return errors.Join(err, s.closeDBs())
+}
+
+func (s *Store) fill(ctx context.Context, fill func(ctx context.Context, conn *sql.Conn) error) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(ctx, conn), conn.Close())
+}
+
+// prepareTo is prepare up to an older schema.
 func (s *Store) prepareTo(ctx context.Context, to int) error {
 	if s.path == "" {
 		return fault.New(fault.Invalid, "invalid", "the store has no path")
@@ -63,18 +84,15 @@ func (s *Store) prepareTo(ctx context.Context, to int) error {
 		return err
 	}
 	line := &s.writer.line
-	switch err := line.enter(ctx, time.Now().Add(s.wait)); {
-	case errors.Is(err, errNotGranted):
-		return locked(err)
-	case err != nil:
+	if err := line.Enter(ctx, time.Now().Add(s.wait)); err != nil {
 		return err
 	}
-	defer line.leave()
+	defer line.Leave()
 	return s.migrate(ctx, to)
 }
 
 func (s *Store) migrate(ctx context.Context, to int) error {
-	if err := createFile(s.path); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := disk.Create(s.path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	if err := s.refuseRemains(); err != nil {
@@ -85,8 +103,8 @@ func (s *Store) migrate(ctx context.Context, to int) error {
 		return err
 	}
 	s.file = info
-	if s.key != nil && !exists(s.path+cipherSuffix) { // before there is a file that could look like a damaged store
-		if err := writeCheck(s.path, s.key); err != nil {
+	if s.key != nil && !disk.Exists(s.path+disk.CipherSuffix) { // before there is a file that could look like a damaged store
+		if err := disk.WriteKeyCheck(s.path, s.key); err != nil {
 			return err
 		}
 	}
@@ -113,16 +131,6 @@ func (s *Store) refuseRemains() error {
 func remains() error {
 	return fault.New(fault.Internal, CodeCorrupt, "the store is damaged: it is empty, but its write-ahead log is not").
 		WithHint("run `cairn doctor --salvage`")
-}
-
-// createFile creates a database file before SQLite does, so that only the owner can read
-// it and the files that SQLite derives from it.
-func createFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 // migrateOn migrates a store to a schema number.

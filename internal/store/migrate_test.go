@@ -18,6 +18,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 	"cairn/internal/store/storetest"
 
 	"github.com/gofrs/flock"
@@ -28,7 +29,7 @@ var update = flag.Bool("update", false, "rewrite testdata/schema.golden")
 func TestSchemaIsTheGoldenOne(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	db := raw(t, s.Path())
+	db := storetest.Raw(t, s.Path())
 	var b strings.Builder
 	for _, p := range []string{"user_version", "auto_vacuum", "journal_mode", "encoding", "page_size"} {
 		var v string
@@ -73,8 +74,8 @@ func TestNewerSchemaIsRefusedForWritingAndReading(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustWrite(t, s, "a")
-	db := raw(t, path)
+	storetest.MustWrite(t, s, "a")
+	db := storetest.Raw(t, path)
 	var known int
 	if err := db.QueryRowContext(t.Context(), "PRAGMA user_version").Scan(&known); err != nil {
 		t.Fatal(err)
@@ -87,18 +88,18 @@ func TestNewerSchemaIsRefusedForWritingAndReading(t *testing.T) {
 			t.Errorf("%s: %v, want a refusal naming schemas 99 and %d", what, err, known)
 		}
 	}
-	rawExec(t, db, "UPDATE store_meta SET value = '99' WHERE name = 'schema'", "PRAGMA user_version=99") // a newer cairn migrates while this one runs
-	refused("writing", write(t.Context(), s, store.Normal, "b"))
+	storetest.RawExec(t, db, "UPDATE store_meta SET value = '99' WHERE name = 'schema'", "PRAGMA user_version=99") // a newer cairn migrates while this one runs
+	refused("writing", storetest.Write(t.Context(), s, store.Normal, "b"))
 	refused("reading", s.Read(t.Context(), func(context.Context, *store.Tx) error { return nil }))
-	closed(t, s)
+	storetest.Closed(t, s)
 	for _, reading := range []bool{false, true} {
 		s, err := open(t.Context(), store.Config{Path: path, ReadOnly: reading})
 		if refused("opening", err); err == nil {
-			closed(t, s)
+			storetest.Closed(t, s)
 		}
 	}
-	rawExec(t, db, fmt.Sprintf("UPDATE store_meta SET value = '%d' WHERE name = 'schema'", known), fmt.Sprintf("PRAGMA user_version=%d", known))
-	expectIDs(t, storetest.Open(t, store.Config{Path: path}), "a")
+	storetest.RawExec(t, db, fmt.Sprintf("UPDATE store_meta SET value = '%d' WHERE name = 'schema'", known), fmt.Sprintf("PRAGMA user_version=%d", known))
+	storetest.ExpectIDs(t, storetest.Open(t, store.Config{Path: path}), "a")
 }
 
 // Migrations only add tables, so an older store needs no backup before them (observations
@@ -148,12 +149,12 @@ func TestReadingDoesNotCreateAMissingStore(t *testing.T) {
 	t.Parallel()
 	path := storetest.Path(t)
 	_, err := open(t.Context(), store.Config{Path: path, ReadOnly: true})
-	expectCode(t, err, store.CodeMissing)
+	storetest.ExpectCode(t, err, store.CodeMissing)
 	if _, err := os.Stat(filepath.Dir(path)); !os.IsNotExist(err) {
 		t.Errorf("reading has made the folder: %v", err)
 	}
 	_, err = open(t.Context(), store.Config{})
-	expectCode(t, err, "invalid")
+	storetest.ExpectCode(t, err, "invalid")
 }
 
 // A process that is killed while it creates a store leaves these states.
@@ -166,10 +167,10 @@ func TestUnfinishedCreationIsCompleted(t *testing.T) {
 			}
 		},
 		"header alone": func(t *testing.T, path string) {
-			rawExec(t, raw(t, path), "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA journal_mode=WAL")
+			storetest.RawExec(t, storetest.Raw(t, path), "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA journal_mode=WAL")
 		},
 		"not yet write-ahead": func(t *testing.T, path string) {
-			rawExec(t, raw(t, path), "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA user_version=0", "VACUUM")
+			storetest.RawExec(t, storetest.Raw(t, path), "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA user_version=0", "VACUUM")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,9 +181,9 @@ func TestUnfinishedCreationIsCompleted(t *testing.T) {
 			}
 			leave(t, path)
 			_, err := open(t.Context(), store.Config{Path: path, ReadOnly: true})
-			expectCode(t, err, store.CodeMissing)
+			storetest.ExpectCode(t, err, store.CodeMissing)
 			s := storetest.Open(t, store.Config{Path: path})
-			mustWrite(t, s, "a")
+			storetest.MustWrite(t, s, "a")
 			expectPragmas(t, path)
 		})
 	}
@@ -191,7 +192,7 @@ func TestUnfinishedCreationIsCompleted(t *testing.T) {
 // expectPragmas fails the test unless the file has cairn's settings.
 func expectPragmas(t testing.TB, path string) {
 	t.Helper()
-	db := raw(t, path)
+	db := storetest.Raw(t, path)
 	for pragma, want := range map[string]string{"journal_mode": "wal", "auto_vacuum": "2"} {
 		var got string
 		if err := db.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
@@ -208,7 +209,7 @@ func create(o order) error {
 		return err
 	}
 	storetest.Tell("made")
-	if err := write(ctx, s, store.Full, o.Prefix); err != nil {
+	if err := storetest.Write(ctx, s, store.Full, o.Prefix); err != nil {
 		return err
 	}
 	storetest.Tell("written")
@@ -233,10 +234,10 @@ func TestCreationKilledAtAnyInstantIsCompletedByTheNext(t *testing.T) {
 			}
 		}
 		s := storetest.Open(t, store.Config{Path: path})
-		if got := len(ids(t, s)); got < want {
+		if got := len(storetest.IDs(t, s)); got < want {
 			t.Errorf("%d of %d acknowledged writes are there", got, want)
 		}
-		mustWrite(t, s, "last")
+		storetest.MustWrite(t, s, "last")
 		expectPragmas(t, path)
 	}
 }
@@ -249,7 +250,7 @@ func firstWriter(o order, in *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(ctx, s, store.Normal, o.Prefix), s.Close())
+	return errors.Join(storetest.Write(ctx, s, store.Normal, o.Prefix), s.Close())
 }
 
 func TestThirtyTwoFirstProcessesLoseNothing(t *testing.T) {
@@ -272,7 +273,7 @@ func TestThirtyTwoFirstProcessesLoseNothing(t *testing.T) {
 			t.Errorf("writer %d: %v", n, err)
 		}
 	}
-	got := ids(t, storetest.Open(t, store.Config{Path: path}))
+	got := storetest.IDs(t, storetest.Open(t, store.Config{Path: path}))
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("the log holds %q", got)
 	}
@@ -287,7 +288,7 @@ func TestThirtyTwoFirstStoresOfOneProcessLoseNothing(t *testing.T) {
 			// Each commit waits for the disk, which may be slow; hence the long wait.
 			s, err := open(t.Context(), store.Config{Path: path, Role: store.Server})
 			if err == nil {
-				err = errors.Join(write(t.Context(), s, store.Full, fmt.Sprint("n", n)), s.Close())
+				err = errors.Join(storetest.Write(t.Context(), s, store.Full, fmt.Sprint("n", n)), s.Close())
 			}
 			if err != nil {
 				t.Errorf("writer %d: %v", n, err)
@@ -295,7 +296,7 @@ func TestThirtyTwoFirstStoresOfOneProcessLoseNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := ids(t, storetest.Open(t, store.Config{Path: path})); len(got) != 32 {
+	if got := storetest.IDs(t, storetest.Open(t, store.Config{Path: path})); len(got) != 32 {
 		t.Errorf("the log holds %q", got)
 	}
 }
@@ -311,7 +312,7 @@ func TestCreationWaitsForAnotherNoLongerThanItIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := open(t.Context(), store.Config{Path: path, Wait: 30 * time.Millisecond})
-	expectCode(t, err, store.CodeBusy)
+	storetest.ExpectCode(t, err, store.CodeBusy)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err = open(ctx, store.Config{Path: path}); !errors.Is(err, context.Canceled) {
@@ -320,16 +321,16 @@ func TestCreationWaitsForAnotherNoLongerThanItIsTold(t *testing.T) {
 	if err := other.Unlock(); err != nil {
 		t.Fatal(err)
 	}
-	mustWrite(t, storetest.Open(t, store.Config{Path: path}), "a")
+	storetest.MustWrite(t, storetest.Open(t, store.Config{Path: path}), "a")
 }
 
 func TestAnotherProgramsDatabaseIsRefusedAndUnchanged(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "places.sqlite")
-	rawExec(t, raw(t, path), "CREATE TABLE moz_places (id INTEGER PRIMARY KEY)")
+	storetest.RawExec(t, storetest.Raw(t, path), "CREATE TABLE moz_places (id INTEGER PRIMARY KEY)")
 	before := content(t, path)
 	_, err := open(t.Context(), store.Config{Path: path})
-	expectCode(t, err, store.CodeForeign)
+	storetest.ExpectCode(t, err, store.CodeForeign)
 	expectUnchanged(t, path, before)
 }
 
@@ -343,9 +344,9 @@ func TestWriteAheadLogWithoutItsFileIsNotDestroyed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustWrite(t, s, "a")
+		storetest.MustWrite(t, s, "a")
 		log := content(t, path+"-wal")
-		closed(t, s)
+		storetest.Closed(t, s)
 		if err := errors.Join(os.WriteFile(path+"-wal", log, 0o600), os.Truncate(path, 0)); err != nil {
 			t.Fatal(err)
 		}
@@ -355,7 +356,7 @@ func TestWriteAheadLogWithoutItsFileIsNotDestroyed(t *testing.T) {
 			}
 		}
 		_, err = open(t.Context(), store.Config{Path: path})
-		expectCode(t, err, store.CodeCorrupt)
+		storetest.ExpectCode(t, err, store.CodeCorrupt)
 		expectUnchanged(t, path+"-wal", log)
 	}
 }
@@ -363,7 +364,7 @@ func TestWriteAheadLogWithoutItsFileIsNotDestroyed(t *testing.T) {
 func TestCopyIsAStoreOfTheSameContent(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	mustWrite(t, s, "a", "b")
+	storetest.MustWrite(t, s, "a", "b")
 	path := filepath.Join(t.TempDir(), "copy.db")
 	if err := s.CopyTo(t.Context(), path); err != nil {
 		t.Fatal(err)
@@ -372,10 +373,10 @@ func TestCopyIsAStoreOfTheSameContent(t *testing.T) {
 		t.Error("an existing file was overwritten")
 	}
 	reading := storetest.Open(t, store.Config{Path: path, ReadOnly: true})
-	expectIDs(t, reading, "a", "b")
+	storetest.ExpectIDs(t, reading, "a", "b")
 	c := storetest.Open(t, store.Config{Path: path, Temporary: true})
-	mustWrite(t, c, "c")
-	expectIDs(t, c, "a", "b", "c")
+	storetest.MustWrite(t, c, "c")
+	storetest.ExpectIDs(t, c, "a", "b", "c")
 	expectPragmas(t, path) // SQLite writes copies without a write-ahead log
 }
 
@@ -387,8 +388,8 @@ func TestTablesOfFollowersAreMerged(t *testing.T) {
 		t.Skip("the driver of plain stores makes it")
 	}
 	path := storeOfSchema(t, 17)
-	db := raw(t, path)
-	rawExec(t, db,
+	db := storetest.Raw(t, path)
+	storetest.RawExec(t, db,
 		"INSERT INTO store_meta (name, value) VALUES ('schema', '17')",
 		"INSERT INTO projects (key, id, name, created_at) VALUES (7, 'p7', 'seven', 0)",
 		"INSERT INTO followers VALUES ('copier', 5, 50)",
@@ -400,17 +401,17 @@ func TestTablesOfFollowersAreMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.Open(t, store.Config{Path: path})
-	mustWrite(t, s, "a", "b", "c", "d", "e", "f")
-	all, err := s.Followers(t.Context())
+	storetest.MustWrite(t, s, "a", "b", "c", "d", "e", "f")
+	all, err := follow.Followers(t.Context(), s)
 	if got := fmt.Sprintln(len(all), all[0].Follower, all[0].Lane, all[0].Position, all[1].Follower, all[1].Lane, all[1].Position); got != "2 archive p7 3 copier  5\n" || err != nil {
 		t.Errorf("%s: %+v, %v", got, all, err)
 	}
-	aside, err := s.FailedChanges(t.Context())
+	aside, err := follow.FailedChanges(t.Context(), s)
 	if got := fmt.Sprintln(len(aside), aside[0].Follower, aside[0].Lane, aside[0].Seq, aside[0].Error, aside[1].Follower, aside[1].Seq, aside[1].Attempts); got != "2 archive p7 2 too long copier 4 2\n" || err != nil {
 		t.Errorf("%s: %+v, %v", got, aside, err)
 	}
 	err = s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		c, ok, err := tx.Cursor(ctx, "archive", "p7")
+		c, ok, err := follow.CursorOf(ctx, tx, "archive", "p7")
 		if !ok || c.Mark != "abc" {
 			t.Errorf("the cursor is %+v, %v", c, ok)
 		}
@@ -430,9 +431,9 @@ func TestTheReplicationsAccountIsTakenOver(t *testing.T) {
 		t.Skip("the driver of plain stores makes it")
 	}
 	path := storeOfSchema(t, 19)
-	db := raw(t, path)
+	db := storetest.Raw(t, path)
 	const stream = `INSERT INTO memory_streams (stream, user_id, lane, head_seq, acked_seq, attempts, next_attempt_ns, state, last_error, pull_cursor) VALUES `
-	rawExec(t, db,
+	storetest.RawExec(t, db,
 		"INSERT INTO store_meta (name, value) VALUES ('schema', '19')",
 		stream+`('fails', 'me', 1, 9, 4, 3, 77, 'ready', 'the hub is away', 5)`,
 		stream+`('halted', 'me', 2, 9, 4, 0, 0, 'halted', 'bad_title', 0)`,
@@ -445,14 +446,14 @@ func TestTheReplicationsAccountIsTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.Open(t, store.Config{Path: path})
-	mustWrite(t, s, "a", "b", "c", "d", "e", "f", "g", "h", "i")
-	all, err := s.Followers(t.Context())
+	storetest.MustWrite(t, s, "a", "b", "c", "d", "e", "f", "g", "h", "i")
+	all, err := follow.Followers(t.Context(), s)
 	if got := fmt.Sprintf("%+v", all); err != nil || len(all) != 2 ||
-		all[0] != (store.Progress{Follower: "replication", Lane: "fails", Error: "the hub is away", Attempts: 3, NextTry: 77}) ||
-		all[1] != (store.Progress{Follower: "replication", Lane: "halted", Error: "bad_title"}) {
+		all[0] != (follow.Progress{Follower: "replication", Lane: "fails", Error: "the hub is away", Attempts: 3, NextTry: 77}) ||
+		all[1] != (follow.Progress{Follower: "replication", Lane: "halted", Error: "bad_title"}) {
 		t.Errorf("the account is %s, %v", got, err)
 	}
-	aside, err := s.FailedChanges(t.Context())
+	aside, err := follow.FailedChanges(t.Context(), s)
 	if err != nil || len(aside) != 2 || aside[0].Follower != "archive" || aside[0].NextTry.UnixNano() != 60 ||
 		aside[1].Follower != "replication" || aside[1].Lane != "halted" || aside[1].Seq != 4 || !aside[1].NextTry.IsZero() ||
 		aside[1].Since.UnixNano() != 66 || aside[1].Error != `pending-2: 400 bad_title: it is "odd"` {

@@ -7,13 +7,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"cairn/internal/measure"
 )
 
 // gauges measures the use of a store's connections.
 type gauges struct {
-	acquired Histogram    // wait times for a reader or for the writer
-	load     UsageGauge   // connections in use
-	waiting  atomic.Int64 // number of readers that wait for another to end
+	acquired measure.Histogram  // wait times for a reader or for the writer
+	load     measure.UsageGauge // connections in use
+	waiting  atomic.Int64       // number of readers that wait for another to end
 }
 
 // waited records a wait that started at the given time.
@@ -22,10 +24,10 @@ func (g *gauges) waited(began time.Time) { g.acquired.Add(time.Since(began)) }
 // Pool describes the use of a store's connections (mail §10.5): one writing connection, and
 // reading ones up to the limit of Config.
 type Pool struct {
-	Usage
-	Open     int          // open connections
-	Pending  int          // callers that wait for a connection
-	Acquired Distribution // wait times since the store was opened, including cancelled waits
+	measure.Usage
+	Open     int                  // open connections
+	Pending  int                  // callers that wait for a connection
+	Acquired measure.Distribution // wait times since the store was opened, including cancelled waits
 }
 
 // Pool returns the present use of the connections.

@@ -3,13 +3,14 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/store/disk"
+	"cairn/internal/store/locks"
 )
 
 // CodeHeld means that the write-ahead log or the file still contains bytes of deleted texts,
@@ -27,9 +28,6 @@ WHERE kind = (SELECT id FROM symbols WHERE text = ?) AND id = ? AND doc IS NOT N
 
 	blankChange    = `UPDATE changes SET doc = NULL WHERE seq = ? AND doc IS NOT NULL`
 	blankStreamDoc = `UPDATE changes SET doc = NULL WHERE stream = (SELECT id FROM symbols WHERE text = ?) AND doc IS NOT NULL`
-
-	selectBehind = `SELECT name, ?1 - position FROM followers
-WHERE position < ?1 AND (lane = '' OR lane IN (SELECT value FROM json_each(?2))) ORDER BY name, lane`
 )
 
 // Blank removes the documents of all changes of one entity from the log and returns their
@@ -53,30 +51,6 @@ func (t *Tx) BlankChange(ctx context.Context, seq int64) error {
 func (t *Tx) BlankStream(ctx context.Context, stream string) error {
 	_, err := t.Exec(ctx, blankStreamDoc, stream)
 	return err
-}
-
-// LaggingFollower is a follower that has not reached a change yet.
-type LaggingFollower struct {
-	Follower string `json:"follower"`
-	Changes  int64  `json:"changes"` // number of positions to the change
-}
-
-// LaggingFollowers returns the followers that have not reached the change with this seq,
-// ordered by name, or none. Of followers with lanes it returns only the given lanes.
-func (s *Store) LaggingFollowers(ctx context.Context, seq int64, lanes ...string) (list []LaggingFollower, err error) {
-	of, err := json.Marshal(lanes)
-	if err != nil {
-		return nil, err
-	}
-	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
-		return tx.Each(ctx, func(r *sql.Rows) error {
-			var b LaggingFollower
-			err := r.Scan(&b.Follower, &b.Changes)
-			list = append(list, b)
-			return err
-		}, selectBehind, seq, string(of))
-	})
-	return list, err
 }
 
 // Rewrite rebuilds the file, so that it contains no bytes of deleted or overwritten rows,
@@ -141,9 +115,9 @@ func (s *Store) runLocked(ctx context.Context, fn func(context.Context, *session
 	}
 	defer release()
 	wait := min(s.wait, longestHold)
-	queue := newFairLock(s.path)
-	defer queue.leave()
-	if err := queue.enter(ctx, time.Now().Add(wait)); err != nil && ctx.Err() != nil {
+	queue := locks.NewFair(s.path)
+	defer queue.Leave()
+	if err := queue.Enter(ctx, time.Now().Add(wait)); err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	} // a process that could not queue tries SQLite's lock directly
 	ses, err := newSession(ctx, s.db)
@@ -172,7 +146,7 @@ func truncateLog(ctx context.Context, ses *session) error {
 // RemoveBackups deletes the store's Copies, because they contain data that was forgotten
 // since, and returns their number. It is idempotent.
 func (s *Store) RemoveBackups() (n int, err error) {
-	files, err := Copies(s.path)
+	files, err := disk.Copies(s.path)
 	err = classify(err)
 	for _, f := range files {
 		if rerr := os.Remove(f.Path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,18 +33,6 @@ func onDisk(t *testing.T, s *store.Store, text string) bool {
 	return false
 }
 
-func append1(t *testing.T, s *store.Store, c store.Change) (seq int64) {
-	t.Helper()
-	err := s.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) (err error) {
-		seq, err = tx.Append(ctx, c)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return seq
-}
-
 func TestBlankTakesTheDocumentsOfOneEntityAndTheChainHolds(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
@@ -57,7 +44,7 @@ func TestBlankTakesTheDocumentsOfOneEntityAndTheChainHolds(t *testing.T) {
 		{Stream: "a", Kind: "project", ID: "one", Op: store.OpPut, Doc: json.RawMessage(`{}`)},
 		{Stream: "b", Kind: "session", ID: "one", Op: store.OpPut, Doc: json.RawMessage(`{}`)},
 	} {
-		append1(t, s, c)
+		storetest.Append(t, s, c)
 	}
 	for _, want := range []int64{2, 0} {
 		var n int64
@@ -82,31 +69,13 @@ func TestBlankTakesTheDocumentsOfOneEntityAndTheChainHolds(t *testing.T) {
 	}
 }
 
-func TestFollowersThatHaveNotReadAChangeAreNamed(t *testing.T) {
-	t.Parallel()
-	s := storetest.Open(t, store.Config{})
-	seq := append1(t, s, store.Change{Stream: "a", Kind: "note", ID: "1", Op: store.OpPut})
-	ddl(t, s, fmt.Sprintf(`INSERT INTO followers (name, lane, position, updated_at)
-		VALUES ('embed', '', %[1]d, 0), ('replica', '', %[2]d, 0), ('archive', 'shop', %[1]d, 0)`, seq-1, seq))
-	for _, lanes := range [][]string{nil, {"other"}, {"other", "shop"}} {
-		behind, err := s.LaggingFollowers(t.Context(), seq, lanes...)
-		want := []store.LaggingFollower{{Follower: "embed", Changes: 1}}
-		if len(lanes) == 2 {
-			want = slices.Insert(want, 0, store.LaggingFollower{Follower: "archive", Changes: 1})
-		}
-		if err != nil || !slices.Equal(behind, want) {
-			t.Errorf("of %v: got %v %v, want %v", lanes, behind, err, want)
-		}
-	}
-}
-
 // A table and an index are filled in random order and rows are changed, so that pages are
 // divided and contain copies.
 func TestRewriteLeavesNothingOfDeletedAndOverwrittenRows(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	ddl(t, s, `CREATE TABLE texts (id INTEGER PRIMARY KEY, key TEXT, body TEXT)`)
-	ddl(t, s, `CREATE INDEX texts_by_key ON texts (key)`)
+	storetest.Exec(t, s, `CREATE TABLE texts (id INTEGER PRIMARY KEY, key TEXT, body TEXT)`)
+	storetest.Exec(t, s, `CREATE INDEX texts_by_key ON texts (key)`)
 	err := s.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
 		for i := range 3000 {
 			_, err := tx.Exec(ctx, `INSERT INTO texts (key, body) VALUES (?, ?)`,
@@ -121,7 +90,7 @@ func TestRewriteLeavesNothingOfDeletedAndOverwrittenRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ddl(t, s, `DELETE FROM texts WHERE key LIKE '%xylophone%'`)
+	storetest.Exec(t, s, `DELETE FROM texts WHERE key LIKE '%xylophone%'`)
 	if !onDisk(t, s, "xylophone") {
 		t.Fatal("nothing is left to rewrite")
 	}
@@ -133,15 +102,15 @@ func TestRewriteLeavesNothingOfDeletedAndOverwrittenRows(t *testing.T) {
 			t.Error("a deleted text is still on the disk")
 		}
 	}
-	mustWrite(t, s, "after")
+	storetest.MustWrite(t, s, "after")
 }
 
 func TestRewriteReportsThatAReaderHoldsTheLog(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{Wait: 50 * time.Millisecond})
-	mustWrite(t, s, "xylophone")
+	storetest.MustWrite(t, s, "xylophone")
 	err := s.Read(t.Context(), func(ctx context.Context, _ *store.Tx) error {
-		expectCode(t, s.Rewrite(context.WithoutCancel(t.Context())), store.CodeHeld)
+		storetest.ExpectCode(t, s.Rewrite(context.WithoutCancel(t.Context())), store.CodeHeld)
 		return nil
 	})
 	if err != nil {
@@ -150,20 +119,20 @@ func TestRewriteReportsThatAReaderHoldsTheLog(t *testing.T) {
 	if err := s.Rewrite(t.Context()); err != nil {
 		t.Errorf("after the reader has ended: %v", err)
 	}
-	expectIDs(t, s, "xylophone")
+	storetest.ExpectIDs(t, s, "xylophone")
 }
 
 func TestShrinkReturnsFreePages(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	ddl(t, s, `CREATE TABLE texts (id INTEGER PRIMARY KEY, body BLOB)`)
-	ddl(t, s, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+	storetest.Exec(t, s, `CREATE TABLE texts (id INTEGER PRIMARY KEY, body BLOB)`)
+	storetest.Exec(t, s, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
 		INSERT INTO texts (body) SELECT randomblob(4000) FROM n`)
 	if err := s.Shrink(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	full := fileSize(t, s.Path())
-	ddl(t, s, `DELETE FROM texts WHERE id > 500`)
+	storetest.Exec(t, s, `DELETE FROM texts WHERE id > 500`)
 	if err := s.Shrink(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +161,7 @@ func fileSize(t *testing.T, path string) int64 {
 func TestOnlyAutomaticBackupsOfTheStoreAreRemoved(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	mustWrite(t, s, "kept")
+	storetest.MustWrite(t, s, "kept")
 	dir, base := filepath.Split(s.Path())
 	stays := []string{dir + "notes.bak", filepath.Join(dir, "backups", "other.db"), s.Path()}
 	goes := []string{s.Path() + ".bak", s.Path() + ".bak-3", s.Path() + ".bak-damaged-1-wal", s.Path() + "-salvage-1-merged", filepath.Join(dir, "backups", base+".2026-01-02")}
@@ -217,5 +186,5 @@ func TestOnlyAutomaticBackupsOfTheStoreAreRemoved(t *testing.T) {
 			t.Errorf("%s is still there", path)
 		}
 	}
-	expectIDs(t, s, "kept")
+	storetest.ExpectIDs(t, s, "kept")
 }

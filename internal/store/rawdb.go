@@ -36,3 +36,10 @@ func OpenRawDB(path string, readers int, wait time.Duration) RawDB {
 // Explain converts an error of SQLite or of the file system to a fault with a code of
 // this package. Other errors and nil are returned unchanged.
 func Explain(err error) error { return classify(err) }
+
+// OpenMemory opens an empty database in memory, with one connection.
+func OpenMemory() *sql.DB {
+	db := sql.OpenDB(inMemory())
+	db.SetMaxOpenConns(1)
+	return db
+}

@@ -17,13 +17,13 @@ import (
 func TestReadSeesOneSnapshotAndCannotWrite(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	mustWrite(t, s, "a")
+	storetest.MustWrite(t, s, "a")
 	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		before, err := tx.Head(ctx)
 		if err != nil {
 			return err
 		}
-		mustWrite(t, s, "b") // with the test's context, as another caller would
+		storetest.MustWrite(t, s, "b") // with the test's context, as another caller would
 		after, err := tx.Head(ctx)
 		if before != after {
 			t.Errorf("the head moved from %d to %d", before, after)
@@ -39,17 +39,17 @@ func TestReadSeesOneSnapshotAndCannotWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expectIDs(t, s, "a", "b")
+	storetest.ExpectIDs(t, s, "a", "b")
 }
 
 func TestStoreOpenedForReadingCannotWrite(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	mustWrite(t, s, "a")
+	storetest.MustWrite(t, s, "a")
 	reading := storetest.Open(t, store.Config{Path: s.Path(), ReadOnly: true})
-	expectCode(t, write(t.Context(), reading, store.Full, "b"), store.CodeReadOnly)
-	mustWrite(t, s, "c")
-	expectIDs(t, reading, "a", "c")
+	storetest.ExpectCode(t, storetest.Write(t.Context(), reading, store.Full, "b"), store.CodeReadOnly)
+	storetest.MustWrite(t, s, "c")
+	storetest.ExpectIDs(t, reading, "a", "c")
 }
 
 // long takes seconds but ends: the pure Go driver interrupts a query once, and the
@@ -59,7 +59,7 @@ const long = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LI
 func TestEndOfContextInterruptsAQueryAndKeepsTheConnection(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{MaxReaders: 1})
-	mustWrite(t, s, "a")
+	storetest.MustWrite(t, s, "a")
 	interrupted := 0
 	for range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -71,7 +71,7 @@ func TestEndOfContextInterruptsAQueryAndKeepsTheConnection(t *testing.T) {
 		if err != nil {
 			interrupted++
 		}
-		expectIDs(t, s, "a")
+		storetest.ExpectIDs(t, s, "a")
 	}
 	if interrupted < 18 {
 		t.Errorf("of 20 queries %d were interrupted", interrupted)
@@ -81,7 +81,7 @@ func TestEndOfContextInterruptsAQueryAndKeepsTheConnection(t *testing.T) {
 func TestReadersThatLeaveAtAnyInstantAffectNoOther(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{MaxReaders: 2})
-	mustWrite(t, s, "a", "b", "c")
+	storetest.MustWrite(t, s, "a", "b", "c")
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
@@ -96,7 +96,7 @@ func TestReadersThatLeaveAtAnyInstantAffectNoOther(t *testing.T) {
 					}); err != nil && ctx.Err() == nil {
 						t.Errorf("a read that nobody left: %v", err)
 					}
-				} else if err := write(ctx, s, store.Normal, fmt.Sprintf("%d-%d", g, n)); err != nil && !errors.Is(err, context.Canceled) {
+				} else if err := storetest.Write(ctx, s, store.Normal, fmt.Sprintf("%d-%d", g, n)); err != nil && !errors.Is(err, context.Canceled) {
 					t.Errorf("a write: %v", err)
 				}
 				<-gone
@@ -118,7 +118,7 @@ func TestReadersThatLeaveAtAnyInstantAffectNoOther(t *testing.T) {
 func TestPanickingReaderLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{MaxReaders: 1})
-	mustWrite(t, s, "a")
+	storetest.MustWrite(t, s, "a")
 	for range 3 {
 		err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			if _, err := tx.Head(ctx); err != nil {
@@ -126,10 +126,10 @@ func TestPanickingReaderLeavesNothingBehind(t *testing.T) {
 			}
 			panic("defect")
 		})
-		if codeOf(err) != "internal" {
+		if storetest.CodeOf(err) != "internal" {
 			t.Errorf("got %v", err)
 		}
-		expectIDs(t, s, "a")
+		storetest.ExpectIDs(t, s, "a")
 	}
 }
 
@@ -137,7 +137,7 @@ func TestReaderWaitsForAFreeConnectionOrLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.Open(t, store.Config{MaxReaders: 1})
-		mustWrite(t, s, "a")
+		storetest.MustWrite(t, s, "a")
 		entered, opened, done := make(chan struct{}), make(chan struct{}), make(chan error)
 		go func() {
 			done <- s.Read(t.Context(), func(context.Context, *store.Tx) error {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"cairn/internal/store"
+	"cairn/internal/store/encryption"
+	"cairn/internal/store/salvage"
 	"cairn/internal/store/storetest"
 )
 
@@ -38,15 +40,15 @@ func TestSalvageAndExamineWithoutTheKeySaySoAndChangeNothing(t *testing.T) {
 	path, _ := damagedUnder(t, keyOf(1))
 	before := everyFile(t, filepath.Dir(path))
 	for code, key := range map[string][]byte{store.CodeKey: keyOf(2), store.CodeEncrypted: nil} {
-		_, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path, Key: key})
-		expectCode(t, err, code)
+		_, err := salvage.Run(t.Context(), salvage.Config{Path: path, Key: key})
+		storetest.ExpectCode(t, err, code)
 		_, err = store.Examine(t.Context(), store.Config{Path: path, Key: key})
-		expectCode(t, err, code)
+		storetest.ExpectCode(t, err, code)
 		_, _, err = store.Schema(path, key)
-		expectCode(t, err, code)
+		storetest.ExpectCode(t, err, code)
 	}
-	_, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path, Key: []byte("short")})
-	expectCode(t, err, store.CodeKey)
+	_, err := salvage.Run(t.Context(), salvage.Config{Path: path, Key: []byte("short")})
+	storetest.ExpectCode(t, err, store.CodeKey)
 	for name, text := range before {
 		expectUnchanged(t, filepath.Join(filepath.Dir(path), name), text)
 	}
@@ -70,15 +72,15 @@ func TestSalvageOfAnEncryptedStoreWithoutItsKeyCheckKeepsItsRows(t *testing.T) {
 		if ok, err := store.KeyFits(path, keyOf(2)); ok || err != nil {
 			t.Errorf("%s: another key fits: %v", name, err)
 		}
-		r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path, Key: keyOf(1)})
+		r, err := salvage.Run(t.Context(), salvage.Config{Path: path, Key: keyOf(1)})
 		if err != nil || r.Kept == "" {
 			t.Fatalf("%s: %+v, %v", name, r, err)
 		}
 		expectNowhere(t, filepath.Dir(path), secretWord)
-		if ok, err := store.Encrypted(t.Context(), path, 0); !ok || err != nil {
+		if ok, err := encryption.Finish(t.Context(), path, 0); !ok || err != nil {
 			t.Errorf("%s: it counts as plain: %v", name, err)
 		}
-		got := ids(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1)}))
+		got := storetest.IDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1)}))
 		if !slices.Equal(got[:len(got)-1], want) {
 			t.Errorf("%s: %d of %d rows", name, len(got)-1, len(want))
 		}
@@ -89,7 +91,7 @@ func TestSalvageOfAnEncryptedStoreWithoutItsKeyCheckKeepsItsRows(t *testing.T) {
 func TestKeptFileOfAnEncryptedStoreIsEncryptedWithItsKey(t *testing.T) {
 	plainOnly(t)
 	path, _ := damagedUnder(t, keyOf(1))
-	r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path, Key: keyOf(1)})
+	r, err := salvage.Run(t.Context(), salvage.Config{Path: path, Key: keyOf(1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +99,7 @@ func TestKeptFileOfAnEncryptedStoreIsEncryptedWithItsKey(t *testing.T) {
 		t.Errorf("the key does not fit what was kept: %v", err)
 	}
 	_, err = store.Examine(t.Context(), store.Config{Path: r.Kept})
-	expectCode(t, err, store.CodeEncrypted)
+	storetest.ExpectCode(t, err, store.CodeEncrypted)
 }
 
 // A plain store stays plain even if the data directory contains another store's key.
@@ -108,13 +110,13 @@ func TestSalvageOfAPlainStoreNextToAKeyIsPlain(t *testing.T) {
 		broken := content(t, path)
 		clear(broken[bad*pageSize : (bad+1)*pageSize])
 		place(t, path, broken)
-		if _, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path, Key: keyOf(1)}); err != nil {
+		if _, err := salvage.Run(t.Context(), salvage.Config{Path: path, Key: keyOf(1)}); err != nil {
 			t.Fatal(err)
 		}
 		if exists(path + "-cipher") {
 			t.Error("a key check was made")
 		}
-		if got := ids(t, storetest.Open(t, store.Config{Path: path})); bad == 0 && len(got) != len(want)+1 {
+		if got := storetest.IDs(t, storetest.Open(t, store.Config{Path: path})); bad == 0 && len(got) != len(want)+1 {
 			t.Errorf("%d of %d rows", len(got)-1, len(want))
 		}
 	}
@@ -126,7 +128,7 @@ func TestCopiesAfterASalvageAreGoneWithAnEncryption(t *testing.T) {
 	broken := content(t, path)
 	clear(broken[5*pageSize : 6*pageSize])
 	place(t, path, broken)
-	r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	r, err := salvage.Run(t.Context(), salvage.Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +173,8 @@ func TestExamineOfAnInterruptedEncryptionSeesTheCompleteStore(t *testing.T) {
 		if found, err := s.Check(t.Context()); err != nil || len(found) > 0 {
 			t.Errorf("%s: %q, %v", name, found, err)
 		}
-		expectIDs(t, s, want...)
-		closed(t, s)
+		storetest.ExpectIDs(t, s, want...)
+		storetest.Closed(t, s)
 		if found, known, err := store.Schema(path, keyOf(1)); err != nil || found != known {
 			t.Errorf("%s: schema %d of %d, %v", name, found, known, err)
 		}
@@ -202,12 +204,12 @@ func TestRewrittenEncryptedStoreHoldsNoDeletedWordUnderItsKey(t *testing.T) {
 		}
 		return found
 	}
-	ddl(t, s, `CREATE TABLE texts (body TEXT)`, `CREATE VIRTUAL TABLE words USING fts5(text, content='', contentless_delete=1)`,
+	storetest.Exec(t, s, `CREATE TABLE texts (body TEXT)`, `CREATE VIRTUAL TABLE words USING fts5(text, content='', contentless_delete=1)`,
 		`INSERT INTO texts VALUES ('gingerbread')`, `INSERT INTO words (rowid, text) VALUES (1, 'gingerbread')`)
 	if !under("gingerbread") || !under(secretWord) {
 		t.Fatal("the key does not show what is stored")
 	}
-	ddl(t, s, `DELETE FROM texts`, `DELETE FROM words`, `INSERT INTO words (words) VALUES ('optimize')`)
+	storetest.Exec(t, s, `DELETE FROM texts`, `DELETE FROM words`, `INSERT INTO words (words) VALUES ('optimize')`)
 	if err := s.Rewrite(t.Context()); err != nil {
 		t.Fatal(err)
 	}

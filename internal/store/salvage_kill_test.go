@@ -14,6 +14,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 	"cairn/internal/store/storetest"
 )
 
@@ -28,8 +29,8 @@ func TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused(t *testing.T) {
 	clear(broken[30*pageSize : 32*pageSize])
 	place(t, path, broken)
 	names := entries(t, filepath.Dir(path))
-	_, err := store.Salvage(t.Context(), hasty)
-	expectCode(t, err, store.CodeBusy)
+	_, err := salvage.Run(t.Context(), hasty)
+	storetest.ExpectCode(t, err, store.CodeBusy)
 	expectUnchanged(t, path, broken)
 	if now := entries(t, filepath.Dir(path)); !slices.Equal(names, now) {
 		t.Errorf("beside it: %q, was %q", now, names)
@@ -37,8 +38,8 @@ func TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused(t *testing.T) {
 	reader := child(t, "keep open", order{Path: path})
 	reader.Expect(t, "open")
 	holder.Kill()
-	_, err = store.Salvage(t.Context(), hasty)
-	expectCode(t, err, store.CodeBusy)
+	_, err = salvage.Run(t.Context(), hasty)
+	storetest.ExpectCode(t, err, store.CodeBusy)
 	expectUnchanged(t, path, broken)
 	reader.Kill()
 	salvaged(t, path)
@@ -67,7 +68,7 @@ func salvageChild(o order, in *bufio.Reader) error {
 		storetest.Tell(what)
 		storetest.Hear(in)
 	}
-	_, err := store.Salvage(context.Background(), c)
+	_, err := salvage.Run(context.Background(), c)
 	return err
 }
 
@@ -135,7 +136,7 @@ func exists(path string) bool {
 func TestWriteToAReplacedStoreIsRefused(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	mustWrite(t, s, "a")
+	storetest.MustWrite(t, s, "a")
 	other := populated(t)
 	if err := os.Rename(other, s.Path()); err != nil {
 		t.Fatal(err)
@@ -143,8 +144,8 @@ func TestWriteToAReplacedStoreIsRefused(t *testing.T) {
 	if err := errors.Join(os.Remove(s.Path()+"-wal"), os.Remove(s.Path()+"-shm")); err != nil {
 		t.Fatal(err)
 	}
-	err := write(t.Context(), s, store.Full, "lost")
-	expectCode(t, err, store.CodeReplaced)
+	err := storetest.Write(t.Context(), s, store.Full, "lost")
+	storetest.ExpectCode(t, err, store.CodeReplaced)
 	if fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("kind %v", fault.KindOf(err))
 	}

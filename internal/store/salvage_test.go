@@ -14,6 +14,7 @@ import (
 
 	"cairn/internal/store"
 	"cairn/internal/store/gosqlite"
+	"cairn/internal/store/salvage"
 	"cairn/internal/store/storetest"
 )
 
@@ -21,7 +22,7 @@ const pageSize = 4096
 
 // salvaged repairs the store at path and checks the guarantees of every salvage: the result is
 // intact, and the damaged files are next to it, byte for byte.
-func salvaged(t testing.TB, path string) store.Salvaged {
+func salvaged(t testing.TB, path string) salvage.Report {
 	t.Helper()
 	before := map[string][]byte{}
 	for _, suffix := range []string{"", "-wal"} {
@@ -40,7 +41,7 @@ func salvaged(t testing.TB, path string) store.Salvaged {
 		}
 		expectNoPlainText(t, path)
 	}
-	r, err := store.Salvage(t.Context(), c)
+	r, err := salvage.Run(t.Context(), c)
 	expectNoPlainText(t, path)
 	if err != nil {
 		t.Fatalf("salvage: %v", err)
@@ -61,8 +62,8 @@ func salvaged(t testing.TB, path string) store.Salvaged {
 }
 
 // salvageConfig returns a config with the key if stores must be encrypted.
-func salvageConfig(path string) store.SalvageConfig {
-	return store.SalvageConfig{Path: path, Key: storetest.Key()}
+func salvageConfig(path string) salvage.Config {
+	return salvage.Config{Path: path, Key: storetest.Key()}
 }
 
 // expectNoPlainText fails the test if a file next to an encrypted store contains the text
@@ -117,7 +118,7 @@ func changesOf(t testing.TB, path string) (out []store.Change) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, s)
+	defer storetest.Closed(t, s)
 	for _, c := range storetest.Changes(t, s) {
 		if c.Kind != "salvage" {
 			out = append(out, c)
@@ -196,7 +197,7 @@ func damageFound(t testing.TB, path string) bool {
 	if err != nil {
 		return true
 	}
-	defer closed(t, s)
+	defer storetest.Closed(t, s)
 	found, err := s.Check(t.Context())
 	return err != nil || len(found) > 0
 }
@@ -272,7 +273,7 @@ func TestSalvageOfARebuiltFileWithoutItsSchema(t *testing.T) {
 	t.Parallel()
 	path := populated(t)
 	want := changesOf(t, path)
-	rawExec(t, raw(t, path), "DROP INDEX changes_by_device", "VACUUM", "CREATE UNIQUE INDEX changes_by_device ON changes (device, device_seq)")
+	storetest.RawExec(t, storetest.Raw(t, path), "DROP INDEX changes_by_device", "VACUUM", "CREATE UNIQUE INDEX changes_by_device ON changes (device, device_seq)")
 	intact := content(t, path)
 	held := inside(t, intact)
 	for n := range len(intact) / pageSize {
@@ -300,13 +301,13 @@ func heldOpen(t testing.TB) (path string, want []store.Change) {
 		t.Fatal(err)
 	}
 	for n := range 60 {
-		mustWrite(t, s, fmt.Sprintf("late-%d-%s", n, strings.Repeat("y", 300)))
+		storetest.MustWrite(t, s, fmt.Sprintf("late-%d-%s", n, strings.Repeat("y", 300)))
 	}
 	want = storetest.Changes(t, s)
 	path = storetest.Path(t)
 	place(t, path, content(t, origin))
 	place(t, path+"-wal", content(t, origin+"-wal"))
-	closed(t, s)
+	storetest.Closed(t, s)
 	return path, want
 }
 
@@ -381,7 +382,7 @@ func TestSalvageOfALogWithoutItsFile(t *testing.T) {
 			t.Errorf("with an empty file %v: %d changes of the log's", there, late)
 		}
 		s := storetest.Open(t, store.Config{Path: path})
-		mustWrite(t, s, "after")
+		storetest.MustWrite(t, s, "after")
 	}
 }
 
@@ -394,7 +395,7 @@ func TestSalvageOfAFileThatIsNotAStoreCreatesAnEmptyOne(t *testing.T) {
 		if got := changesOf(t, path); len(got) > 0 {
 			t.Errorf("%s: %d changes, %+v", name, len(got), r)
 		}
-		mustWrite(t, storetest.Open(t, store.Config{Path: path}), "first")
+		storetest.MustWrite(t, storetest.Open(t, store.Config{Path: path}), "first")
 	}
 }
 
@@ -402,7 +403,7 @@ func TestSalvageLeavesIntactMissingNewerAndForeignStoresUnchanged(t *testing.T) 
 	t.Parallel()
 	path := populated(t)
 	before, names := content(t, path), entries(t, filepath.Dir(path))
-	r, err := store.Salvage(t.Context(), salvageConfig(path))
+	r, err := salvage.Run(t.Context(), salvageConfig(path))
 	if err != nil || len(r.Damage) > 0 || r.Kept != "" {
 		t.Errorf("a intact store: %+v, %v", r, err)
 	}
@@ -411,15 +412,15 @@ func TestSalvageLeavesIntactMissingNewerAndForeignStoresUnchanged(t *testing.T) 
 		t.Errorf("beside it: %q, was %q", now, names)
 	}
 	missing := storetest.Path(t)
-	if r, err := store.Salvage(t.Context(), salvageConfig(missing)); err != nil || len(r.Damage) > 0 {
+	if r, err := salvage.Run(t.Context(), salvageConfig(missing)); err != nil || len(r.Damage) > 0 {
 		t.Errorf("no store: %+v, %v", r, err)
 	}
 	if _, err := os.Stat(filepath.Dir(missing)); !errors.Is(err, os.ErrNotExist) {
 		t.Error("its folder was made")
 	}
 	path = populated(t)
-	db := raw(t, path)
-	rawExec(t, db, "UPDATE store_meta SET value = '4711' WHERE name = 'schema'", "PRAGMA user_version=4711", "PRAGMA wal_checkpoint(TRUNCATE)")
+	db := storetest.Raw(t, path)
+	storetest.RawExec(t, db, "UPDATE store_meta SET value = '4711' WHERE name = 'schema'", "PRAGMA user_version=4711", "PRAGMA wal_checkpoint(TRUNCATE)")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -427,17 +428,17 @@ func TestSalvageLeavesIntactMissingNewerAndForeignStoresUnchanged(t *testing.T) 
 	clear(newer[30*pageSize : 31*pageSize])
 	path = storetest.Path(t)
 	place(t, path, newer)
-	_, err = store.Salvage(t.Context(), salvageConfig(path))
-	expectCode(t, err, store.CodeNewer)
+	_, err = salvage.Run(t.Context(), salvageConfig(path))
+	storetest.ExpectCode(t, err, store.CodeNewer)
 	expectUnchanged(t, path, newer)
 
 	path = storetest.Path(t)
 	place(t, path, nil)
-	db = raw(t, path)
-	rawExec(t, db, "CREATE TABLE t (x)")
+	db = storetest.Raw(t, path)
+	storetest.RawExec(t, db, "CREATE TABLE t (x)")
 	foreign := content(t, path)
-	_, err = store.Salvage(t.Context(), salvageConfig(path))
-	expectCode(t, err, store.CodeForeign)
+	_, err = salvage.Run(t.Context(), salvageConfig(path))
+	storetest.ExpectCode(t, err, store.CodeForeign)
 	expectUnchanged(t, path, foreign)
 }
 
@@ -446,8 +447,8 @@ func TestSalvageOfAnOlderSchemaBringsItToTheNewest(t *testing.T) {
 	t.Parallel()
 	path := populated(t)
 	want := changesOf(t, path)
-	db := raw(t, path)
-	rawExec(t, db, "DROP VIEW injections", "DROP TABLE injection_rows", "DROP TABLE tombstones", "UPDATE store_meta SET value = '2' WHERE name = 'schema'", "PRAGMA user_version=2", "PRAGMA wal_checkpoint(TRUNCATE)")
+	db := storetest.Raw(t, path)
+	storetest.RawExec(t, db, "DROP VIEW injections", "DROP TABLE injection_rows", "DROP TABLE tombstones", "UPDATE store_meta SET value = '2' WHERE name = 'schema'", "PRAGMA user_version=2", "PRAGMA wal_checkpoint(TRUNCATE)")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -458,7 +459,7 @@ func TestSalvageOfAnOlderSchemaBringsItToTheNewest(t *testing.T) {
 	if found, err := s.Check(t.Context()); err != nil || len(found) > 0 {
 		t.Errorf("before the damage: %q, %v", found, err)
 	}
-	closed(t, s)
+	storetest.Closed(t, s)
 	found, known, err := store.Schema(path, storetest.Key())
 	if err != nil || found != 2 || known < 3 {
 		t.Errorf("schema %d of %d, %v", found, known, err)
@@ -486,9 +487,9 @@ func TestSalvageThroughALinkRepairsTheFileItLeadsTo(t *testing.T) {
 	if got := storetest.Changes(t, s); len(got) != len(want) {
 		t.Errorf("through the link %d of %d changes are seen", len(got), len(want))
 	}
-	closed(t, s)
+	storetest.Closed(t, s)
 	page := ruined(t, path)
-	if r, err := store.Salvage(t.Context(), salvageConfig(link)); err != nil || filepath.Dir(r.Kept) != filepath.Dir(path) {
+	if r, err := salvage.Run(t.Context(), salvageConfig(link)); err != nil || filepath.Dir(r.Kept) != filepath.Dir(path) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode().IsRegular() {
@@ -516,7 +517,7 @@ func TestSalvageUsesNoNumberTwice(t *testing.T) {
 	place(t, path, broken)
 	r := salvaged(t, path)
 	s := storetest.Open(t, store.Config{Path: path})
-	mustWrite(t, s, "after")
+	storetest.MustWrite(t, s, "after")
 	all := storetest.Changes(t, s)
 	if got := all[len(all)-1]; got.Seq <= last.Seq || got.Device == last.Device {
 		t.Errorf("the next change is %d of %s after %d of %s (%d pages, %+v)", got.Seq, got.Device, last.Seq, last.Device, damaged, r)

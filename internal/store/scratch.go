@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"time"
 )
@@ -12,7 +11,7 @@ import (
 // inside a closure of another store, whose rows fn can copy.
 func Scratch(ctx context.Context, now time.Time, fn func(ctx context.Context, tx *Tx) error) (err error) {
 	s := &Store{clock: func() time.Time { return now }, symbols: symbols{ids: map[string]int64{}}, temporaryPath: true}
-	s.db = sql.OpenDB(inMemory())
+	s.db = OpenMemory()
 	defer func() { err = errors.Join(err, s.db.Close()) }()
 	ses, err := newSession(ctx, s.db)
 	if err != nil {

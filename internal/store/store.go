@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/store/disk"
 	"cairn/internal/store/gosqlite"
 )
 
@@ -56,8 +58,7 @@ type Store struct {
 	writer    *writer
 	gauges    gauges
 	symbols   symbols
-	wake      wakeups
-	live      liveRuns
+	listeners listeners
 	reading   bool
 
 	temporary string // a folder with a copy that Close removes; see Examine
@@ -87,7 +88,7 @@ func Open(ctx context.Context, c Config) (*Store, error) { return open(ctx, c, e
 // open is Open with the connector of encrypted stores, which is nil in a program that
 // does not link it.
 func open(ctx context.Context, c Config, encrypted dialer) (*Store, error) {
-	if err := checkKey(c.Key); err != nil {
+	if err := CheckKey(c.Key); err != nil {
 		return nil, err
 	}
 	s := newStore(c, encrypted)
@@ -95,7 +96,7 @@ func open(ctx context.Context, c Config, encrypted dialer) (*Store, error) {
 		return nil, errors.Join(s.classify(err), s.closeDBs())
 	}
 	found, err := s.inspect(ctx)
-	if c.ReadOnly && cannotShare(err) && isEmpty(c.Path+"-wal") {
+	if c.ReadOnly && cannotShare(err) && disk.IsEmpty(c.Path+"-wal") {
 		// SQLite cannot create its shared memory file here. It is not needed, because no
 		// process has the store open.
 		err = s.readDB.Close()
@@ -113,7 +114,7 @@ func open(ctx context.Context, c Config, encrypted dialer) (*Store, error) {
 			err = checkVersion(ctx, s.readDB, found.version)
 		}
 		if err == nil {
-			err = s.outdated(found.version)
+			err = outdated(found.version)
 		}
 	case found.version < newest() || !found.wal && !c.ReadOnly:
 		err = s.prepare(ctx)
@@ -175,7 +176,7 @@ func newStore(c Config, encrypted dialer) *Store {
 }
 
 // connector opens the store's file in a mode, with the driver for its key.
-func (s *Store) connector(mode string, pragmas []string) connector {
+func (s *Store) connector(mode string, pragmas []string) driver.Connector {
 	if s.key == nil {
 		return plain(s.path, mode, false, pragmas...)
 	}
@@ -185,10 +186,10 @@ func (s *Store) connector(mode string, pragmas []string) connector {
 // dialer returns the connector of an encrypted file. Functions receive [encrypted] as a
 // value, so that the linker leaves SQLite in Go out of a program that only calls
 // OpenWithDriver.
-type dialer func(path, mode string, key []byte, pragmas []string) connector
+type dialer func(path, mode string, key []byte, pragmas []string) driver.Connector
 
-func encrypted(path, mode string, key []byte, pragmas []string) connector {
-	return connector{driver: gosqlite.Driver{First: pragmas}, uri: fileURI(path, mode+"&"+gosqlite.URIQuery(key))}
+func encrypted(path, mode string, key []byte, pragmas []string) driver.Connector {
+	return gosqlite.Driver{First: pragmas}.Connector(disk.URI(path, mode+"&"+gosqlite.URIQuery(key)))
 }
 
 // readersCache is the total page cache in KiB of the kept reading connections. Each has
@@ -205,12 +206,6 @@ func (s *Store) readPragmas() []string {
 func cannotShare(err error) bool {
 	err = classify(err)
 	return fault.HasCode(err, CodeReadOnly) || fault.HasCode(err, CodeFull)
-}
-
-// isEmpty reports whether a file is missing or empty.
-func isEmpty(path string) bool {
-	info, err := os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
 // Path returns the database file.
@@ -259,7 +254,7 @@ func (s *Store) classify(err error) error {
 	if !ok || f.Code != CodeCorrupt {
 		return err
 	}
-	if s.key == nil && exists(s.path+cipherSuffix) {
+	if s.key == nil && disk.Exists(s.path+disk.CipherSuffix) {
 		return becameEncrypted()
 	}
 	if s.damage.Load() != f { // otherwise it is the error of a refused write
@@ -269,10 +264,15 @@ func (s *Store) classify(err error) error {
 	return err
 }
 
-func (s *Store) outdated(version int) error {
+// NoStore returns the error for a store that does not exist (CodeMissing).
+func NoStore() error {
+	return fault.New(fault.NotFound, CodeMissing, "there is no store yet").
+		WithHint("the first recorded event or `cairn import` creates it")
+}
+
+func outdated(version int) error {
 	if version == 0 {
-		return fault.New(fault.NotFound, CodeMissing, "there is no store yet").
-			WithHint("the first recorded event or `cairn import` creates it")
+		return NoStore()
 	}
 	return fault.Newf(fault.Unavailable, "store_older",
 		"the store has schema %d, this cairn needs %d", version, newest()).

@@ -154,6 +154,21 @@ func (t *Tx) prepared(ctx context.Context, query string) (context.Context, *sql.
 	return ctx, st, t.noted(err)
 }
 
+// WithTempTable runs fn in a Read while a temporary table exists. create and drop are its
+// statements. Only this connection sees the table.
+func (t *Tx) WithTempTable(ctx context.Context, create, drop string, fn func() error) (err error) {
+	clean := context.WithoutCancel(ctx)
+	if err := t.ses.exec(ctx, "PRAGMA query_only=OFF"); err != nil {
+		return t.noted(err)
+	}
+	defer func() { err = errors.Join(err, t.noted(t.ses.exec(clean, "PRAGMA query_only=ON"))) }()
+	if err := t.ses.exec(ctx, create); err != nil {
+		return t.noted(err)
+	}
+	defer func() { err = errors.Join(err, t.noted(t.ses.exec(clean, drop))) }()
+	return fn()
+}
+
 // noted remembers an error that makes SQLite roll back the transaction, so that later
 // statements do not run outside it.
 func (t *Tx) noted(err error) error {

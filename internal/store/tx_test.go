@@ -42,18 +42,18 @@ func TestFullDiskInASharedCommitStoresNothingAndIsSurvived(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.Open(t, store.Config{})
-		mustWrite(t, s, "before")
+		storetest.MustWrite(t, s, "before")
 		limitPages(t, s, 5)
 		results := together(t, s, note("a"), then("b", big), note("c"))
 		for i, err := range results {
-			expectCode(t, err, store.CodeFull)
+			storetest.ExpectCode(t, err, store.CodeFull)
 			if fault.As(err).Message != "disk full" {
 				t.Errorf("write %d: %v", i, err)
 			}
 		}
-		expectIDs(t, s, "before")
-		mustWrite(t, s, "after")
-		expectIDs(t, s, "before", "after")
+		storetest.ExpectIDs(t, s, "before")
+		storetest.MustWrite(t, s, "after")
+		storetest.ExpectIDs(t, s, "before", "after")
 	})
 }
 
@@ -61,10 +61,10 @@ func TestFullDiskInASharedCommitStoresNothingAndIsSurvived(t *testing.T) {
 func TestClosureThatIgnoresAFullDiskStoresNothing(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	mustWrite(t, s, "before")
+	storetest.MustWrite(t, s, "before")
 	limitPages(t, s, 5)
 	err := s.Write(t.Context(), store.Full, then("a", func(ctx context.Context, tx *store.Tx) error {
-		expectCode(t, fault.Wrap(big(ctx, tx), fault.Internal, "failed", ""), "failed")
+		storetest.ExpectCode(t, fault.Wrap(big(ctx, tx), fault.Internal, "failed", ""), "failed")
 		for _, fn := range []closure{note("b"), func(ctx context.Context, tx *store.Tx) error {
 			_, err := tx.Exec(ctx, "INSERT INTO symbols (text) VALUES ('stray')")
 			return err
@@ -75,9 +75,9 @@ func TestClosureThatIgnoresAFullDiskStoresNothing(t *testing.T) {
 		}
 		return nil
 	}))
-	expectCode(t, err, store.CodeFull)
-	mustWrite(t, s, "after")
-	expectIDs(t, s, "before", "after")
+	storetest.ExpectCode(t, err, store.CodeFull)
+	storetest.MustWrite(t, s, "after")
+	storetest.ExpectIDs(t, s, "before", "after")
 	var stray int
 	err = s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		return tx.Get(ctx, []any{&stray}, "SELECT count(*) FROM symbols WHERE text = 'stray'")
@@ -105,16 +105,16 @@ func TestDurabilityIsAsRequestedByTheWrite(t *testing.T) {
 	expect(store.Full, 2)
 	expect(store.Normal, 1)
 	limitPages(t, s, 5) // a transaction that SQLite ends, on a connection set to Normal
-	expectCode(t, s.Write(t.Context(), store.Normal, big), store.CodeFull)
+	storetest.ExpectCode(t, s.Write(t.Context(), store.Normal, big), store.CodeFull)
 	expect(store.Full, 2)
 	expect(store.Normal, 1)
 
 	synctest.Test(t, func(t *testing.T) { // a write that arrives while a less durable commit waits for the lock
 		s := storetest.Open(t, store.Config{})
-		db := raw(t, s.Path())
-		rawExec(t, db, "BEGIN IMMEDIATE")
+		db := storetest.Raw(t, s.Path())
+		storetest.RawExec(t, db, "BEGIN IMMEDIATE")
 		first, second := make(chan error), make(chan error)
-		go func() { first <- write(t.Context(), s, store.Normal, "a") }()
+		go func() { first <- storetest.Write(t.Context(), s, store.Normal, "a") }()
 		synctest.Wait()
 		var got int
 		go func() {
@@ -123,7 +123,7 @@ func TestDurabilityIsAsRequestedByTheWrite(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		rawExec(t, db, "ROLLBACK")
+		storetest.RawExec(t, db, "ROLLBACK")
 		if err := errors.Join(<-first, <-second); err != nil || got != 2 {
 			t.Errorf("synchronous is %d, %v", got, err)
 		}
@@ -169,15 +169,15 @@ func TestTransactionInsideAnotherIsRefused(t *testing.T) {
 			return other.Read(ctx, func(ctx context.Context, _ *store.Tx) error { return write(ctx) })
 		}),
 	} {
-		if codeOf(err) != "internal" {
+		if storetest.CodeOf(err) != "internal" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if err := inWrite(other, write); err != nil {
 		t.Errorf("write inside another store's: %v", err)
 	}
-	mustWrite(t, s, "a")
-	expectIDs(t, s, "a")
+	storetest.MustWrite(t, s, "a")
+	storetest.ExpectIDs(t, s, "a")
 }
 
 func TestClosureCannotEndItsTransaction(t *testing.T) {
@@ -192,8 +192,8 @@ func TestClosureCannotEndItsTransaction(t *testing.T) {
 			t.Errorf("%q was executed", q)
 		}
 	}
-	mustWrite(t, s, "b")
-	expectIDs(t, s, "b")
+	storetest.MustWrite(t, s, "b")
+	storetest.ExpectIDs(t, s, "b")
 }
 
 func TestTransactionIsOfNoUseAfterItsClosure(t *testing.T) {
@@ -215,13 +215,13 @@ func TestTransactionIsOfNoUseAfterItsClosure(t *testing.T) {
 			t.Error("a query was executed")
 		}
 	}
-	expectIDs(t, s)
+	storetest.ExpectIDs(t, s)
 }
 
 func TestQueryMayRunAgainWhileItsRowsAreRead(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
-	ddl(t, s, "CREATE TABLE tree (id INTEGER PRIMARY KEY, parent INTEGER)",
+	storetest.Exec(t, s, "CREATE TABLE tree (id INTEGER PRIMARY KEY, parent INTEGER)",
 		"INSERT INTO tree VALUES (1, 0), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3), (7, 3)")
 	const children = "SELECT id FROM tree WHERE parent = ? ORDER BY id"
 	walk := func(ctx context.Context, tx *store.Tx) error {
@@ -251,13 +251,13 @@ func TestQueryMayRunAgainWhileItsRowsAreRead(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	ddl(t, s, "DROP TABLE tree")
+	storetest.Exec(t, s, "DROP TABLE tree")
 }
 
 func TestRowsLeftOpenAreClosedWithTheClosure(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{MaxReaders: 1})
-	mustWrite(t, s, "a", "b")
+	storetest.MustWrite(t, s, "a", "b")
 	for _, end := range []func(){func() {}, func() { panic("defect") }} {
 		leave := func(ctx context.Context, tx *store.Tx) error {
 			for range 2 {
@@ -273,16 +273,16 @@ func TestRowsLeftOpenAreClosedWithTheClosure(t *testing.T) {
 			return nil
 		}
 		for range 2 {
-			if err := s.Write(t.Context(), store.Normal, leave); err != nil && codeOf(err) != "internal" {
+			if err := s.Write(t.Context(), store.Normal, leave); err != nil && storetest.CodeOf(err) != "internal" {
 				t.Error(err)
 			}
-			if err := s.Read(t.Context(), leave); err != nil && codeOf(err) != "internal" {
+			if err := s.Read(t.Context(), leave); err != nil && storetest.CodeOf(err) != "internal" {
 				t.Error(err)
 			}
 		}
 	}
-	mustWrite(t, s, "c")
-	db := raw(t, s.Path()) // no process holds an old snapshot
+	storetest.MustWrite(t, s, "c")
+	db := storetest.Raw(t, s.Path()) // no process holds an old snapshot
 	var busy, log, moved int
 	if err := db.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved); err != nil || busy != 0 {
 		t.Errorf("checkpoint: busy %d, %v", busy, err)

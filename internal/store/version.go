@@ -13,13 +13,13 @@ import (
 	"cairn/internal/sqlitefile"
 )
 
-// schemaNote is the name in store_meta of the number of the store's schema. It repeats
+// SchemaNote is the name in store_meta of the number of the store's schema. It repeats
 // user_version, so that a flipped bit in the header can be distinguished from a newer
 // store.
-const schemaNote = "schema"
+const SchemaNote = "schema"
 
 // noteSchema stores the number of the schema next to user_version.
-const noteSchema = `INSERT OR REPLACE INTO store_meta (name, value) VALUES ('` + schemaNote + `', ?)`
+const noteSchema = `INSERT OR REPLACE INTO store_meta (name, value) VALUES ('` + SchemaNote + `', ?)`
 
 // unnoted is the newest schema without a note of its number.
 const unnoted = 8
@@ -68,7 +68,7 @@ type queryer interface {
 
 const (
 	selectTables = `SELECT name FROM sqlite_schema WHERE type = 'table'`
-	selectNote   = `SELECT value FROM store_meta WHERE name = '` + schemaNote + `'`
+	selectNote   = `SELECT value FROM store_meta WHERE name = '` + SchemaNote + `'`
 )
 
 // checkVersion compares the schema number of the header with the note and the tables of
@@ -138,11 +138,11 @@ func damagedVersion(version, found int) error {
 		WithHint("run `cairn doctor --salvage`")
 }
 
-// imageVersion returns the number of a damaged store's schema, from those of its note,
+// ImageSchema returns the number of a damaged store's schema, from those of its note,
 // its tables and its header that can be read. If none can be read, it returns the newest.
 //
 // Errors: CodeNewer (Unavailable) if note and header agree that a newer cairn wrote it.
-func imageVersion(image *sqlitefile.Image) (int, error) {
+func ImageSchema(image *sqlitefile.Image) (int, error) {
 	tables := map[string]bool{}
 	note := ""
 	for _, o := range image.Schema() {
@@ -151,7 +151,7 @@ func imageVersion(image *sqlitefile.Image) (int, error) {
 			continue
 		}
 		image.Rows(o.Root, func(r sqlitefile.Row) bool {
-			if len(r.Values) == 2 && r.Values[0] == schemaNote {
+			if len(r.Values) == 2 && r.Values[0] == SchemaNote {
 				note = fmt.Sprint(r.Values[1])
 			}
 			return true

@@ -21,16 +21,16 @@ func storeOfSchema(t *testing.T, version int) (path string) {
 	}
 	path = storetest.Path(t)
 	place(t, path, nil)
-	db := raw(t, path)
-	rawExec(t, db, "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA journal_mode=WAL")
+	db := storetest.Raw(t, path)
+	storetest.RawExec(t, db, "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA journal_mode=WAL")
 	files, err := filepath.Glob(filepath.Join("migrations", "*.sql")) // in order
 	if err != nil || len(files) <= version {
 		t.Fatal(files, err)
 	}
 	for _, file := range files[:version] {
-		rawExec(t, db, string(content(t, file)))
+		storetest.RawExec(t, db, string(content(t, file)))
 	}
-	rawExec(t, db, "INSERT INTO store_meta (name, value) VALUES ('device', 'd1')", fmt.Sprintf("PRAGMA user_version=%d", version), "PRAGMA wal_checkpoint(TRUNCATE)")
+	storetest.RawExec(t, db, "INSERT INTO store_meta (name, value) VALUES ('device', 'd1')", fmt.Sprintf("PRAGMA user_version=%d", version), "PRAGMA wal_checkpoint(TRUNCATE)")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -56,18 +56,18 @@ func TestAStoreWithoutASchemaNoteIsIdentifiedByItsTables(t *testing.T) {
 		place(t, path, broken)
 		if int(number) != known { // opening a store does not compare it
 			_, err := open(t.Context(), store.Config{Path: path})
-			expectCode(t, err, store.CodeCorrupt)
+			storetest.ExpectCode(t, err, store.CodeCorrupt)
 		}
 		_, err := examine(t.Context(), path)
-		expectCode(t, err, store.CodeCorrupt)
+		storetest.ExpectCode(t, err, store.CodeCorrupt)
 		if bit%8 == 3 {
 			salvaged(t, path)
 			expectNoted(t, path)
 		}
 	}
 	s := storetest.Open(t, store.Config{Path: path})
-	mustWrite(t, s, "a")
-	closed(t, s)
+	storetest.MustWrite(t, s, "a")
+	storetest.Closed(t, s)
 	expectNoted(t, path)
 }
 
@@ -79,7 +79,7 @@ func expectNoted(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	var note string
-	if err := raw(t, path).QueryRowContext(t.Context(), "SELECT value FROM store_meta WHERE name = 'schema'").Scan(&note); err != nil || note != fmt.Sprint(known) {
+	if err := storetest.Raw(t, path).QueryRowContext(t.Context(), "SELECT value FROM store_meta WHERE name = 'schema'").Scan(&note); err != nil || note != fmt.Sprint(known) {
 		t.Errorf("the note is %q, %v; want %d", note, err, known)
 	}
 }

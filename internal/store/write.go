@@ -87,7 +87,7 @@ func (s *Store) lead(op *pending) error {
 	if err := s.begin(op, sync); err != nil {
 		return err
 	}
-	defer s.writer.line.leave()
+	defer s.writer.line.Leave()
 	batch := s.writer.next(sync)
 	for _, op := range batch {
 		s.gauges.waited(op.began)
@@ -153,7 +153,7 @@ func (s *Store) commit(batch []*pending, results []error) (lost error) {
 	}
 	s.symbols.add(fresh)
 	if wrote {
-		s.wake.signal()
+		s.Wake()
 	}
 	return nil
 }

@@ -69,21 +69,6 @@ func then(id string, fn closure) closure {
 	}
 }
 
-func ddl(t testing.TB, s *store.Store, queries ...string) {
-	t.Helper()
-	err := s.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
-		for _, q := range queries {
-			if _, err := tx.Exec(ctx, q); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestConcurrentWritersShareCommitsAndOneErrorAffectsNoOther(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
@@ -103,7 +88,7 @@ func TestConcurrentWritersShareCommitsAndOneErrorAffectsNoOther(t *testing.T) {
 			switch {
 			case i%10 == 3 && !errors.Is(err, refuse):
 				t.Errorf("write %d: %v", i, err)
-			case i%10 == 4 && codeOf(err) != "internal":
+			case i%10 == 4 && storetest.CodeOf(err) != "internal":
 				t.Errorf("write %d: %v", i, err)
 			case i%10 != 3 && i%10 != 4 && err != nil:
 				t.Errorf("write %d: %v", i, err)
@@ -140,16 +125,16 @@ func TestEachOfASharedCommitGetsItsOwnResult(t *testing.T) {
 			}),
 			note("e"),
 		)
-		if results[0] != nil || !errors.Is(results[1], refused) || codeOf(results[2]) != "internal" || results[3] != nil || results[4] != nil {
+		if results[0] != nil || !errors.Is(results[1], refused) || storetest.CodeOf(results[2]) != "internal" || results[3] != nil || results[4] != nil {
 			t.Errorf("results: %v", results)
 		}
-		expectIDs(t, s, "a", "d", "e")
+		storetest.ExpectIDs(t, s, "a", "d", "e")
 		if got := together(t, s, then("f", func(context.Context, *store.Tx) error { return refused }), note("g")); got[1] != nil {
 			t.Errorf("after a first that failed: %v", got)
 		}
-		expectIDs(t, s, "a", "d", "e", "g")
+		storetest.ExpectIDs(t, s, "a", "d", "e", "g")
 
-		mustWrite(t, s, "x", "b", "c", "f") // words of rolled-back closures must not count as stored
+		storetest.MustWrite(t, s, "x", "b", "c", "f") // words of rolled-back closures must not count as stored
 		for _, c := range storetest.Changes(t, s) {
 			if c.Stream != "notes/"+c.ID {
 				t.Errorf("%s is in stream %s", c.ID, c.Stream)
@@ -190,8 +175,8 @@ func TestClosureThatEndsItsGoroutineBlocksNoOther(t *testing.T) {
 		synctest.Wait()
 		open()
 		wg.Wait()
-		mustWrite(t, s, "c")
-		if got := ids(t, s); slices.Contains(got, "a") || (results[1] == nil) != slices.Contains(got, "b") || !slices.Contains(got, "c") {
+		storetest.MustWrite(t, s, "c")
+		if got := storetest.IDs(t, s); slices.Contains(got, "a") || (results[1] == nil) != slices.Contains(got, "b") || !slices.Contains(got, "c") {
 			t.Errorf("the log holds %q, results %v", got, results)
 		}
 	})
@@ -215,7 +200,7 @@ func TestCallerThatLeavesWhileQueuedDoesNotWrite(t *testing.T) {
 		}
 		unaware := &leaving{Context: t.Context()} // the caller has left, but has not withdrawn its write yet
 		unaware.looks.Store(1)
-		go func() { left <- write(unaware, s, store.Full, "unaware") }()
+		go func() { left <- storetest.Write(unaware, s, store.Full, "unaware") }()
 		synctest.Wait()
 		open()
 		if err := <-left; !errors.Is(err, context.Canceled) {
@@ -227,7 +212,7 @@ func TestCallerThatLeavesWhileQueuedDoesNotWrite(t *testing.T) {
 		if err := s.Write(ctx, store.Full, note("late")); !errors.Is(err, context.Canceled) {
 			t.Errorf("a caller that had left before got %v", err)
 		}
-		expectIDs(t, s, "stays")
+		storetest.ExpectIDs(t, s, "stays")
 	})
 }
 
@@ -263,7 +248,7 @@ func TestCallerThatLeavesWhileItsWriteRunsGetsTheResult(t *testing.T) {
 		if err := errors.Join(<-first, <-second); err != nil {
 			t.Errorf("run by another: %v", err)
 		}
-		expectIDs(t, s, "a", "b", "c")
+		storetest.ExpectIDs(t, s, "a", "b", "c")
 	})
 }
 
@@ -292,9 +277,9 @@ func TestCallerThatLeavesAtAnyPointWritesAtomically(t *testing.T) {
 			ctx.looks.Store(looks)
 			open := gate(t, s)
 			first, second := make(chan error), make(chan error)
-			go func() { first <- write(ctx, s, store.Full, id, id+"+") }()
+			go func() { first <- storetest.Write(ctx, s, store.Full, id, id+"+") }()
 			synctest.Wait()
-			go func() { second <- write(t.Context(), s, store.Full, id+" stays") }()
+			go func() { second <- storetest.Write(t.Context(), s, store.Full, id+" stays") }()
 			synctest.Wait()
 			open()
 			switch err := <-first; {
@@ -312,7 +297,7 @@ func TestCallerThatLeavesAtAnyPointWritesAtomically(t *testing.T) {
 		if whole == 0 || whole == 12 {
 			t.Errorf("%d of 12 were stored: the test does not meet both cases", whole)
 		}
-		expectIDs(t, s, want...)
+		storetest.ExpectIDs(t, s, want...)
 	})
 }
 
@@ -361,8 +346,8 @@ func TestMoreThan4096WaitingWritesAreRefusedAtOnce(t *testing.T) {
 		synctest.Wait()
 		open()
 		wg.Wait()
-		if refused.Load() != 22 || left.Load() != 10 || stored.Load() != 4096 || len(ids(t, s)) != 4096 {
-			t.Errorf("refused %d, left %d, stored %d, in the log %d", refused.Load(), left.Load(), stored.Load(), len(ids(t, s)))
+		if refused.Load() != 22 || left.Load() != 10 || stored.Load() != 4096 || len(storetest.IDs(t, s)) != 4096 {
+			t.Errorf("refused %d, left %d, stored %d, in the log %d", refused.Load(), left.Load(), stored.Load(), len(storetest.IDs(t, s)))
 		}
 	})
 }
@@ -387,7 +372,7 @@ func TestCloseFinishesWhatWasAcceptedAndRefusesTheRest(t *testing.T) {
 							_, err := tx.Head(ctx)
 							return err
 						})
-					} else if err = write(t.Context(), s, store.Sync(n%2), fmt.Sprintf("%d-%d", g, n)); err == nil && acknowledged.Add(1) == 200 {
+					} else if err = storetest.Write(t.Context(), s, store.Sync(n%2), fmt.Sprintf("%d-%d", g, n)); err == nil && acknowledged.Add(1) == 200 {
 						busy <- struct{}{}
 					}
 					if fault.HasCode(err, store.CodeClosed) {
@@ -410,10 +395,10 @@ func TestCloseFinishesWhatWasAcceptedAndRefusesTheRest(t *testing.T) {
 			})
 		}
 		closing.Wait()
-		expectCode(t, write(t.Context(), s, store.Full, "late"), store.CodeClosed)
-		expectCode(t, s.Read(t.Context(), func(context.Context, *store.Tx) error { return nil }), store.CodeClosed)
+		storetest.ExpectCode(t, storetest.Write(t.Context(), s, store.Full, "late"), store.CodeClosed)
+		storetest.ExpectCode(t, s.Read(t.Context(), func(context.Context, *store.Tx) error { return nil }), store.CodeClosed)
 		wg.Wait()
-		if got := len(ids(t, storetest.Open(t, store.Config{Path: path}))); got != int(acknowledged.Load()) {
+		if got := len(storetest.IDs(t, storetest.Open(t, store.Config{Path: path}))); got != int(acknowledged.Load()) {
 			t.Errorf("%d writes acknowledged, %d in the log", acknowledged.Load(), got)
 		}
 	}
@@ -423,7 +408,7 @@ func TestErrorInCommitReachesAllAndStoresNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.Open(t, store.Config{})
-		ddl(t, s, "CREATE TABLE parent (id INTEGER PRIMARY KEY)",
+		storetest.Exec(t, s, "CREATE TABLE parent (id INTEGER PRIMARY KEY)",
 			"CREATE TABLE child (parent INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED)")
 		orphan := func(ctx context.Context, tx *store.Tx) error {
 			_, err := tx.Exec(ctx, "INSERT INTO child VALUES (7)")
@@ -445,9 +430,9 @@ func TestErrorInCommitReachesAllAndStoresNothing(t *testing.T) {
 		if err := s.Write(t.Context(), store.Full, then("d", orphan)); err == nil {
 			t.Error("alone it was stored")
 		}
-		mustWrite(t, s, "e")
-		expectIDs(t, s, "e")
-		ddl(t, s, "DROP TABLE child", "DROP TABLE parent")
+		storetest.MustWrite(t, s, "e")
+		storetest.ExpectIDs(t, s, "e")
+		storetest.Exec(t, s, "DROP TABLE child", "DROP TABLE parent")
 	})
 }
 
@@ -459,10 +444,10 @@ func TestClockThatStepsBackBreaksNothing(t *testing.T) {
 	var want []string
 	for n := range 6 {
 		want = append(want, fmt.Sprint("n", n))
-		mustWrite(t, s, want[n])
+		storetest.MustWrite(t, s, want[n])
 		clock.Move(-time.Duration(n) * time.Hour)
 	}
-	expectIDs(t, s, want...)
+	storetest.ExpectIDs(t, s, want...)
 	changes := storetest.Changes(t, s)
 	if changes[5].At >= changes[2].At {
 		t.Error("the changes do not carry the clock's times")

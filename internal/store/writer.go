@@ -4,13 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/store/locks"
 )
 
 // Limits of one shared commit and of the callers that may wait for one
@@ -18,13 +18,6 @@ import (
 const (
 	maxBatch = 512
 	maxQueue = 4096
-)
-
-// Pauses between attempts to get SQLite's lock. Only the holder of the writers' lock
-// tries.
-const (
-	shortestPause = 200 * time.Microsecond
-	longestPause  = 2 * time.Millisecond
 )
 
 // pending is one caller's write that waits for a commit.
@@ -54,11 +47,11 @@ type writer struct {
 
 	ses  *session // used only while holding turn, like the fields below
 	sync Sync     // durability that ses is set to
-	line fairLock
+	line locks.Fair
 }
 
 func newWriter(path string) *writer {
-	return &writer{turn: make(chan struct{}, 1), line: newFairLock(path)}
+	return &writer{turn: make(chan struct{}, 1), line: locks.NewFair(path)}
 }
 
 func (w *writer) enqueue(op *pending) error {
@@ -143,10 +136,10 @@ func (s *Store) begin(op *pending, sync Sync) (err error) {
 	line := &s.writer.line
 	defer func() {
 		if err != nil {
-			line.leave()
+			line.Leave()
 		}
 	}()
-	if err := line.enter(op.ctx, op.until); err != nil && op.ctx.Err() != nil {
+	if err := line.Enter(op.ctx, op.until); err != nil && op.ctx.Err() != nil {
 		return op.ctx.Err()
 	} // a process that could not queue tries SQLite's lock directly
 	for {
@@ -157,7 +150,7 @@ func (s *Store) begin(op *pending, sync Sync) (err error) {
 		if code, _ := resultCode(err); code&0xff != resBusy {
 			return err
 		}
-		if !pause(op.ctx, op.until) && op.ctx.Err() == nil {
+		if !locks.Pause(op.ctx, op.until) && op.ctx.Err() == nil {
 			return err
 		}
 	}
@@ -237,19 +230,4 @@ func (w *writer) reopen() error {
 	ses := w.ses
 	w.ses = nil
 	return ses.discard()
-}
-
-// pause waits before another attempt. It returns false if there is no time for one.
-func pause(ctx context.Context, until time.Time) bool {
-	if !time.Now().Before(until) {
-		return false
-	}
-	t := time.NewTimer(shortestPause + rand.N(longestPause-shortestPause))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -13,6 +13,9 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/contents"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
 )
 
 // maxAdded is the maximum number of entries that one call can add.
@@ -39,12 +42,12 @@ type addResult struct {
 	LocalIDs []*string `json:"local_ids"` // null if the entry was not added
 }
 
-func (a *addRun) note(e memory.Added, err error) {
+func (a *addRun) note(e entries.Added, err error) {
 	status, local := memory.Status(err), &e.LocalID
 	switch {
 	case err != nil:
 		local = nil
-	case e.Status == memory.Enqueued:
+	case e.Status == entries.Enqueued:
 		status = http.StatusAccepted
 	default:
 		status = http.StatusCreated
@@ -55,19 +58,19 @@ func (a *addRun) note(e memory.Added, err error) {
 }
 
 // writer returns a function that adds entries to a memory as its owner.
-func (d *Device) writer(ctx context.Context, named string) (add func(ctx context.Context, raw string) (memory.Added, error), err error) {
+func (d *Device) writer(ctx context.Context, named string) (add func(ctx context.Context, raw string) (entries.Added, error), err error) {
 	c, err := d.cairn()
 	if err != nil {
 		return nil, err
 	}
 	var id string
 	var owner memory.User
-	if err := d.withService(ctx, func(b *memory.Service) error { id, owner, err = b.Here(ctx, named); return err }); err != nil {
+	if err := d.withService(ctx, func(b *memories.Service) error { id, owner, err = b.Here(ctx, named); return err }); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, raw string) (out memory.Added, err error) {
-		return out, c.Memories().Write(ctx, memory.Caller{User: owner.UserID}, func(ctx context.Context, b *memory.Service, who memory.Caller) error {
-			out, _, err = b.AddEntry(ctx, who, memory.NewEntry{MemoryID: id, RawEntry: raw})
+	return func(ctx context.Context, raw string) (out entries.Added, err error) {
+		return out, c.Memories().Write(ctx, memory.Caller{User: owner.UserID}, func(ctx context.Context, b *memories.Service, who memory.Caller) error {
+			out, _, err = b.AddEntry(ctx, who, contents.NewEntry{MemoryID: id, RawEntry: raw})
 			return err
 		})
 	}, nil

@@ -16,6 +16,9 @@ import (
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/replication"
+	"cairn/internal/settings"
 )
 
 // Device controls one `cairn serve --http`.
@@ -48,7 +51,7 @@ func (d *Device) Now() time.Time { return d.kept.Now() }
 // Setting returns the test's value of an environment variable.
 func (d *Device) Setting(variable string) (text string, ok bool) {
 	for key, text := range d.kept.settings() {
-		if cairn.EnvName(key) == variable {
+		if settings.EnvName(key) == variable {
 			return text, true
 		}
 	}
@@ -141,17 +144,17 @@ func (d *Device) cairn() (*cairn.Cairn, error) {
 }
 
 // withService calls do with the memory service of the running server.
-func (d *Device) withService(ctx context.Context, do func(b *memory.Service) error) error {
+func (d *Device) withService(ctx context.Context, do func(b *memories.Service) error) error {
 	c, err := d.cairn()
 	if err != nil {
 		return err
 	}
-	return c.Memories().Read(ctx, memory.Caller{}, func(_ context.Context, b *memory.Service, _ memory.Caller) error { return do(b) })
+	return c.Memories().Read(ctx, memory.Caller{}, func(_ context.Context, b *memories.Service, _ memory.Caller) error { return do(b) })
 }
 
 // withMemory calls do with the memory service and the local id of an existing memory.
-func (d *Device) withMemory(ctx context.Context, named string, do func(b *memory.Service, id string) error) error {
-	return d.withService(ctx, func(b *memory.Service) error {
+func (d *Device) withMemory(ctx context.Context, named string, do func(b *memories.Service, id string) error) error {
+	return d.withService(ctx, func(b *memories.Service) error {
 		id, _, err := b.Here(ctx, named)
 		if err != nil {
 			return err
@@ -183,31 +186,33 @@ func (d *Device) verbs() http.Handler {
 	post(mux, "/test/replication", d.replication)
 	post(mux, "/test/shard/hold", func(ctx context.Context, a holdArgs) (any, error) { return nil, d.hold(ctx, a) })
 	post(mux, "/test/shard/release", func(ctx context.Context, a memoryArgs) (any, error) {
-		return nil, d.withMemory(ctx, a.Memory, func(_ *memory.Service, id string) error { d.release(id); return nil })
+		return nil, d.withMemory(ctx, a.Memory, func(_ *memories.Service, id string) error { d.release(id); return nil })
 	})
 	post(mux, "/test/shard/panic", func(ctx context.Context, a memoryArgs) (any, error) {
-		return nil, d.withMemory(ctx, a.Memory, func(b *memory.Service, id string) error { b.PanicNext(id); return nil })
+		return nil, d.withMemory(ctx, a.Memory, func(b *memories.Service, id string) error { b.Jobs.PanicNext(id); return nil })
 	})
 	post(mux, "/test/wait-synced", func(ctx context.Context, a waitArgs) (any, error) {
 		if a.TimeoutMS != nil && *a.TimeoutMS < 0 {
 			return nil, invalid("timeout_ms", "timeout_ms must not be negative")
 		}
-		return nil, d.withMemory(ctx, a.Memory, func(b *memory.Service, id string) error { return b.WaitSynced(ctx, id, memory.AwaitFor(a.TimeoutMS)) })
+		return nil, d.withMemory(ctx, a.Memory, func(b *memories.Service, id string) error {
+			return b.WaitSynced(ctx, id, replication.AwaitFor(a.TimeoutMS))
+		})
 	})
 	post(mux, "/test/purge", func(ctx context.Context, a struct {
 		IgnoreAge bool `json:"ignore_age"`
 	},
 	) (purged any, err error) {
-		err = d.withService(ctx, func(b *memory.Service) error { purged, err = b.Purge(ctx, a.IgnoreAge); return err })
+		err = d.withService(ctx, func(b *memories.Service) error { purged, err = b.Purge(ctx, a.IgnoreAge); return err })
 		return purged, err
 	})
 	get(mux, "/test/counts", func(ctx context.Context, q url.Values) (counts any, err error) {
-		err = d.withMemory(ctx, q.Get("memory"), func(b *memory.Service, id string) error { counts, err = b.Counts(ctx, id); return err })
+		err = d.withMemory(ctx, q.Get("memory"), func(b *memories.Service, id string) error { counts, err = b.Counts(ctx, id); return err })
 		return counts, err
 	})
 	get(mux, "/test/context-rows", func(ctx context.Context, q url.Values) (any, error) {
 		out := map[string]int{}
-		return out, d.withMemory(ctx, q.Get("memory"), func(b *memory.Service, id string) (err error) {
+		return out, d.withMemory(ctx, q.Get("memory"), func(b *memories.Service, id string) (err error) {
 			out["count"], err = b.ContextRows(ctx, id)
 			return err
 		})
@@ -226,7 +231,7 @@ func (d *Device) replication(ctx context.Context, a struct {
 	if a.State != "paused" && a.State != "running" {
 		return nil, invalid("state", "state must be paused or running")
 	}
-	return a, d.withService(ctx, func(b *memory.Service) error { return b.SetPaused(ctx, a.State == "paused") })
+	return a, d.withService(ctx, func(b *memories.Service) error { return b.SetPaused(ctx, a.State == "paused") })
 }
 
 // heldMemories lists the memories whose worker is blocked.
@@ -244,7 +249,7 @@ func (d *Device) heldMemories() []string {
 // hold blocks a memory's worker, permanently or for some time. It returns when the worker is
 // blocked.
 func (d *Device) hold(ctx context.Context, a holdArgs) error {
-	return d.withMemory(ctx, a.Memory, func(b *memory.Service, id string) error {
+	return d.withMemory(ctx, a.Memory, func(b *memories.Service, id string) error {
 		until := make(chan struct{})
 		d.mu.Lock()
 		taken := d.holds[id] != nil
@@ -255,7 +260,7 @@ func (d *Device) hold(ctx context.Context, a holdArgs) error {
 		if taken {
 			return fault.New(fault.Conflict, memory.CodeExists, "the worker is already blocked").WithHint("release it first")
 		}
-		if err := b.Hold(ctx, id, until); err != nil {
+		if err := b.Jobs.Hold(ctx, id, until); err != nil {
 			d.release(id)
 			return err
 		}

@@ -21,7 +21,9 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/httpapi"
 	"cairn/internal/memory"
-	"cairn/internal/store"
+	"cairn/internal/memory/memories"
+	"cairn/internal/memory/vaults"
+	"cairn/internal/store/disk"
 )
 
 // confirmTime is how long a reset waits for the hub's confirmation.
@@ -88,8 +90,8 @@ func (d *Device) reset(ctx context.Context, a resetArgs) (any, error) {
 		return nil, err
 	}
 	out := fresh{map[string]identity{}, map[string]string{}, map[string]string{}}
-	err = c.Memories().Write(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
-		for _, do := range []func(context.Context, *cairn.Cairn, *memory.Service, resetArgs) error{out.makeUsers, out.join, out.makeMemories} {
+	err = c.Memories().Write(ctx, memory.Caller{}, func(ctx context.Context, b *memories.Service, _ memory.Caller) error {
+		for _, do := range []func(context.Context, *cairn.Cairn, *memories.Service, resetArgs) error{out.makeUsers, out.join, out.makeMemories} {
 			if err := do(ctx, c, b, a); err != nil {
 				return err
 			}
@@ -102,9 +104,9 @@ func (d *Device) reset(ctx context.Context, a resetArgs) (any, error) {
 // wipe deletes the store and the state of the test. Files that other processes lock stay,
 // and so do the settings and the owner's token.
 func (d *Device) wipe() error {
-	files, err := store.Files(d.config.DB)
+	files, err := disk.Files(d.config.DB)
 	for _, f := range files {
-		if f.Role != store.Lock {
+		if f.Role != disk.Lock {
 			err = errors.Join(err, os.Remove(f.Path))
 		}
 	}
@@ -115,7 +117,7 @@ func (d *Device) wipe() error {
 	return errors.Join(err, gerr, d.kept.clear())
 }
 
-func (f *fresh) makeUsers(ctx context.Context, c *cairn.Cairn, b *memory.Service, a resetArgs) error {
+func (f *fresh) makeUsers(ctx context.Context, c *cairn.Cairn, b *memories.Service, a resetArgs) error {
 	for i, name := range a.Users {
 		make := b.AddUser
 		if i == 0 {
@@ -135,7 +137,7 @@ func (f *fresh) makeUsers(ctx context.Context, c *cairn.Cairn, b *memory.Service
 }
 
 // join empties the hub and joins it, with the local user ids.
-func (f *fresh) join(ctx context.Context, c *cairn.Cairn, _ *memory.Service, a resetArgs) error {
+func (f *fresh) join(ctx context.Context, c *cairn.Cairn, _ *memories.Service, a resetArgs) error {
 	if a.HubControl == "" {
 		return nil
 	}
@@ -161,16 +163,16 @@ func (f *fresh) join(ctx context.Context, c *cairn.Cairn, _ *memory.Service, a r
 	return nil
 }
 
-func (f *fresh) makeMemories(ctx context.Context, _ *cairn.Cairn, b *memory.Service, a resetArgs) error {
+func (f *fresh) makeMemories(ctx context.Context, _ *cairn.Cairn, b *memories.Service, a resetArgs) error {
 	for _, v := range a.Vaults {
 		who := memory.Caller{User: f.Users[v.Owner].UserID}
-		made, _, err := b.CreateVault(ctx, who, memory.NewVault{Title: v.Name})
+		made, _, err := b.CreateVault(ctx, who, vaults.NewVault{Title: v.Name})
 		if err != nil {
 			return err
 		}
 		f.Vaults[v.Name] = made.VaultID
 		for _, name := range v.Memories {
-			m, _, err := b.CreateMemory(ctx, who, memory.NewMemory{VaultID: made.VaultID, Title: name})
+			m, _, err := b.CreateMemory(ctx, who, vaults.NewMemory{VaultID: made.VaultID, Title: name})
 			if err != nil {
 				return err
 			}
@@ -181,7 +183,7 @@ func (f *fresh) makeMemories(ctx context.Context, _ *cairn.Cairn, b *memory.Serv
 }
 
 // confirmed waits until the hub has confirmed everything.
-func (f *fresh) confirmed(ctx context.Context, b *memory.Service) error {
+func (f *fresh) confirmed(ctx context.Context, b *memories.Service) error {
 	for _, made := range []map[string]string{f.Vaults, f.Memories} {
 		for _, id := range made {
 			if err := b.WaitSynced(ctx, id, confirmTime); err != nil {

@@ -1,7 +1,10 @@
 package web
 
 import (
+	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"cairn/internal/observation/browse"
@@ -153,6 +156,31 @@ func (a *axis) name() {
 			free = x + tickRoom
 		}
 	}
+}
+
+// Grid returns the lines of the ticks as a path in a drawing of 100 by 30 units. One path
+// costs a browser less than many lines.
+func (a *axis) Grid() string {
+	xs := make([]float64, len(a.Ticks))
+	for i, t := range a.Ticks {
+		xs[i] = t.X
+	}
+	return verticals(xs, 0, 30)
+}
+
+// verticals returns vertical lines at ascending or descending positions as a path. It omits
+// lines that would touch the previous one.
+func verticals(xs []float64, top, bottom int) string {
+	const apart = 0.25
+	var path strings.Builder
+	last := -1.0
+	for _, x := range xs {
+		if math.Abs(x-last) >= apart {
+			fmt.Fprintf(&path, "M%.2f %dV%d", x, top, bottom)
+			last = x
+		}
+	}
+	return path.String()
 }
 
 // visible returns the number of seconds that are not folded.

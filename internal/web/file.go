@@ -183,7 +183,7 @@ func (s *Site) whoIsIn(ctx context.Context, p *filePage) error {
 		return err
 	}
 	if len(rows) == 0 {
-		return fault.Newf(fault.NotFound, "not_found", "no agent has touched %.200q in %s", p.Path, p.Project).WithHint("the timeline lists what they touched")
+		return fault.Newf(fault.NotFound, "not_found", "no agent has touched %.200q in %s", p.Path, p.Project).WithHint("the timeline lists the files that agents touched")
 	}
 	var ids []string
 	for _, row := range rows {
@@ -440,7 +440,7 @@ func (p *filePage) count(text []string) {
 func (p *filePage) read(all []project.Summary) ([]string, error) {
 	i := slices.IndexFunc(all, func(q project.Summary) bool { return q.ID == p.Project })
 	if i < 0 || filepath.IsAbs(p.Path) {
-		return nil, errors.New("the file lies outside of the project's working trees")
+		return nil, errors.New("the file is outside the project's working trees")
 	}
 	for _, c := range all[i].Checkouts {
 		text, err := readBelow(c.Root, p.Path)
@@ -450,7 +450,7 @@ func (p *filePage) read(all []project.Summary) ([]string, error) {
 		p.Root = c.Root
 		return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), err
 	}
-	return nil, errors.New("the file is not in the working tree any more")
+	return nil, errors.New("the file is no longer in the working tree")
 }
 
 func readBelow(dir, path string) (text []byte, err error) {
@@ -490,5 +490,5 @@ func (p *filePage) About() string {
 	case why.ByHistory:
 		return "The text is not known from an edit. The session made the commit, or edited the file at that time."
 	}
-	return "No recorded edit wrote this line, or it is too common to tell."
+	return "No recorded edit wrote this line, or the line is too common to find its origin."
 }

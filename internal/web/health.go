@@ -78,8 +78,13 @@ func (s *Site) readReplication(ctx context.Context, p *health) (err error) {
 	return err
 }
 
-// readArchives lists the archives; the list is empty without a store.
+// readArchives lists the archives; the list is empty without a store. The account of the
+// followers contains them, unless nothing is archived.
 func (s *Site) readArchives(ctx context.Context, p *health) error {
+	if p.Followers.Archives != nil {
+		p.Archives = p.Followers.Archives
+		return nil
+	}
 	list, err := s.cairn.ArchiveStatus(ctx, cairn.ArchiveArgs{})
 	if f := fault.As(err); err != nil && f.Kind == fault.NotFound {
 		return nil

@@ -6,18 +6,20 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/memory/entries"
+	"cairn/internal/memory/memories"
 )
 
 // memoriesPage lists the memories by vault, and shows one of them with its entries.
 type memoriesPage struct {
 	asOf
-	Vaults   []vault           `json:"vaults"`
-	One      *memory.Memory    `json:"memory,omitempty"`
-	Context  *shownContext     `json:"context,omitempty"` // nil if the memory has none
-	Versions []memory.Version  `json:"context_versions,omitempty"`
-	Inflight []memory.Inflight `json:"inflight,omitempty"` // entries that the hub has not confirmed
-	Entries  *memory.Listed    `json:"entries,omitempty"`
-	Older    string            `json:"older,omitempty"` // URL of the next page, "" for none
+	Vaults   []vault            `json:"vaults"`
+	One      *memory.Memory     `json:"memory,omitempty"`
+	Context  *shownContext      `json:"context,omitempty"` // nil if the memory has none
+	Versions []entries.Version  `json:"context_versions,omitempty"`
+	Inflight []entries.Inflight `json:"inflight,omitempty"` // entries that the hub has not confirmed
+	Entries  *entries.Listed    `json:"entries,omitempty"`
+	Older    string             `json:"older,omitempty"` // URL of the next page, "" for none
 }
 
 // shownContext is the context document of a memory, now or at a past moment.
@@ -38,14 +40,14 @@ type vault struct {
 }
 
 // remembers reads from the memories as the owner of the store.
-func (s *Site) remembers(ctx context.Context, read func(context.Context, *memory.Service, memory.Caller) error) error {
+func (s *Site) remembers(ctx context.Context, read func(context.Context, *memories.Service, memory.Caller) error) error {
 	return s.cairn.Memories().Read(ctx, memory.Caller{}, read)
 }
 
 func (s *Site) memories(r *http.Request, v Visitor, at place) (Response, error) {
 	p := &memoriesPage{asOf: s.readAsOf(r), Vaults: []vault{}}
 	title := "Memories"
-	err := s.remembers(r.Context(), func(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	err := s.remembers(r.Context(), func(ctx context.Context, b *memories.Service, c memory.Caller) error {
 		if !b.Exists() {
 			return nil
 		}
@@ -80,11 +82,11 @@ func (s *Site) memories(r *http.Request, v Visitor, at place) (Response, error) 
 }
 
 // fill reads the context and one page of entries of the chosen memory.
-func (p *memoriesPage) fill(ctx context.Context, b *memory.Service, c memory.Caller, r *http.Request) error {
+func (p *memoriesPage) fill(ctx context.Context, b *memories.Service, c memory.Caller, r *http.Request) error {
 	if err := p.readContext(ctx, b, c); err != nil || p.At != "" { // entries have no past state
 		return err
 	}
-	list, err := b.ListEntries(ctx, c, memory.ListArgs{MemoryID: p.One.MemoryID, Limit: rowsPerPage, Before: r.URL.Query().Get("before")})
+	list, err := b.ListEntries(ctx, c, entries.ListArgs{MemoryID: p.One.MemoryID, Limit: rowsPerPage, Before: r.URL.Query().Get("before")})
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,7 @@ func (p *memoriesPage) fill(ctx context.Context, b *memory.Service, c memory.Cal
 
 // readContext reads the context of the chosen memory. For now it also reads the versions
 // and the inflight entries.
-func (p *memoriesPage) readContext(ctx context.Context, b *memory.Service, c memory.Caller) error {
+func (p *memoriesPage) readContext(ctx context.Context, b *memories.Service, c memory.Caller) error {
 	id := p.One.MemoryID
 	if p.At != "" {
 		doc, err := b.GetContextAt(ctx, c, id, p.At)

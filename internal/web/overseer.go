@@ -113,6 +113,6 @@ func (s *Site) staleMessage(r *http.Request, v Visitor, at place) (Response, err
 	}
 	d := draft{Key: at.key, Project: desk.Project, Agents: desk.Agents, Once: rand.Text()}
 	d.read(r)
-	d.Problem, d.Hint = "Nothing was sent: the form was made before you signed in.", "Look at it once more and send it again."
+	d.Problem, d.Hint = "Nothing was sent, because the form is older than your sign-in.", "Check it and send it again."
 	return s.form("overseer", "Write to agents", v, d)
 }

@@ -196,7 +196,7 @@ func (s *Site) updateRecord(ctx context.Context, c record.Caller, f *recordForm,
 // staleRecord shows a form from an earlier login session again, with the user's input.
 func (s *Site) staleRecord(r *http.Request, v Visitor, at place) (Response, error) {
 	f := sentRecordForm(r, at.id)
-	f.Problem, f.Hint = "Nothing was stored: the form was made before you signed in.", "Look at it once more and send it again."
+	f.Problem, f.Hint = "Nothing was stored, because the form is older than your sign-in.", "Check it and send it again."
 	return s.recordsWith(r, v, at, f)
 }
 

@@ -33,6 +33,8 @@ type recordsPage struct {
 	Authors  map[string]string       `json:"authors,omitempty"`   // agents by session of the history, if known
 	Tick     int64                   `json:"tick"`                // current tick of the project
 	Shown    int64                   `json:"-"`                   // tick that the slider shows
+
+	Uncounted bool `json:"states_not_counted,omitempty"` // the numbers in States are unknown, as the past of a large tree is not counted
 }
 
 const (
@@ -51,6 +53,22 @@ type node struct {
 
 func recordPath(project, id string) string {
 	return "/records/" + url.PathEscape(project) + "/" + url.PathEscape(id)
+}
+
+// link returns the URL of a record at the page's moment, with a filter by state unless that is
+// "".
+func (p *recordsPage) link(id string, state record.State) string {
+	q := url.Values{}
+	if p.At != "" {
+		q.Set("at", p.At)
+	}
+	if state != "" {
+		q.Set("state", string(state))
+	}
+	if len(q) == 0 {
+		return recordPath(p.Project, id)
+	}
+	return recordPath(p.Project, id) + "?" + q.Encode()
 }
 
 // firstRecords redirects to the records of the project with the most open records.
@@ -162,53 +180,51 @@ type takenText struct {
 
 // Unified returns the diff between the stored text and a version from another device.
 func (p *recordsPage) Unified(other record.Other) string {
-	return linediff.Unified(fmt.Sprintf("%s v%d", p.One.ID, p.One.Version), "from elsewhere", p.One.Body, other.Body)
+	return linediff.Unified(fmt.Sprintf("%s v%d", p.One.ID, p.One.Version), "from another store", p.One.Body, other.Body)
 }
 
 // readTree reads the records for the tree. Of a small project it reads all records.
 // Otherwise it reads the roots and the ancestors, siblings and children of the chosen
 // record. With a state filter it reads the first records of that state.
 func (s *Site) readTree(ctx context.Context, r *http.Request, p *recordsPage, at place) error {
-	c, counts := record.Caller{ProjectID: at.key}, map[record.State]int{}
-	var err error
-	if p.At == "" {
-		if counts, err = s.cairn.Records().CountStates(ctx, c); err != nil {
-			return err
-		}
+	c := record.Caller{ProjectID: at.key}
+	counts, err := s.cairn.Records().CountStates(ctx, c)
+	if err != nil {
+		return err
 	}
 	total := 0
 	for _, n := range counts {
 		total += n
 	}
 	if total > maxNodes {
+		p.Uncounted = p.At != "" // it would take a look into the log for each record
 		p.count(r, counts)
-		return s.readBranches(ctx, p, at, total)
+		return s.readBranches(ctx, p, at)
 	}
 	all, err := s.cairn.Records().List(ctx, record.ListArgs{Caller: c, Roots: true, Depth: math.MaxInt, At: p.At})
 	if err != nil {
 		return err
 	}
+	clear(counts)
 	for _, ref := range all {
-		if p.At != "" {
-			counts[ref.State]++
-		}
+		counts[ref.State]++
 	}
 	p.count(r, counts)
-	p.Tree, p.More = prune(treeOf(all, p.State, at.key, at.id, p.At), maxNodes)
+	p.Tree, p.More = prune(p.treeOf(all, at.id), maxNodes)
 	return nil
 }
 
-// readBranches reads part of a tree that has total records.
-func (s *Site) readBranches(ctx context.Context, p *recordsPage, at place, total int) error {
+// readBranches reads part of a large tree.
+func (s *Site) readBranches(ctx context.Context, p *recordsPage, at place) error {
 	c := record.Caller{ProjectID: at.key}
 	list := func(a record.ListArgs) ([]record.Ref, error) {
-		a.Caller, a.Limit = c, maxBranch+1
+		a.Caller, a.Limit, a.At = c, maxBranch+1, p.At
 		return s.cairn.Records().List(ctx, a)
 	}
 	if p.State != "" {
 		all, err := list(record.ListArgs{States: []record.State{p.State}})
 		for _, ref := range all {
-			p.Tree = append(p.Tree, node{Ref: ref, Path: recordPath(at.key, ref.ID) + "?state=" + string(p.State), Here: ref.ID == at.id})
+			p.Tree = append(p.Tree, node{Ref: ref, Path: p.link(ref.ID, p.State), Here: ref.ID == at.id})
 		}
 		p.Tree, p.More = cutBranch(p.Tree)
 		return err
@@ -219,7 +235,7 @@ func (s *Site) readBranches(ctx context.Context, p *recordsPage, at place, total
 	}
 	below := map[string][]record.Ref{"": roots}
 	for id := at.id; id != ""; {
-		ref, err := s.cairn.Records().GetRef(ctx, record.GetRefArgs{Caller: c, ID: id})
+		ref, err := s.cairn.Records().GetRef(ctx, record.GetRefArgs{Caller: c, ID: id, At: p.At})
 		if err != nil {
 			return err
 		}
@@ -232,13 +248,13 @@ func (s *Site) readBranches(ctx context.Context, p *recordsPage, at place, total
 		}
 		id = parent
 	}
-	p.Tree, p.More = branches(below, at.key, at.id)
+	p.Tree, p.More = p.branches(below, at.id)
 	return nil
 }
 
 // branches puts each known record below its parent. A record whose children were not read
 // shows only their number. more is the minimum number of further records.
-func branches(below map[string][]record.Ref, project, here string) (tree []node, more int) {
+func (p *recordsPage) branches(below map[string][]record.Ref, here string) (tree []node, more int) {
 	var grow func(parent string, depth int)
 	grow = func(parent string, depth int) {
 		for i, ref := range below[parent] {
@@ -246,7 +262,7 @@ func branches(below map[string][]record.Ref, project, here string) (tree []node,
 				more++
 				break
 			}
-			n := node{Ref: ref, Depth: depth, Path: recordPath(project, ref.ID), Here: ref.ID == here}
+			n := node{Ref: ref, Depth: depth, Path: p.link(ref.ID, ""), Here: ref.ID == here}
 			if below[ref.ID] == nil {
 				n.Below = ref.ChildrenCount
 			}
@@ -270,6 +286,9 @@ func cutBranch(list []node) ([]node, int) {
 func (p *recordsPage) count(r *http.Request, counts map[record.State]int) {
 	for _, state := range []record.State{record.Open, record.Later, record.Resolved, record.Discarded} {
 		f := facet{Name: string(state), N: counts[state], Chosen: state == p.State, Path: with(r.URL, "state", string(state))}
+		if p.Uncounted {
+			f.N = 0
+		}
 		if f.Chosen {
 			f.Path = with(r.URL, "state", "")
 		}
@@ -279,7 +298,7 @@ func (p *recordsPage) count(r *http.Request, counts map[record.State]int) {
 
 // treeOf puts each record below its parent. With a state filter only records in that state
 // and their ancestors remain.
-func treeOf(all []record.Ref, state record.State, project, here, at string) []node {
+func (p *recordsPage) treeOf(all []record.Ref, here string) []node {
 	below := map[string][]record.Ref{}
 	known := map[string]bool{}
 	for _, ref := range all {
@@ -292,16 +311,12 @@ func treeOf(all []record.Ref, state record.State, project, here, at string) []no
 		}
 		below[parent] = append(below[parent], ref)
 	}
-	suffix := ""
-	if at != "" {
-		suffix = "?at=" + url.QueryEscape(at)
-	}
 	var grow func(parent string, depth int) []node
 	grow = func(parent string, depth int) (out []node) {
 		for _, ref := range below[parent] {
 			under := grow(ref.ID, depth+1)
-			if state == "" || ref.State == state || len(under) > 0 {
-				out = append(append(out, node{ref, depth, 0, recordPath(project, ref.ID) + suffix, ref.ID == here}), under...)
+			if p.State == "" || ref.State == p.State || len(under) > 0 {
+				out = append(append(out, node{ref, depth, 0, p.link(ref.ID, ""), ref.ID == here}), under...)
 			}
 		}
 		return out

@@ -32,7 +32,7 @@ func (s *Site) release(r *http.Request, v Visitor, at place) (Response, error) {
 	}
 	reason := strings.TrimSpace(r.PostForm.Get("reason"))
 	if reason == "" {
-		a, err := s.releaseForm(r, v, at, "Say why: the holder reads it.")
+		a, err := s.releaseForm(r, v, at, "Enter a reason. The holder reads it.")
 		return a, errors.Join(err, fault.New(fault.Invalid, "invalid_argument", "the reason is missing"))
 	}
 	err = s.mail.Write(r.Context(), ownerCaller(), func(ctx context.Context, o *service.Mail, c mail.Caller) error {
@@ -55,11 +55,11 @@ func (s *Site) releaseForm(r *http.Request, v Visitor, at place, problem string)
 	}
 	i := slices.IndexFunc(list, func(one reservations.ListedReservation) bool { return one.ID == id })
 	if i < 0 {
-		return Response{}, fault.Newf(fault.NotFound, "not_found", "reservation %d has ended or was never made", id).WithHint("the page Reservations lists those that are active")
+		return Response{}, fault.Newf(fault.NotFound, "not_found", "reservation %d has ended or never existed", id).WithHint("the page Reservations lists those that are active")
 	}
 	return s.form("release", "End a reservation", v, releasePage{at.key, list[i], r.PostForm.Get("reason"), problem})
 }
 
 func (s *Site) staleRelease(r *http.Request, v Visitor, at place) (Response, error) {
-	return s.releaseForm(r, v, at, "Nothing was ended: the form was made before you signed in. Send it again.")
+	return s.releaseForm(r, v, at, "Nothing was ended, because the form is older than your sign-in. Send it again.")
 }

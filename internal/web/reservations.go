@@ -286,4 +286,15 @@ type editTicks struct {
 	Axis *axis
 }
 
+// Marks returns the edits of a kind as a path in a drawing of 100 by 30 units.
+func (e editTicks) Marks(kind string) string {
+	var xs []float64
+	for _, t := range e.Ticks {
+		if t.Kind == kind {
+			xs = append(xs, t.X)
+		}
+	}
+	return verticals(xs, 9, 21)
+}
+
 func ticksOf(x *axis, f edited) editTicks { return editTicks{f, x} }

@@ -3,8 +3,11 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -39,8 +42,11 @@ type Site struct {
 	layout  func() (*template.Template, error) // template of all pages, parsed for the first page
 	style   func() ([]byte, error)
 	script  func() ([]byte, error)
+	assets  func() (string, error) // hash of both
 
 	toolsets  func() ([]ToolsetCost, error)                       // computed once
+	calls     func() map[string]int64                             // by tool
+	since     time.Time                                           // the start of calls
 	doctor    func(ctx context.Context) (doctor.Diagnosis, error) // nil where doctor cannot run
 	diagnosed atomic.Pointer[diagnosis]                           // result of doctor's last run
 	measured  atomic.Pointer[measured]                            // latest totals of the store
@@ -54,6 +60,7 @@ type Config struct {
 	Doctor  func(ctx context.Context) (doctor.Diagnosis, error) // runs doctor; nil where that is not possible
 
 	Toolsets func() ([]ToolsetCost, error) // context cost of the tools; nil if unknown
+	Calls    func() map[string]int64       // completed calls of this server by tool; nil if unknown
 }
 
 // ToolsetCost is the number of tokens that the tool definitions of a toolset add to each
@@ -64,6 +71,8 @@ type ToolsetCost struct {
 	Tokens     int    `json:"tokens"`
 	LeanTools  int    `json:"lean_tools"` // number of tools in the lean profile
 	LeanTokens int    `json:"lean_tokens"`
+
+	Names []string `json:"-"` // of all its tools
 }
 
 // New returns the pages of a store.
@@ -71,12 +80,22 @@ func New(c Config) *Site {
 	if c.Toolsets == nil {
 		c.Toolsets = func() ([]ToolsetCost, error) { return nil, nil }
 	}
-	return &Site{
-		cairn: c.Cairn, mail: c.Cairn.Mail(), version: c.Version, doctor: c.Doctor, toolsets: sync.OnceValues(c.Toolsets),
+	if c.Calls == nil {
+		c.Calls = func() map[string]int64 { return nil }
+	}
+	s := &Site{
+		cairn: c.Cairn, mail: c.Cairn.Mail(), version: c.Version, doctor: c.Doctor, toolsets: sync.OnceValues(c.Toolsets), calls: c.Calls, since: time.Now(),
 		style:  sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/style.css") }),
 		script: sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/app.js") }),
 		layout: sync.OnceValues(parse),
 	}
+	s.assets = sync.OnceValues(func() (string, error) {
+		style, err := s.style()
+		script, failed := s.script()
+		hash := sha256.Sum256(slices.Concat(style, script))
+		return hex.EncodeToString(hash[:6]), errors.Join(err, failed)
+	})
+	return s
 }
 
 func (s *Site) now() time.Time { return s.cairn.Now() }
@@ -128,6 +147,7 @@ type Response struct {
 	SaveAs string       // file name for a download, "" for a page
 	Forms  bool         // the page contains a form
 	Cookie *http.Cookie // cookie to set, nil for none
+	Fixed  bool         // its URL changes with its content, so browsers may keep it
 }
 
 // Answer renders the page for the URL of a request that has passed all checks. With an
@@ -137,7 +157,7 @@ type Response struct {
 func (s *Site) Answer(r *http.Request, v Visitor) (Response, error) {
 	at, ok := find(r.URL.EscapedPath())
 	if !ok {
-		return Response{}, fault.New(fault.NotFound, "not_found", "there is no such page").WithHint("begin with Today")
+		return Response{}, fault.New(fault.NotFound, "not_found", "there is no such page").WithHint("start with Today")
 	}
 	if r.Method == http.MethodPost {
 		defer s.counted.Store(nil)
@@ -148,14 +168,14 @@ func (s *Site) Answer(r *http.Request, v Visitor) (Response, error) {
 // Style returns the stylesheet of all pages.
 func (s *Site) Style() (Response, error) {
 	text, err := s.style()
-	return Response{Type: "text/css; charset=utf-8", Body: text}, err
+	return Response{Type: "text/css; charset=utf-8", Body: text, Fixed: true}, err
 }
 
 // Script returns the script of all pages, for keyboard keys and live updates. Every page
 // works without it.
 func (s *Site) Script() (Response, error) {
 	text, err := s.script()
-	return Response{Type: "text/javascript; charset=utf-8", Body: text}, err
+	return Response{Type: "text/javascript; charset=utf-8", Body: text, Fixed: true}, err
 }
 
 // SignIn renders the login page. problem says what was wrong with the previous token, ""
@@ -187,6 +207,7 @@ type frame struct {
 	JSON     string // URL of the same page as JSON, "" for none
 	Query    string // content of the search field
 	Live     bool   // the page updates automatically
+	Assets   string // hash of the stylesheet and the script, for their URLs
 
 	Waiting map[string]int // number of items that wait for the user, by section path
 }
@@ -241,6 +262,9 @@ func (s *Site) page(name, title string, v Visitor, content any) (Response, error
 func (s *Site) render(name string, f frame) (Response, error) {
 	layout, err := s.layout()
 	if err != nil {
+		return Response{}, err
+	}
+	if f.Assets, err = s.assets(); err != nil {
 		return Response{}, err
 	}
 	f.Template, f.Version, f.Now = name, s.version, s.now().Unix()

@@ -53,7 +53,7 @@ func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
 	}
 	p := &timeline{choice: c, Type: q.Get("type"), Path: q.Get("file"), Branch: q.Get("branch"), Agent: q.Get("agent"), Day: q.Get("day"), Types: observation.Types(), Days: []day{}}
 	if p.Path != "" && p.Project == "" {
-		return Response{}, fault.New(fault.Invalid, "invalid_argument", "a file needs a project").WithHint("choose the project, too")
+		return Response{}, fault.New(fault.Invalid, "invalid_argument", "file requires a project").WithHint("choose a project")
 	}
 	before, err := readPlace(q.Get("before"))
 	if err != nil {
@@ -132,7 +132,7 @@ func readPlace(text string) (p browse.Position, err error) {
 		p.ID, err = strconv.ParseInt(id, 10, 64)
 	}
 	if err != nil || !ok || p.At <= 0 {
-		return p, fault.Newf(fault.Invalid, "invalid_argument", "before is %.40q, but must be the place of a row", text)
+		return p, fault.Newf(fault.Invalid, "invalid_argument", "before is %.40q, but must be the position of a row", text)
 	}
 	return p, nil
 }

@@ -47,7 +47,7 @@ func TestATreeHoldsEachRecordOnceBelowItsParent(t *testing.T) {
 	}
 	draw := func(state record.State) string {
 		var out []string
-		for _, n := range treeOf(all, state, "shop", "R002", "") {
+		for _, n := range (&recordsPage{Project: "shop", State: state}).treeOf(all, "R002") {
 			out = append(out, strings.Repeat(">", n.Depth)+n.ID)
 		}
 		return strings.Join(out, " ")

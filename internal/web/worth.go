@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"time"
 
+	"cairn/internal/hooktimes"
 	"cairn/internal/observation"
 	"cairn/internal/observation/browse"
 	"cairn/internal/observation/ledger"
@@ -27,8 +29,12 @@ type worth struct {
 	Store    measured          `json:"store"`
 	Kinds    []kindRows        `json:"-"`
 	Tools    []toolsetRow      `json:"toolsets"`
+	Calls    int64             `json:"calls"` // of all tools, to this server over HTTP
+	Started  int64             `json:"calls_since"`
 	Secrets  []secretRow       `json:"redactions"`
 	Redacted int               `json:"redacted_rows"`
+	Hooks    []hookRow         `json:"hook_times"`
+	HooksAt  int64             `json:"hook_times_since,omitempty"` // time of the oldest known hook, 0 for none
 }
 
 // chart contains a bar for each day or week.
@@ -44,6 +50,7 @@ type chart struct {
 // toolsetRow is the cost of a toolset as a bar.
 type toolsetRow struct {
 	ToolsetCost
+	Calls int64   `json:"calls"`
 	Width float64 `json:"-"` // percentage of the largest toolset
 }
 
@@ -51,6 +58,16 @@ type toolsetRow struct {
 type secretRow struct {
 	browse.Redaction
 	Width float64 `json:"-"`
+}
+
+// hookRow contains the durations of the hooks of an event, in milliseconds.
+type hookRow struct {
+	Event string  `json:"event"`
+	Hooks int64   `json:"hooks"`
+	P50   float64 `json:"p50_ms"`
+	P95   float64 `json:"p95_ms"`
+	Max   float64 `json:"max_ms"`
+	Width float64 `json:"-"` // P95 as a percentage of the highest
 }
 
 // worthOf is a section as a bar, with its injected tokens and the used part.
@@ -116,11 +133,15 @@ func (s *Site) worth(r *http.Request, v Visitor, _ place) (Response, error) {
 	if err := p.countSecrets(r.Context(), j); err != nil {
 		return Response{}, err
 	}
+	if err := p.readHooks(s.cairn.Dir()); err != nil {
+		return Response{}, err
+	}
 	costs, err := s.toolsets()
 	if err != nil {
 		return Response{}, err
 	}
-	p.drawTools(costs)
+	p.Started = s.since.Unix()
+	p.drawTools(costs, s.calls())
 	p.drawSections()
 	p.DayBars, p.WeekBars = drawTokens("Tokens by day", "Day", p.ByDay), drawTokens("Tokens by week", "Week", p.ByWeek)
 	p.countKinds()
@@ -155,14 +176,37 @@ func (p *worth) countSecrets(ctx context.Context, j *observation.Service) error 
 	return err
 }
 
-func (p *worth) drawTools(costs []ToolsetCost) {
+// readHooks reads the durations of the hooks in the period, of all projects.
+func (p *worth) readHooks(dir string) error {
+	list, oldest, err := hooktimes.Read(dir, time.Unix(p.Since, 0))
+	if p.Hooks = []hookRow{}; !oldest.IsZero() {
+		p.HooksAt = oldest.Unix()
+	}
+	ms := func(d time.Duration) float64 { return math.Round(float64(d.Microseconds())/10) / 100 }
+	most := 0.01
+	for _, t := range list {
+		row := hookRow{Event: t.Event, Hooks: t.Took.Count, P50: ms(t.Took.Quantile(0.5)), P95: ms(t.Took.Quantile(0.95)), Max: ms(t.Longest)}
+		row.P50, row.P95 = min(row.P50, row.Max), min(row.P95, row.Max)
+		p.Hooks, most = append(p.Hooks, row), max(most, row.P95)
+	}
+	for i := range p.Hooks {
+		p.Hooks[i].Width = 100 * p.Hooks[i].P95 / most
+	}
+	return err
+}
+
+func (p *worth) drawTools(costs []ToolsetCost, calls map[string]int64) {
 	most := 1
 	for _, c := range costs {
 		most = max(most, c.Tokens)
 	}
 	p.Tools = []toolsetRow{}
 	for _, c := range costs {
-		p.Tools = append(p.Tools, toolsetRow{c, 100 * float64(c.Tokens) / float64(most)})
+		row := toolsetRow{ToolsetCost: c, Width: 100 * float64(c.Tokens) / float64(most)}
+		for _, name := range c.Names {
+			row.Calls += calls[name]
+		}
+		p.Tools, p.Calls = append(p.Tools, row), p.Calls+row.Calls
 	}
 	slices.SortStableFunc(p.Tools, func(a, b toolsetRow) int { return cmp.Compare(b.Tokens, a.Tokens) })
 }

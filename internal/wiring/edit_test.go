@@ -2,12 +2,14 @@ package wiring
 
 import (
 	"bytes"
-	"cairn/internal/harness"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 )
 
 // fileOf returns one settings file of a harness, by its file name.
@@ -177,7 +179,7 @@ func TestStrippingWithoutTheOriginalLeavesOnlyWhatIsOthers(t *testing.T) {
 
 func TestWithoutHelpDuringTheTurnNothingAsksForIt(t *testing.T) {
 	t.Parallel()
-	for _, h := range harness.Harnesses() {
+	for _, h := range harnesses.All() {
 		asks, before := false, false // with help; a PreToolUse entry also calls cairn without help
 		for _, w := range h.Hooks.Wanted {
 			asks = asks || w.Helps

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 )
 
 func errShape(what, kind string) error { return fmt.Errorf("%s is not %s", what, kind) }
@@ -43,7 +43,7 @@ func ourCall(entry *hujson.Object, windows bool) (call, bool) {
 
 // isName reports whether --from accepts the name.
 func isName(name string) bool {
-	_, ok := harness.Of(name)
+	_, ok := harnesses.Of(name)
 	return ok
 }
 

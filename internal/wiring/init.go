@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 	"cairn/internal/linediff"
 )
 
@@ -194,7 +195,7 @@ func diff(path string, old, text []byte) string {
 // notes returns notes for the user about a connected harness. changed is true if one of its
 // files was changed.
 func (p Paths) notes(name string, changed bool) (notes []string) {
-	h, _ := harness.Of(name)
+	h, _ := harnesses.Of(name)
 	if p.pluginPresent(h) {
 		return []string{h.Title + " has the cairn plugin, which brings hooks and MCP server; no second set was added"}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 )
 
 // State is the state of an expected entry.
@@ -77,7 +77,7 @@ func Inspect(p Paths) []Report {
 	}
 	for i := range out {
 		r := &out[i]
-		switch h, _ := harness.Of(r.Harness); {
+		switch h, _ := harnesses.Of(r.Harness); {
 		case r.Plugin && len(r.Binaries) > 0:
 			r.Double = append(r.Double, fmt.Sprintf("the plugin and the settings both have entries, and %s runs both sets; `cairn init --%s` takes those in the settings out", h.Title, h.Name))
 		case h.Runs != "" && hooked[h.Name] && hooked[h.Runs]:
@@ -94,7 +94,7 @@ func (p Paths) inspect(name string) (r Report, hooked bool) {
 		Harness: name, Folder: p.Folder(name), Found: p.Found(name),
 		Files: []FileReport{}, Entries: []Entry{}, Double: []string{}, Binaries: []Binary{},
 	}
-	h, _ := harness.Of(name)
+	h, _ := harnesses.Of(name)
 	r.Plugin = p.pluginPresent(h)
 	var calls []call
 	var read []contents

@@ -1,7 +1,6 @@
 package wiring
 
 import (
-	"cairn/internal/harness"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cairn/internal/harness/harnesses"
 )
 
 // states describes the entries of a harness that are not Present.
@@ -36,7 +37,7 @@ func TestInspectSaysWhatIsThereMissingAndOutOfDate(t *testing.T) {
 			if want := []Binary{{d.Program, true, false}}; !r.Wired || len(states(r)) > 0 || !slices.Equal(r.Binaries, want) {
 				t.Errorf("after init, no assist %v: %+v %v", noAssist, r, states(r))
 			}
-			if h, _ := harness.Of(r.Harness); r.Assist != (!noAssist && h.Helped) {
+			if h, _ := harnesses.Of(r.Harness); r.Assist != (!noAssist && h.Helped) {
 				t.Errorf("no assist %v: %+v", noAssist, r)
 			}
 			if (r.Harness == Cursor) != (len(r.Double) == 1) {
@@ -129,13 +130,13 @@ func TestTheVersionOfClaudeCodeDecidesOnFormAndEvents(t *testing.T) {
 	} {
 		d := newDesk(t)
 		c.arrange(d)
-		v, known := d.versionOf(harness.Harnesses()[0])
+		v, known := d.versionOf(harnesses.All()[0])
 		if v != c.want || known != (c.want != version{}) {
 			t.Errorf("%s: %v, %v", name, v, known)
 		}
 		d.init(Options{Harnesses: []string{Claude}, NoStatus: true})
 		text := d.read(".claude/settings.json")
-		if apart := strings.Contains(text, `"args"`); apart != (known && !less(v, harness.Harnesses()[0].Hooks.Form.Apart)) {
+		if apart := strings.Contains(text, `"args"`); apart != (known && !less(v, harnesses.All()[0].Hooks.Form.Apart)) {
 			t.Errorf("%s: arguments apart: %v", name, apart)
 		}
 		if strings.Contains(text, `"args"`) == strings.Contains(text, `'\\''`) { // the quote in the home's name

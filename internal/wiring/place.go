@@ -5,15 +5,16 @@ import (
 	"os"
 
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 )
 
 // Harnesses lists the supported harnesses in display order, by the names that `record --from`
 // accepts.
-func Harnesses() []string { return harness.Names() }
+func Harnesses() []string { return harnesses.Names() }
 
 // Title returns a harness's display name.
 func Title(name string) string {
-	if h, ok := harness.Of(name); ok {
+	if h, ok := harnesses.Of(name); ok {
 		return h.Title
 	}
 	return name
@@ -38,7 +39,7 @@ func (p Paths) homes() harness.Homes { return harness.Homes{User: p.Home, Getenv
 
 // Folder returns the folder of a harness's user-level settings, "" for an unknown harness.
 func (p Paths) Folder(name string) string {
-	h, ok := harness.Of(name)
+	h, ok := harnesses.Of(name)
 	if !ok {
 		return ""
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"cairn/internal/harness"
+	"cairn/internal/harness/harnesses"
 )
 
 // hook is one entry in the form that init writes.
@@ -57,7 +58,7 @@ type settings struct {
 // turn.
 func Events(name string) []string {
 	var out []string
-	h, _ := harness.Of(name)
+	h, _ := harnesses.Of(name)
 	for _, w := range wantedHooks(h, true) {
 		out = append(out, w.event)
 	}
@@ -102,7 +103,7 @@ func allParts() parts { return parts{assist: true, status: true} }
 // settingsOf returns the files of a harness with the wanted content. The content is empty if the
 // harness has the plugin. The plugin has its own hooks and server, and hosts run both sets.
 func (p Paths) settingsOf(name string, with parts) (out []settings) {
-	h, _ := harness.Of(name)
+	h, _ := harnesses.Of(name)
 	hooks := hookSet{want: wantedHooks(h, with.assist), form: h.Hooks.Form, program: p.hook(), windows: p.Windows, shell: p.shellOf(h)}
 	plugin := p.pluginPresent(h)
 	if h.Command != "" {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
-	"cairn/internal/store"
+	"cairn/internal/store/locks"
 )
 
 const (
@@ -235,7 +235,7 @@ func (r *Repository) within(ctx context.Context, t **gitProcess, args []string, 
 
 // locked runs f while it holds one of the project's kernel locks.
 func (r *Repository) locked(ctx context.Context, name string, f func() error) error {
-	unlock, err := store.LockFile(ctx, filepath.Join(r.git.dir, name))
+	unlock, err := locks.LockFile(ctx, filepath.Join(r.git.dir, name))
 	if err != nil {
 		return r.git.refused(ctx, "cannot be reached", "", fmt.Errorf("%s: %s", name, Reason(err)))
 	}

@@ -4,15 +4,15 @@ import (
 	"context"
 	"time"
 
+	"cairn/internal/backoff"
 	"cairn/internal/fault"
-	"cairn/internal/store"
 )
 
 // attempts is the maximum number of attempts of a commit.
 const attempts = 7
 
 // commitBackoff separates the attempts: 50 ms · 2ⁿ ± 25 % (contract mail §10.4).
-var commitBackoff = store.Backoff{First: 50 * time.Millisecond, Max: time.Minute, Jitter: .25}
+var commitBackoff = backoff.Policy{First: 50 * time.Millisecond, Max: time.Minute, Jitter: .25}
 
 // retry calls f until it succeeds, at most seven times, with pauses between, and returns
 // its last error. It does not retry Invalid errors. It stops when ctx ends.
@@ -30,6 +30,6 @@ func retry(ctx context.Context, pause func(context.Context, time.Duration) error
 
 // sleep waits for a time, or returns the error of ctx if that ends first.
 func sleep(ctx context.Context, d time.Duration) error {
-	store.Pause(ctx, d, nil)
+	backoff.Pause(ctx, d, nil)
 	return ctx.Err()
 }

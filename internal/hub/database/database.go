@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"cairn/internal/backoff"
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
@@ -183,7 +184,7 @@ func (s Statements) Each(ctx context.Context, query string, args []any, row func
 			return row(scan)
 		})
 		state, again := retryable(err)
-		if !again || began || s.retried == nil || try == maxTries || !store.Pause(ctx, txBackoff.Delay(try), nil) {
+		if !again || began || s.retried == nil || try == maxTries || !backoff.Pause(ctx, txBackoff.Delay(try), nil) {
 			return err
 		}
 		s.retried(state)
@@ -258,7 +259,7 @@ var ErrMeanwhile = errors.New("changed meanwhile")
 // The number of attempts of a transaction, and the pause between them (memories §13.1).
 const maxTries = 8
 
-var txBackoff = store.Backoff{First: 10 * time.Millisecond, Max: time.Second, Jitter: .5}
+var txBackoff = backoff.Policy{First: 10 * time.Millisecond, Max: time.Second, Jitter: .5}
 
 // Write runs change in a transaction, and runs it again if the database reports a temporary
 // failure. change must be repeatable.
@@ -266,7 +267,7 @@ func (d *Database) Write(ctx context.Context, change func(Statements) error) err
 	for try := 1; ; try++ {
 		err := d.attempt(ctx, change)
 		state, again := retryable(err)
-		if !again || try == maxTries || !store.Pause(ctx, txBackoff.Delay(try), nil) {
+		if !again || try == maxTries || !backoff.Pause(ctx, txBackoff.Delay(try), nil) {
 			return err
 		}
 		d.Retried(state)

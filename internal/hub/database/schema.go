@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"cairn/internal/backoff"
 	"cairn/internal/fault"
 	"cairn/internal/memory/rules"
 	"cairn/internal/store"
@@ -167,7 +168,7 @@ func (d *Database) Migrate(ctx context.Context, partitions int) (int, error) {
 			return 0, fault.New(fault.Unavailable, CodeUnavailable, "another process has been migrating the hub's database for a minute").
 				WithHint("look at that process's log, then start again")
 		}
-		if !store.Pause(ctx, 50*time.Millisecond, nil) {
+		if !backoff.Pause(ctx, 50*time.Millisecond, nil) {
 			return 0, ctx.Err()
 		}
 	}
@@ -189,7 +190,7 @@ func (d *Database) createMeta(ctx context.Context) error {
 		if err == nil || try == maxTries || !again && !isDuplicateObject(state) {
 			return err
 		}
-		if !store.Pause(ctx, txBackoff.Delay(try), nil) {
+		if !backoff.Pause(ctx, txBackoff.Delay(try), nil) {
 			return ctx.Err()
 		}
 	}

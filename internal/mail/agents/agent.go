@@ -301,7 +301,7 @@ type WhoisArgs struct {
 	ProjectKey  string `arg:"project_key,required"`
 	AgentName   string `arg:"agent_name,required" about:"The agent to look up."`
 	NoCommits   bool   `arg:"include_recent_commits,not" about:"Whether recent_commits is filled."`
-	CommitLimit *int   `arg:"commit_limit,default=5,min=1,max=1000" about:"How many commits."`
+	CommitLimit *int   `arg:"commit_limit,default=5,min=1,max=1000" about:"Maximum number of commits."`
 }
 
 // Whois describes an agent, including a retired one. It also returns the newest commits of the
@@ -343,10 +343,10 @@ type ListedAgent struct {
 // ListAgentsArgs are the arguments of list_agents.
 type ListAgentsArgs struct {
 	ProjectKey       string `arg:"project_key,required"`
-	ActiveWithinDays *int   `arg:"active_within_days,min=1" about:"Only agents active within so many days."`
+	ActiveWithinDays *int   `arg:"active_within_days,min=1" about:"Only agents active within this number of days."`
 	IncludeRetired   bool   `arg:"include_retired" about:"Also agents that have retired."`
 	Program          string `arg:"program" about:"Only agents of this program."` // case is ignored
-	Limit            *int   `arg:"limit,default=100,min=1,max=1000" about:"How many agents."`
+	Limit            *int   `arg:"limit,default=100,min=1,max=1000" about:"Maximum number of agents."`
 }
 
 const selectListed = mail.AgentColumns + `WHERE a.project_id = ?1 AND a.last_active_ts >= ?2 AND (?3 OR a.retired_ts IS NULL)
@@ -401,7 +401,7 @@ type RetireArgs struct {
 	// Reason must be valid text. It is not stored: neither a row nor profile.json has a field
 	// for it. A value that only the log contained would be lost in the next rebuild. To inform
 	// another agent, send it a message.
-	Reason string `arg:"reason,default=" about:"Why. cairn does not store it."`
+	Reason string `arg:"reason,default=" about:"The reason. cairn does not store it."`
 }
 
 // Retired is the result of retire_agent.

@@ -10,7 +10,7 @@ import (
 // EnsureArgs are the arguments of ensure_project.
 type EnsureArgs struct {
 	HumanKey     string `arg:"human_key,required" about:"Absolute path of the repository, or of any folder."`
-	IdentityMode string `arg:"identity_mode,enum=dir|git-remote|git-toplevel|git-common-dir" about:"What tells the project from others. Omitted: the repository if the path is inside one, else the folder."`
+	IdentityMode string `arg:"identity_mode,enum=dir|git-remote|git-toplevel|git-common-dir" about:"What identifies the project. Omitted: the repository if the path is inside one, else the folder."`
 }
 
 // ProjectInfo is the result of ensure_project. A field that no file determines is null.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"cairn/internal/store"
+	"cairn/internal/store/wordcheck"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 // CheckWords reports up to 20 messages whose words in the index differ from those of their text.
 // An intact store has none. It indexes every message again for comparison and changes nothing.
 func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error) {
-	rows, err := tx.CheckWords(ctx, store.WordIndex{Table: "mail_fts", Insert: insertWords, Rows: func(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
+	rows, err := wordcheck.Differing(ctx, tx, wordcheck.Index{Table: "mail_fts", Insert: insertWords, Rows: func(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var id int64
 			var subject, body string

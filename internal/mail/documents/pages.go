@@ -11,6 +11,7 @@ import (
 
 	"cairn/internal/mail"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 const (
@@ -29,7 +30,7 @@ type RenderedFiles struct {
 	Files   []File          // each path once, in its last state
 	Gone    []DeletePattern // files to delete, unless they are among Files
 	Ops     []string        // one line per operation, for the commit message
-	Refused []store.Refusal
+	Refused []follow.Refusal
 }
 
 // Render renders changes of one project's mail to files, oldest first (mail §10.1, §10.3). It
@@ -47,7 +48,7 @@ func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (Rendered
 			err = r.add(ctx, d)
 		}
 		if err != nil {
-			r.Refused = append(r.Refused, store.Refusal{Seq: c.Seq, Err: err})
+			r.Refused = append(r.Refused, follow.Refusal{Seq: c.Seq, Err: err})
 		}
 	}
 	for p := range r.threads {

@@ -65,7 +65,7 @@ func orphans() []string {
 
 // Repair repairs the mail that a salvage has kept. It restores lost rows from the change log, and
 // logs rows that the log does not contain. Placeholder rows get the values in the log. Counters,
-// threads, numbers and searchable words are derived again. It is mail's part of store.Salvage. It
+// threads, numbers and searchable words are derived again. It is mail's part of salvage.Run. It
 // changes nothing in intact mail and is safe to retry.
 func Repair(ctx context.Context, tx *store.Tx) error {
 	for i, step := range []func(context.Context, *store.Tx) error{

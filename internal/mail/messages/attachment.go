@@ -10,7 +10,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,7 +174,7 @@ func readFile(o *mail.Kernel, roots []string, path string) (f file, err error) {
 	case n > int64(most): // it has grown
 		return f, tooLarge("attachment_paths", int(n), most)
 	}
-	return file{name: filepath.ToSlash(name), media: http.DetectContentType(b.Bytes()), data: b.Bytes()}, nil
+	return file{name: filepath.ToSlash(name), media: o.Config.MediaType(b.Bytes()), data: b.Bytes()}, nil
 }
 
 // below splits a path into the root that it must stay in and the path below it.

@@ -50,12 +50,12 @@ func linkOf(c *mail.Contact, from, to Recipient) Link {
 // RequestArgs are the arguments of request_contact.
 type RequestArgs struct {
 	ProjectKey      string `arg:"project_key,required"`
-	FromAgent       string `arg:"from_agent,required" about:"Who asks: your own name."`
-	ToAgent         string `arg:"to_agent,required" about:"Whom it wants to write to."`
+	FromAgent       string `arg:"from_agent,required" about:"The asking agent: your own name."`
+	ToAgent         string `arg:"to_agent,required" about:"The agent that it wants to write to."`
 	ToProject       string `arg:"to_project"`
-	Reason          string `arg:"reason,default=" about:"Why, for the message that asks."` // 1,000 characters are kept
-	TTLSeconds      *int64 `arg:"ttl_seconds,default=604800,min=60" about:"Seconds for which the approval holds, or the request waits."`
-	NoRegister      bool   `arg:"register_if_missing,not" about:"Register the agent that asks if it does not exist and program and model are given."`
+	Reason          string `arg:"reason,default=" about:"The reason, for the request message."` // 1,000 characters are kept
+	TTLSeconds      *int64 `arg:"ttl_seconds,default=604800,min=60" about:"Lifetime of the approval or the request in seconds."`
+	NoRegister      bool   `arg:"register_if_missing,not" about:"Register the asking agent if it does not exist. Needs program and model."`
 	Program         string `arg:"program"`
 	Model           string `arg:"model"`
 	TaskDescription string `arg:"task_description" about:"What the registered agent works on."`
@@ -224,10 +224,10 @@ func newContact(ctx context.Context, s *mail.CallTx, from, to Recipient) (*mail.
 // RespondArgs are the arguments of respond_contact.
 type RespondArgs struct {
 	ProjectKey  string `arg:"project_key,required"`
-	ToAgent     string `arg:"to_agent,required" about:"Who answers: your own name."`
-	FromAgent   string `arg:"from_agent,required" about:"Who asked."`
+	ToAgent     string `arg:"to_agent,required" about:"The agent that answers: your own name."`
+	FromAgent   string `arg:"from_agent,required" about:"The agent that asked."`
 	Accept      bool   `arg:"accept,required" about:"true allows it to write to you, false blocks it for good."`
-	TTLSeconds  *int64 `arg:"ttl_seconds,default=2592000,min=60" about:"Seconds for which the approval holds, or the request waits."`
+	TTLSeconds  *int64 `arg:"ttl_seconds,default=2592000,min=60" about:"Lifetime of the approval or the request in seconds."`
 	FromProject string `arg:"from_project" about:"The project of the agent that asked, as in project_key. Omitted: the same project."`
 }
 
@@ -301,8 +301,8 @@ type CreateContactArgs struct {
 	AgentName      string `arg:"agent_name,required"`
 	Contact        string `arg:"contact,required" about:"The agent that may write to you."`
 	ContactProject string `arg:"contact_project" about:"The project of that agent, as in project_key. Omitted: the same project."`
-	TTLSeconds     *int64 `arg:"ttl_seconds,default=2592000,min=60" about:"Seconds for which the approval holds, or the request waits."`
-	Reason         string `arg:"reason,default=" about:"Why, for your list of contacts."` // 1,000 characters are kept
+	TTLSeconds     *int64 `arg:"ttl_seconds,default=2592000,min=60" about:"Lifetime of the approval or the request in seconds."`
+	Reason         string `arg:"reason,default=" about:"The reason, for your contact list."` // 1,000 characters are kept
 }
 
 // CreateContact permits another agent to write to this one without a request. It ends a block.

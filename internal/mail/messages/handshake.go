@@ -10,16 +10,16 @@ import (
 // HandshakeArgs are the arguments of macro_contact_handshake.
 type HandshakeArgs struct {
 	ProjectKey      string  `arg:"project_key,required"`
-	Requester       string  `arg:"requester,required,or=agent_name" about:"Who asks: your own name."`
-	Target          string  `arg:"target,required,or=to_agent" about:"Whom it wants to write to."`
+	Requester       string  `arg:"requester,required,or=agent_name" about:"The asking agent: your own name."`
+	Target          string  `arg:"target,required,or=to_agent" about:"The agent that it wants to write to."`
 	ToProject       string  `arg:"to_project"`
-	Reason          string  `arg:"reason,default=" about:"Why, for the message that asks."`
-	TTLSeconds      *int64  `arg:"ttl_seconds,default=604800,min=60" about:"Seconds for which the approval holds, or the request waits."`
-	AutoAccept      bool    `arg:"auto_accept" about:"Accept for the target too, where its policy is open or auto."`
+	Reason          string  `arg:"reason,default=" about:"The reason, for the request message."`
+	TTLSeconds      *int64  `arg:"ttl_seconds,default=604800,min=60" about:"Lifetime of the approval or the request in seconds."`
+	AutoAccept      bool    `arg:"auto_accept" about:"Also accept for the target if its policy is open or auto."`
 	WelcomeSubject  *string `arg:"welcome_subject" about:"Subject of the first message."` // a message is sent if this or the body is set
-	WelcomeBody     *string `arg:"welcome_body" about:"The first message, in Markdown. Without it and a subject none is sent."`
+	WelcomeBody     *string `arg:"welcome_body" about:"The first message, in Markdown. No message is sent without body and subject."`
 	ThreadID        string  `arg:"thread_id" about:"The thread of the first message."`
-	NoRegister      bool    `arg:"register_if_missing,not" about:"Register the agent that asks if it does not exist and program and model are given."`
+	NoRegister      bool    `arg:"register_if_missing,not" about:"Register the asking agent if it does not exist. Needs program and model."`
 	Program         string  `arg:"program"`
 	Model           string  `arg:"model"`
 	TaskDescription string  `arg:"task_description" about:"What the registered agent works on."`

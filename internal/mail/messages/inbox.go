@@ -19,10 +19,10 @@ type Item struct {
 type InboxArgs struct {
 	ProjectKey    string `arg:"project_key,required" lean:"The repository's path."`
 	AgentName     string `arg:"agent_name,required"`
-	Limit         *int   `arg:"limit,default=20,min=1,max=1000" about:"How many messages."`
+	Limit         *int   `arg:"limit,default=20,min=1,max=1000" about:"Maximum number of messages."`
 	UnreadOnly    bool   `arg:"unread_only" about:"Only messages that you have not marked as read." lean:""`
-	UrgentOnly    bool   `arg:"urgent_only" about:"Only messages of high and urgent importance."`
-	IncludeBodies bool   `arg:"include_bodies" about:"With body_md; else only the headers." lean:""`
+	UrgentOnly    bool   `arg:"urgent_only" about:"Only messages of high or urgent importance."`
+	IncludeBodies bool   `arg:"include_bodies" about:"Include body_md, otherwise only the headers." lean:""`
 	Since         string `arg:"since_ts,or=since" about:"Only messages newer than this time (ISO 8601)."` // exclusive
 	Topic         string `arg:"topic" about:"Only messages with this topic."`
 	At            string `arg:"at"` // a moment in the past, see words.ParseMoment; "" for now

@@ -18,11 +18,11 @@ import (
 type SearchArgs struct {
 	ProjectKey string `arg:"project_key,required"`
 	Query      string `arg:"query,required" about:"What to search for. Blank: no hits."`
-	Limit      *int   `arg:"limit,default=20,min=1,max=1000" about:"How many hits."`
-	Offset     int    `arg:"offset,default=0,min=0" about:"How many hits to skip."`
-	Ranking    string `arg:"ranking,default=relevance,enum=relevance|recency" about:"By how well they match, or newest first."`
-	Sender     string `arg:"sender,or=from_agent|sender_name" about:"Only mail of this agent."`
-	Importance string `arg:"importance" about:"Only these, with commas between them: low, normal, high, urgent."`
+	Limit      *int   `arg:"limit,default=20,min=1,max=1000" about:"Maximum number of hits."`
+	Offset     int    `arg:"offset,default=0,min=0" about:"Number of hits to skip."`
+	Ranking    string `arg:"ranking,default=relevance,enum=relevance|recency" about:"Best matches first, or newest first."`
+	Sender     string `arg:"sender,or=from_agent|sender_name" about:"Only mail from this agent."`
+	Importance string `arg:"importance" about:"Only these, separated by commas: low, normal, high, urgent."`
 	ThreadID   string `arg:"thread_id" about:"Only this thread."`
 	DateStart  string `arg:"date_start,or=after|since" about:"Only mail from this time on (ISO 8601, or a date)."` // inclusive
 	DateEnd    string `arg:"date_end,or=before|until" about:"Only mail up to this time; a date means its end."`    // inclusive

@@ -47,19 +47,19 @@ func PayloadOf(m *mail.Message) Payload {
 // project:slug#Name.
 type SendArgs struct {
 	ProjectKey      string   `arg:"project_key,required" lean:"The repository's path."`
-	SenderName      string   `arg:"sender_name,required" about:"Your own name as an agent of the project."`
-	To              []string `arg:"to,required,names" about:"Names of the recipients, a list; empty with broadcast."`
+	SenderName      string   `arg:"sender_name,required" about:"Your own agent name in the project."`
+	To              []string `arg:"to,required,names" about:"List of the recipients' names; empty with broadcast."`
 	Subject         string   `arg:"subject,required" about:"One line, at most 200 characters."`                        // at most 1 KiB; 200 characters are kept
 	Body            string   `arg:"body_md,required" about:"The message in Markdown, at most 1 MiB." lean:"Markdown."` // at most Config.MaxBody
 	CC              []string `arg:"cc,names"`
 	BCC             []string `arg:"bcc,names"`
 	AttachmentPaths []string `arg:"attachment_paths" about:"Files to attach, each up to 10 MiB: absolute, or relative to the repository."`
-	Importance      string   `arg:"importance,default=normal,enum=low|normal|high|urgent" about:"How much it matters."`
+	Importance      string   `arg:"importance,default=normal,enum=low|normal|high|urgent" about:"The importance of the message."`
 	AckRequired     bool     `arg:"ack_required" about:"Ask the recipients to acknowledge the message." lean:""`
-	ThreadID        string   `arg:"thread_id" about:"The thread it belongs to, such as TKT-7: letters, digits, dots, hyphens, underscores." lean:""`
-	Topic           string   `arg:"topic" about:"A label by which inboxes can be filtered: up to 64 letters, digits, dots, hyphens, underscores."`
+	ThreadID        string   `arg:"thread_id" about:"The thread of the message, such as TKT-7: letters, digits, dots, hyphens, underscores." lean:""`
+	Topic           string   `arg:"topic" about:"A label for filtering inboxes: up to 64 letters, digits, dots, hyphens, underscores."`
 	Broadcast       bool     `arg:"broadcast" about:"Write to every agent of the project that was active within 30 days; to is an empty list then, without cc and bcc."`
-	AutoContact     bool     `arg:"auto_contact_if_blocked" about:"Ask recipients that need it for permission to write, instead of only refusing the message."`
+	AutoContact     bool     `arg:"auto_contact_if_blocked" about:"If recipients require approval, ask them for it instead of only refusing the message."`
 	IdempotencyKey  string   `arg:"idempotency_key"`
 }
 
@@ -297,13 +297,13 @@ func allowedRecipients(ctx context.Context, s *mail.CallTx, me *mail.Agent, d *d
 // ReplyArgs are the arguments of reply_message.
 type ReplyArgs struct {
 	ProjectKey      string   `arg:"project_key,required"`
-	MessageID       int64    `arg:"message_id,required" about:"The message to answer. Its id, a number."`
-	SenderName      string   `arg:"sender_name,required" about:"Your own name as an agent of the project."`
+	MessageID       int64    `arg:"message_id,required" about:"Id of the message to answer, a number."`
+	SenderName      string   `arg:"sender_name,required" about:"Your own agent name in the project."`
 	Body            string   `arg:"body_md,required" about:"The answer in Markdown."`
-	To              []string `arg:"to,names" about:"Names of other recipients than the sender."` // nil: the sender of the message, or its recipients if the caller sent it
+	To              []string `arg:"to,names" about:"Names of the recipients, if not the sender."` // nil: the sender of the message, or its recipients if the caller sent it
 	CC              []string `arg:"cc,names"`
 	BCC             []string `arg:"bcc,names"`
-	SubjectPrefix   *string  `arg:"subject_prefix,default=Re:" about:"Put before the subject, unless it stands there already."`
+	SubjectPrefix   *string  `arg:"subject_prefix,default=Re:" about:"Prefix of the subject, added if it is missing."`
 	AttachmentPaths []string `arg:"attachment_paths" about:"Files to attach: absolute, or relative to the repository."`
 	IdempotencyKey  string   `arg:"idempotency_key"`
 }

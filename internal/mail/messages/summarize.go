@@ -76,9 +76,9 @@ func (s Summarized) MarshalJSON() ([]byte, error) {
 // SummarizeArgs are the arguments of summarize_thread.
 type SummarizeArgs struct {
 	ProjectKey      string `arg:"project_key,required"`
-	ThreadID        string `arg:"thread_id,required" about:"One thread, or several with commas between them."`
-	IncludeExamples bool   `arg:"include_examples" about:"With the first three messages, of one thread."`
-	PerThreadLimit  *int   `arg:"per_thread_limit,default=50,min=1,max=1000" about:"How many of the newest messages of each thread are read."`
+	ThreadID        string `arg:"thread_id,required" about:"One thread, or several, separated by commas."`
+	IncludeExamples bool   `arg:"include_examples" about:"Include the first three messages (one thread only)."`
+	PerThreadLimit  *int   `arg:"per_thread_limit,default=50,min=1,max=1000" about:"Maximum number of messages read per thread, newest first."`
 }
 
 const (

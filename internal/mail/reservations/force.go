@@ -14,9 +14,9 @@ import (
 type ForceArgs struct {
 	ProjectKey string `arg:"project_key,required"`
 	AgentName  string `arg:"agent_name,required"`
-	ID         int64  `arg:"file_reservation_id,required" about:"The reservation: id of a holder that check_file_reservation_conflicts tells."`
-	Quiet      bool   `arg:"notify_previous,not" about:"Whether the holder gets a message about it."`
-	Note       string `arg:"note,default=" about:"What the message says besides."`
+	ID         int64  `arg:"file_reservation_id,required" about:"Id of the reservation: that of a holder in check_file_reservation_conflicts."`
+	Quiet      bool   `arg:"notify_previous,not" about:"Whether the holder is notified by a message."`
+	Note       string `arg:"note,default=" about:"Additional text of the message."`
 }
 
 // ForceReleased is the result of force_release_file_reservation.

@@ -23,8 +23,8 @@ const (
 type ReleaseArgs struct {
 	ProjectKey string   `arg:"project_key,required" lean:"The repository's path."`
 	AgentName  string   `arg:"agent_name,required"`
-	Paths      []string `arg:"paths" about:"Patterns as they were reserved." lean:""` // at most 200
-	IDs        []int64  `arg:"file_reservation_ids" about:"Ids from granted."`
+	Paths      []string `arg:"paths" about:"The patterns, exactly as reserved." lean:""` // at most 200
+	IDs        []int64  `arg:"file_reservation_ids" about:"Ids of the reservations, from granted."`
 }
 
 // ReleasedReservations is the result of release_file_reservations.
@@ -135,10 +135,10 @@ func Own(ctx context.Context, s *mail.CallTx, query string, args ...any) (out []
 type RenewArgs struct {
 	ProjectKey     string   `arg:"project_key,required"`
 	AgentName      string   `arg:"agent_name,required"`
-	Paths          []string `arg:"paths" about:"Patterns as they were reserved."`
-	IDs            []int64  `arg:"file_reservation_ids" about:"Ids from granted."`
+	Paths          []string `arg:"paths" about:"The patterns, exactly as reserved."`
+	IDs            []int64  `arg:"file_reservation_ids" about:"Ids of the reservations, from granted."`
 	ExtendSeconds  *int64   `arg:"extend_seconds,default=1800,min=60" about:"Seconds to add."` // raised to 60
-	Until          string   `arg:"until_ts" about:"A time (ISO 8601) until which to keep them, instead of extend_seconds."`
+	Until          string   `arg:"until_ts" about:"The new end of the reservations (ISO 8601), instead of extend_seconds."`
 	IdempotencyKey string   `arg:"idempotency_key"`
 }
 

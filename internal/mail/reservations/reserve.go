@@ -54,9 +54,9 @@ type ReserveArgs struct {
 	AgentName      string   `arg:"agent_name,required"`
 	Paths          []string `arg:"paths,required"`                                                                            // 1 to 200
 	TTLSeconds     *int64   `arg:"ttl_seconds,default=3600,min=60,max=604800" about:"Seconds until the reservation expires."` // raised to 60, cut to Config.MaxTTL
-	Shared         bool     `arg:"exclusive,not" about:"false: others may reserve the same, not exclusively."`
-	Advisory       bool     `arg:"advisory" about:"Granted in spite of conflicts, which are told all the same; no guard refuses edits because of it."`
-	Reason         string   `arg:"reason,default=" about:"What you do there, for whoever meets the reservation." lean:""` // at most 1,000 characters are kept
+	Shared         bool     `arg:"exclusive,not" about:"false: others may also reserve the path, but not exclusively."`
+	Advisory       bool     `arg:"advisory" about:"Grant it in spite of conflicts, and report them; no guard refuses edits because of it."`
+	Reason         string   `arg:"reason,default=" about:"What you are doing there, for other agents." lean:""` // at most 1,000 characters are kept
 	IdempotencyKey string   `arg:"idempotency_key"`
 }
 

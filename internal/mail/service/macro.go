@@ -35,9 +35,9 @@ type StartArgs struct {
 	Program         string   `arg:"program,required"`
 	Model           string   `arg:"model,required"`
 	TaskDescription string   `arg:"task_description,default="`
-	AgentName       string   `arg:"agent_name" about:"The name you had before, or want. Omitted: one is generated." lean:""`
+	AgentName       string   `arg:"agent_name" about:"Your earlier name, or the name you want. Omitted: one is generated." lean:""`
 	Paths           []string `arg:"file_reservation_paths" about:"What to reserve at once. Paths or globs relative to the repository's root: * and ? stay inside a segment, ** is any depth, a folder covers what is below it." lean:"To reserve."`
-	Reason          string   `arg:"file_reservation_reason,default=macro-session" about:"What you do there."`
+	Reason          string   `arg:"file_reservation_reason,default=macro-session" about:"What you are doing there."`
 	TTLSeconds      *int64   `arg:"file_reservation_ttl_seconds,default=3600,min=60,max=604800" about:"Seconds until the reservation expires."`
 	InboxLimit      *int     `arg:"inbox_limit,default=10,min=1,max=1000"`
 }
@@ -95,8 +95,8 @@ type CycleArgs struct {
 	AgentName   string   `arg:"agent_name,required"`
 	Paths       []string `arg:"paths,required"`
 	TTLSeconds  *int64   `arg:"ttl_seconds,default=3600,min=60,max=604800" about:"Seconds until the reservation expires."`
-	Shared      bool     `arg:"exclusive,not" about:"false: others may reserve the same, not exclusively."`
-	Reason      string   `arg:"reason,default=macro-file_reservation" about:"What you do there."`
+	Shared      bool     `arg:"exclusive,not" about:"false: others may also reserve the path, but not exclusively."`
+	Reason      string   `arg:"reason,default=macro-file_reservation" about:"What you are doing there."`
 	AutoRelease bool     `arg:"auto_release" about:"Release what this call was granted."`
 }
 

@@ -15,12 +15,12 @@ type PrepareThreadArgs struct {
 	ThreadID        string `arg:"thread_id,required" about:"The thread to join."`
 	Program         string `arg:"program,required"`
 	Model           string `arg:"model,required"`
-	AgentName       string `arg:"agent_name" about:"The name you had before, or want. Omitted: one is generated."`
+	AgentName       string `arg:"agent_name" about:"Your earlier name, or the name you want. Omitted: one is generated."`
 	TaskDescription string `arg:"task_description,default="` // of an agent that the call registers
 	NoRegister      bool   `arg:"register_if_missing,not" about:"Register the agent if it does not exist."`
-	NoExamples      bool   `arg:"include_examples,not" about:"With the first three messages of the thread."`
+	NoExamples      bool   `arg:"include_examples,not" about:"Include the first three messages of the thread."`
 	InboxLimit      *int   `arg:"inbox_limit,default=10,min=1,max=1000"`
-	IncludeBodies   bool   `arg:"include_inbox_bodies" about:"With their bodies."`
+	IncludeBodies   bool   `arg:"include_inbox_bodies" about:"Include the bodies."`
 }
 
 // PreparedThread is the result of macro_prepare_thread.

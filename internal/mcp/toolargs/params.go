@@ -30,7 +30,7 @@ const (
 // ParamsOf returns the parameters that struct types declare with the tags of their
 // fields, in order. It panics for an invalid tag, which is a bug.
 //
-//	arg:"limit,default=20,min=1,max=100" about:"How many rows." lean:"How many."
+//	arg:"limit,default=20,min=1,max=100" about:"Maximum number of rows." lean:"How many."
 //
 // arg begins with the name. Options are required, default, min, max, enum=A|B,
 // or=ALIAS|ALIAS, unlisted, and

@@ -33,17 +33,20 @@ const (
 	MaxKey         = 64 // bytes
 )
 
-// failure returns an error (Invalid) with details.
-func failure(code, hint, message string, details map[string]any) *fault.Error {
-	e := fault.New(fault.Invalid, code, message).WithHint(hint)
-	e.Details = details
+// Failure returns an error with details, which are given as alternating keys and values.
+func Failure(kind fault.Kind, code, hint, message string, details ...any) *fault.Error {
+	e := fault.New(kind, code, message).WithHint(hint)
+	e.Details = map[string]any{}
+	for i := 0; i+1 < len(details); i += 2 {
+		e.Details[details[i].(string)] = details[i+1]
+	}
 	return e
 }
 
 // Invalid returns the error (Invalid, CodeInvalid) for a field that breaks its rule, with
 // details.field.
 func Invalid(field, format string, args ...any) error {
-	return failure(CodeInvalid, "change "+field+" and call again", fmt.Sprintf(format, args...), map[string]any{"field": field})
+	return Failure(fault.Invalid, CodeInvalid, "change "+field+" and call again", fmt.Sprintf(format, args...), "field", field)
 }
 
 // checkText refuses texts that could not be returned byte for byte (memories §5.3).
@@ -79,8 +82,7 @@ func checkBody(field, text string, most int, code string) error {
 		return Invalid(field, "%s is required", field)
 	}
 	if n := utf8.RuneCountInString(text); n > most {
-		return failure(code, "make it shorter and call again", field+" is too long",
-			map[string]any{"field": field, "limit": most, "actual": n})
+		return Failure(fault.Invalid, code, "make it shorter and call again", field+" is too long", "field", field, "limit", most, "actual", n)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // PurgeArgs select the rows to purge: those that match every filter that is set. Pinned rows are
@@ -37,13 +38,13 @@ type PurgeArgs struct {
 
 // PurgeResult reports what a purge deleted, or would delete.
 type PurgeResult struct {
-	Rows     int                     `json:"rows"`
-	Counts   []PurgeCount            `json:"counts"`   // by project and type
-	Prompts  int                     `json:"prompts"`  // rows that were prompts or messages
-	Sessions int                     `json:"sessions"` // sessions that became empty
-	Ledger   int                     `json:"ledger"`   // ledger entries of injected context
-	Backups  int                     `json:"backups"`  // automatic backups of the store
-	Behind   []store.LaggingFollower `json:"behind"`   // followers that have not read the change yet
+	Rows     int                      `json:"rows"`
+	Counts   []PurgeCount             `json:"counts"`   // by project and type
+	Prompts  int                      `json:"prompts"`  // rows that were prompts or messages
+	Sessions int                      `json:"sessions"` // sessions that became empty
+	Ledger   int                      `json:"ledger"`   // ledger entries of injected context
+	Backups  int                      `json:"backups"`  // automatic backups of the store
+	Behind   []follow.LaggingFollower `json:"behind"`   // followers that have not read the change yet
 }
 
 // PurgeCount is the number of matching rows of one project and type.
@@ -87,7 +88,7 @@ WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last
 // some of the rows; it is safe to retry and idempotent. After CodeHeld and other errors,
 // PurgeResult still reports what was deleted.
 func Purge(ctx context.Context, svc *observation.Service, a PurgeArgs) (PurgeResult, error) {
-	done := PurgeResult{Counts: []PurgeCount{}, Behind: []store.LaggingFollower{}}
+	done := PurgeResult{Counts: []PurgeCount{}, Behind: []follow.LaggingFollower{}}
 	p := purging{PurgeArgs: a, service: svc, done: &done}
 	if err := p.check(); err != nil {
 		return done, err
@@ -105,7 +106,7 @@ func Purge(ctx context.Context, svc *observation.Service, a PurgeArgs) (PurgeRes
 	if err != nil {
 		return done, err
 	}
-	behind, err := svc.Store.LaggingFollowers(ctx, p.seq)
+	behind, err := follow.LaggingFollowers(ctx, svc.Store, p.seq)
 	done.Behind = append(done.Behind, behind...)
 	return done, err
 }

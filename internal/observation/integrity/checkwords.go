@@ -10,6 +10,7 @@ import (
 
 	"cairn/internal/observation"
 	"cairn/internal/store"
+	"cairn/internal/store/wordcheck"
 	"cairn/internal/words"
 )
 
@@ -24,7 +25,7 @@ const (
 // CheckWords reports up to 20 rows whose searchable words do not match their text, none in an
 // intact store. It computes the words of every row again, and changes nothing.
 func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error) {
-	rows, err := tx.CheckWords(ctx, store.WordIndex{Table: "observations_fts", Insert: observation.InsertWords, Rows: eachIndexed, Variants: indexVariants})
+	rows, err := wordcheck.Differing(ctx, tx, wordcheck.Index{Table: "observations_fts", Insert: observation.InsertWords, Rows: eachIndexed, Variants: indexVariants})
 	for _, row := range rows {
 		findings = append(findings, fmt.Sprintf("the searchable words of observation %d are not those of its text", row))
 	}
@@ -51,7 +52,7 @@ func checkTurnWords(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tx.CheckWords(ctx, store.WordIndex{
+	return wordcheck.Differing(ctx, tx, wordcheck.Index{
 		Table: "turn_words", Insert: observation.InsertTurnWords, Rows: eachTurn, Counts: func(turn int64) bool { return !stale[turn] },
 	})
 }

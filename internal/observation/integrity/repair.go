@@ -43,7 +43,7 @@ WHERE o.id IN (SELECT id FROM observation_rows EXCEPT
 // Repair repairs the rows that a salvage recovered: it recreates lost prompts of rows, appends
 // missing changes of rows, and rebuilds the searchable words. It calls altered for a row whose
 // text differs from its checksum. Such a row is kept and marked as damaged in its metadata.
-// Repair is this part's step of store.Salvage. It changes no row of an intact store.
+// Repair is this part's step of salvage.Run. It changes no row of an intact store.
 func Repair(ctx context.Context, svc *observation.Service, altered func(table string, id int64)) error {
 	err := svc.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 		for _, query := range []string{insertLostPrompts, dropHalfUsed, dropBadMetadata} {

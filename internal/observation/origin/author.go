@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
+	"math"
 	"slices"
 
 	"cairn/internal/editlines"
@@ -58,18 +60,23 @@ WHERE o.project_key = ?1 AND o.path_key = ?2 AND o.obs_type IN ('file_write', 'f
   AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.deleted' IS NULL
 ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
 
-	selectProjectLines = `SELECT o.id, o.timestamp, o.path_key, l.lines
-FROM observation_rows o JOIN observation_lines l ON l.observation_id = o.id
-WHERE o.project_key = ?1 AND o.obs_type IN ('file_write', 'file_edit')
-  AND (?2 IS NULL OR o.timestamp <= ?2) AND o.path_key IS NOT NULL
-ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
+	// selectProjectEdits reads the newest edits of a project by the index of types alone. A
+	// condition on another column would read each row.
+	selectProjectEdits = `SELECT e.id, e.timestamp, '', l.lines FROM (
+  SELECT * FROM (SELECT id, timestamp FROM observation_rows WHERE project_key = ?1 AND obs_type = 'file_write' AND timestamp <= ?2
+    ORDER BY timestamp DESC, id DESC LIMIT +?3)
+  UNION ALL
+  SELECT * FROM (SELECT id, timestamp FROM observation_rows WHERE project_key = ?1 AND obs_type = 'file_edit' AND timestamp <= ?2
+    ORDER BY timestamp DESC, id DESC LIMIT +?3)
+  ORDER BY timestamp DESC, id DESC LIMIT +?3) e
+LEFT JOIN observation_lines l ON l.observation_id = e.id`
 
-	selectOtherLines = `SELECT o.id, o.timestamp, o.path_key, l.lines
-FROM observation_rows o LEFT JOIN observation_lines l ON l.observation_id = o.id
-WHERE o.project_key = ?1 AND o.obs_type IN ('file_write', 'file_edit')
-  AND (?2 IS NULL OR o.timestamp <= ?2) AND o.path_key IS NOT NULL
-  AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.deleted' IS NULL
-ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
+	// selectDone selects those of some edits that changed a file.
+	selectDone = `SELECT o.id, o.path_key FROM json_each(?) j CROSS JOIN observation_rows o ON o.id = j.value
+WHERE o.path_key IS NOT NULL AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.deleted' IS NULL`
+
+	selectEditsOf = `SELECT id FROM observation_rows WHERE project_key = ? AND path_key = ? AND obs_type IN ('file_write', 'file_edit')
+ORDER BY timestamp, id`
 
 	selectOrigin = `SELECT '', ` + originColumns + ` FROM observation_rows o ` + originJoins + `WHERE o.id = ?1`
 )
@@ -287,77 +294,148 @@ func (s *authorSearch) beyond(ctx context.Context, tx *store.Tx) (bool, error) {
 	if s.own == 0 || s.file.folded[s.At] == "" {
 		return s.own != 0, nil
 	}
-	all := authorSearch{AuthorArgs: s.AuthorArgs, file: s.file}
-	if err := all.read(ctx, tx, selectOtherLines, s.own, s.Until, maxProjectRows); err != nil || len(all.rows) == maxProjectRows {
+	all, err := s.others(ctx, tx)
+	if err != nil || all.cut {
 		return true, err
 	}
-	known := s.known()
-	added := editlines.Salt(editlines.Hash(s.file.folded[s.At]), s.file.salt) | editlines.Added
-	parts := s.file.parts(s.At, nil)
-	return slices.ContainsFunc(all.rows, func(e editRow) bool {
-		return !known[e.id] && (e.isUnknown() || slices.Contains(editlines.Entries(e.lines), added) || parts.match(e.lines))
-	}), nil
+	added, parts := s.hash()|editlines.Added, s.file.parts(s.At, nil)
+	var likely []editRow
+	for _, e := range all.rows {
+		if e.isUnknown() || slices.Contains(editlines.Entries(e.lines), added) || parts.match(e.lines) {
+			likely = append(likely, e)
+		}
+	}
+	done, err := pathsOf(ctx, tx, likely)
+	return len(done) > 0, err
 }
 
-// known returns the ids of the edits that were read.
-func (s *authorSearch) known() map[int64]bool {
+// hash returns the hash of the line.
+func (s *authorSearch) hash() uint32 {
+	return editlines.Salt(editlines.Hash(s.file.folded[s.At]), s.file.salt)
+}
+
+// otherEdits are the newest edits of the project that are not in authorSearch.rows, newest
+// first. Their paths are not set.
+type otherEdits struct {
+	rows []editRow
+	cut  bool // there are more edits
+}
+
+func (s *authorSearch) others(ctx context.Context, tx *store.Tx) (out otherEdits, err error) {
+	until := int64(math.MaxInt64)
+	if s.Until != nil {
+		until = *s.Until
+	}
+	all := authorSearch{}
+	if err := all.read(ctx, tx, selectProjectEdits, s.own, until, maxProjectRows); err != nil {
+		return out, err
+	}
 	known := make(map[int64]bool, len(s.rows))
 	for _, r := range s.rows {
 		known[r.id] = true
 	}
-	return known
+	out.cut = len(all.rows) == maxProjectRows
+	out.rows = slices.DeleteFunc(all.rows, func(e editRow) bool { return known[e.id] })
+	return out, nil
+}
+
+// pathsOf returns the paths of edits by id. Edits that failed or changed no file are missing.
+func pathsOf(ctx context.Context, tx *store.Tx, rows []editRow) (map[int64]string, error) {
+	ids := make([]int64, len(rows))
+	for i, e := range rows {
+		ids[i] = e.id
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	paths := map[int64]string{}
+	return paths, tx.Each(ctx, func(r *sql.Rows) error {
+		var id int64
+		var path string
+		err := r.Scan(&id, &path)
+		paths[id] = path
+		return err
+	}, selectDone, string(list))
 }
 
 // elsewhere finds the edit of another file of the project that wrote the line and lines near
 // it. If before is not 0, only rows with a lower id count.
-func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64) (bool, editRow, error) {
+func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64) (found bool, best editRow, err error) {
 	if s.own == 0 || s.file.folded[s.At] == "" {
 		return false, editRow{}, nil
 	}
-	known := s.known()
-	all := authorSearch{AuthorArgs: s.AuthorArgs, file: s.file}
-	if err := all.read(ctx, tx, selectProjectLines, s.own, s.Until, maxProjectRows); err != nil {
+	all, err := s.others(ctx, tx)
+	if err != nil {
 		return false, editRow{}, err
 	}
-	files := map[string][]editRow{}
-	for _, row := range slices.Backward(all.rows) {
-		if !known[row.id] && (before == 0 || row.id < before) {
-			files[row.path] = append(files[row.path], row)
+	rows := slices.DeleteFunc(all.rows, func(e editRow) bool { return len(e.lines) == 0 || before != 0 && e.id >= before })
+	adders := addersOf(rows, s.hash(), s.Until)
+	paths, err := pathsOf(ctx, tx, adders)
+	if err != nil {
+		return false, editRow{}, err
+	}
+	byID := map[int64]editRow{}
+	if len(paths) > 0 {
+		for _, e := range rows {
+			byID[e.id] = e
 		}
 	}
-	found, best := false, editRow{}
-	hash := editlines.Salt(editlines.Hash(s.file.folded[s.At]), s.file.salt)
-	for _, rows := range files {
-		if len(addersOf(rows, hash, s.Until)) == 0 {
-			continue
+	for path := range distinct(paths) {
+		edits, err := s.editsOf(ctx, tx, path, byID)
+		if err != nil {
+			return false, editRow{}, err
 		}
-		r, index := newReplay(rows, &s.file)
+		r, index := newReplay(edits, &s.file)
 		r.want(index[s.At], s.Until)
 		r.run()
-		if l := r.lines[index[s.At]]; l.author != noAuthor && rows[l.author].id > best.id && l.support >= leastLines {
-			found, best = true, rows[l.author]
+		if l := r.lines[index[s.At]]; l.author != noAuthor && edits[l.author].id > best.id && l.support >= leastLines {
+			found, best = true, edits[l.author]
 		}
 	}
-	if !found {
-		found, best = s.elsewhereInParts(files)
+	if found {
+		return true, best, nil
 	}
-	return found, best, nil
+	return s.elsewhereInParts(ctx, tx, rows)
+}
+
+// distinct returns the values of a map without duplicates.
+func distinct(paths map[int64]string) map[string]bool {
+	out := map[string]bool{}
+	for _, path := range paths {
+		out[path] = true
+	}
+	return out
+}
+
+// editsOf returns those of some edits that changed a file, oldest first, with their path.
+func (s *authorSearch) editsOf(ctx context.Context, tx *store.Tx, path string, among map[int64]editRow) (edits []editRow, err error) {
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var id int64
+		err := r.Scan(&id)
+		if e, ok := among[id]; ok {
+			e.path = path
+			edits = append(edits, e)
+		}
+		return err
+	}, selectEditsOf, s.own, path)
+	return edits, err
 }
 
 // elsewhereInParts finds the edit of another file that wrote the line in another form, for
 // example before a formatter broke the moved line. It finds none if several edits match.
-func (s *authorSearch) elsewhereInParts(files map[string][]editRow) (found bool, row editRow) {
+func (s *authorSearch) elsewhereInParts(ctx context.Context, tx *store.Tx, rows []editRow) (bool, editRow, error) {
 	parts := s.file.parts(s.At, nil)
-	for _, rows := range files {
-		for _, r := range rows {
-			if r.isRewrite() || s.isLate(r.at) || !parts.match(r.lines) {
-				continue
-			}
-			if found {
-				return false, editRow{}
-			}
-			found, row = true, r
+	matches := slices.DeleteFunc(rows, func(e editRow) bool { return e.isRewrite() || s.isLate(e.at) || !parts.match(e.lines) })
+	paths, err := pathsOf(ctx, tx, matches)
+	if err != nil || len(paths) != 1 {
+		return false, editRow{}, err
+	}
+	for _, e := range matches {
+		if path, ok := paths[e.id]; ok {
+			e.path = path
+			return true, e, nil
 		}
 	}
-	return found, row
+	return false, editRow{}, nil
 }

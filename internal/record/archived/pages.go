@@ -17,6 +17,7 @@ import (
 	"cairn/internal/record"
 	"cairn/internal/record/histories"
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 const (
@@ -45,7 +46,7 @@ LEFT JOIN symbols s ON s.id = c.session LEFT JOIN symbols a ON a.id = c.agent WH
 type RenderedFiles struct {
 	Files   []File   // each path once, its last state
 	Ops     []string // a line for each operation, for the commit
-	Refused []store.Refusal
+	Refused []follow.Refusal
 
 	// Anew means that texts were forgotten, which older files may contain under any name.
 	// The caller must empty the folder records and fill it with RenderAll. Files is empty
@@ -88,7 +89,7 @@ func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (Rendered
 			err = p.add(c)
 		}
 		if err != nil {
-			p.Refused = append(p.Refused, store.Refusal{Seq: c.Seq, Err: err})
+			p.Refused = append(p.Refused, follow.Refusal{Seq: c.Seq, Err: err})
 		}
 	}
 	if p.events > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"cairn/internal/record"
 	"cairn/internal/store"
+	"cairn/internal/store/wordcheck"
 )
 
 // CheckWords reports records whose searchable words differ from their text, up to 20, and
@@ -13,7 +14,7 @@ import (
 // nothing.
 func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	numbers := map[int64]int64{}
-	rows, err := tx.CheckWords(ctx, store.WordIndex{Table: "records_fts", Insert: record.InsertWords, Rows: func(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
+	rows, err := wordcheck.Differing(ctx, tx, wordcheck.Index{Table: "records_fts", Insert: record.InsertWords, Rows: func(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
 		return record.EachOfAll(ctx, tx, func(r record.Stored) error {
 			numbers[r.Key] = r.Number
 			return add(record.WordsOf(r.Key, &r.Record)...)

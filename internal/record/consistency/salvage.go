@@ -13,6 +13,7 @@ import (
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
+	"cairn/internal/store/salvage"
 )
 
 const (
@@ -65,7 +66,7 @@ OR NOT EXISTS (SELECT 1 FROM records r WHERE r.project_key = a.project_key AND r
 // the change log come from the log. Rows that the log has lost are logged again. The
 // clock counts every tick of the log; a tick whose change is lost gets a change without
 // a document. Paths, activations and searchable words are derived again. It is this
-// part's share of store.Salvage. On intact records it changes nothing but the index,
+// part's share of salvage.Run. On intact records it changes nothing but the index,
 // and it is safe to retry.
 func Repair(ctx context.Context, tx *store.Tx) error {
 	if err := execAll(ctx, tx, unreadable()); err != nil {
@@ -198,7 +199,7 @@ func putTicks(ctx context.Context, s *record.CallTx, last int64, seqs, lost map[
 		var err error
 		seq, ok := seqs[tick]
 		if !ok {
-			seq, err = s.Tx.AppendLost(ctx, lost[tick], store.Change{
+			seq, err = salvage.AppendLost(ctx, s.Tx, lost[tick], store.Change{
 				Project: s.Project.ID, Stream: s.Stream, Kind: record.KindEvent, ID: "lost", Op: store.OpPut,
 			})
 		}

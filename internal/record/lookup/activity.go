@@ -51,7 +51,7 @@ func (b *Lookup) RecentActivity(ctx context.Context, a record.ActivityArgs) (lis
 		}
 	}
 	a.Limit = clamp(a.Limit, 50)
-	err = b.Read(ctx, a.Caller, a.At, func(ctx context.Context, s *record.CallTx) error {
+	err = b.ReadRecords(ctx, a.Caller, a.At, func(ctx context.Context, s *record.CallTx) error {
 		if a.RecordID != "" {
 			number, err := s.MustExist(ctx, a.RecordID)
 			if err != nil {

@@ -22,7 +22,7 @@ func (b *Lookup) History(ctx context.Context, a record.HistoryArgs) ([]record.Hi
 		return nil, err
 	}
 	list := []record.HistoryItem{}
-	err = b.Read(ctx, a.Caller, a.At, func(ctx context.Context, s *record.CallTx) error {
+	err = b.ReadRecords(ctx, a.Caller, a.At, func(ctx context.Context, s *record.CallTx) error {
 		number, err := s.MustExist(ctx, a.ID)
 		if err != nil {
 			return err

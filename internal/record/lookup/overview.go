@@ -104,10 +104,11 @@ func ActiveRecords(ctx context.Context, s *record.CallTx, session int64) ([]stri
 }
 
 const (
+	// Arguments ?1 to ?3 are those of CallTx.Shown.
 	selectTree = `SELECT ` + record.RefColumns + ` FROM records r
-WHERE r.project_key = ?1 AND r.path > ?2 AND r.path < ?3 AND (?4 = 0 OR length(r.path) <= 4 * ?4)
-  AND (?5 IS NULL OR r.state IN (SELECT value FROM json_each(?5))) AND (?6 IS NULL OR r.type IN (SELECT value FROM json_each(?6)))
-ORDER BY r.path LIMIT coalesce(nullif(?7, 0), -1)`
+WHERE r.project_key = ?1 AND r.path > ?4 AND r.path < ?5 AND (?6 = 0 OR length(r.path) <= 4 * ?6)
+  AND (?7 IS NULL OR r.state IN (SELECT value FROM json_each(?7))) AND (?8 IS NULL OR r.type IN (SELECT value FROM json_each(?8)))
+ORDER BY r.path LIMIT coalesce(nullif(?9, 0), -1)`
 
 	countStates = `SELECT r.state, count(*) FROM records r WHERE r.project_key = ? GROUP BY r.state`
 
@@ -131,7 +132,7 @@ func (b *Lookup) List(ctx context.Context, a record.ListArgs) (list []record.Ref
 	if err != nil {
 		return nil, err
 	}
-	err = b.Read(ctx, a.Caller, a.At, func(ctx context.Context, s *record.CallTx) (err error) {
+	err = b.ReadRecords(ctx, a.Caller, a.At, func(ctx context.Context, s *record.CallTx) (err error) {
 		above, below, levels := []byte{}, behindAll(), 0
 		depth := min(max(a.Depth, 1), record.MaxTreeDepth) // no tree is deeper
 		switch {
@@ -144,7 +145,8 @@ func (b *Lookup) List(ctx context.Context, a record.ListArgs) (list []record.Ref
 		case a.Roots:
 			levels = depth
 		}
-		list, err = s.Refs(ctx, selectTree, s.Project.Key, above, below, levels, states, types, a.Limit)
+		query, args := s.Shown(selectTree, above, below, levels, states, types, a.Limit)
+		list, err = s.Refs(ctx, query, args...)
 		return err
 	})
 	if err != nil {
@@ -193,12 +195,12 @@ func filterOf[T any](list []T) (any, error) {
 //
 // Errors: CodeNotFound, CodeInvalid for at.
 func (b *Lookup) GetRef(ctx context.Context, a record.GetRefArgs) (r record.Ref, err error) {
-	err = b.Read(ctx, a.Caller, a.At, func(ctx context.Context, s *record.CallTx) error {
+	err = b.ReadRecords(ctx, a.Caller, a.At, func(ctx context.Context, s *record.CallTx) error {
 		number, err := s.MustExist(ctx, a.ID)
 		if err != nil {
 			return err
 		}
-		list, err := s.Refs(ctx, record.SelectRef, s.Project.Key, number)
+		list, err := s.Ref(ctx, number)
 		if err == nil && len(list) == 1 {
 			r = list[0]
 		}
@@ -212,7 +214,7 @@ func (b *Lookup) GetRef(ctx context.Context, a record.GetRefArgs) (r record.Ref,
 //
 // Errors: CodeNotFound, CodeInvalid for at.
 func (b *Lookup) Get(ctx context.Context, a record.GetRefArgs) (r record.Record, err error) {
-	err = b.Read(ctx, a.Caller, a.At, func(ctx context.Context, s *record.CallTx) error {
+	err = b.ReadRecords(ctx, a.Caller, a.At, func(ctx context.Context, s *record.CallTx) error {
 		found, err := s.MustFind(ctx, a.ID)
 		r = found.Record
 		return err
@@ -257,7 +259,7 @@ func (b *Lookup) LastActive(ctx context.Context, c record.Caller, limit int) (li
 			if !ok || len(list) == limit {
 				continue
 			}
-			found, err := s.Refs(ctx, record.SelectRef, s.Project.Key, number)
+			found, err := s.Ref(ctx, number)
 			if err != nil {
 				return fmt.Errorf("%s: %w", id, err)
 			}

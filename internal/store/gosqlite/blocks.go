@@ -29,7 +29,7 @@ func (b *blocks) encrypt(block []byte, at int64) []byte {
 type Reader struct {
 	blocks
 	file  io.ReaderAt
-	block [blockSize]byte
+	block [BlockSize]byte
 }
 
 // NewReader reads a file with a key of KeySize bytes.
@@ -38,14 +38,14 @@ func NewReader(file io.ReaderAt, key []byte) *Reader {
 }
 
 // Whole returns how many bytes of a file of the given size are in complete blocks.
-func Whole(size int64) int64 { return size / blockSize * blockSize }
+func Whole(size int64) int64 { return size / BlockSize * BlockSize }
 
 // ReadAt implements io.ReaderAt.
 func (r *Reader) ReadAt(p []byte, off int64) (n int, err error) {
 	for n < len(p) {
 		at := Whole(off + int64(n))
 		m, err := r.file.ReadAt(r.block[:], at)
-		if m < blockSize {
+		if m < BlockSize {
 			if err == nil {
 				err = io.ErrUnexpectedEOF
 			}
@@ -60,7 +60,7 @@ func (r *Reader) ReadAt(p []byte, off int64) (n int, err error) {
 type Writer struct {
 	blocks
 	file  io.Writer
-	block [blockSize]byte
+	block [BlockSize]byte
 	full  int   // bytes of block
 	at    int64 // offset of block
 }
@@ -75,7 +75,7 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 	for n < len(p) {
 		m := copy(w.block[w.full:], p[n:])
 		n, w.full = n+m, w.full+m
-		if w.full == blockSize {
+		if w.full == BlockSize {
 			if err := w.flush(); err != nil {
 				return n, err
 			}
@@ -86,7 +86,7 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 
 func (w *Writer) flush() error {
 	_, err := w.file.Write(w.encrypt(w.block[:], w.at))
-	w.at, w.full = w.at+blockSize, 0
+	w.at, w.full = w.at+BlockSize, 0
 	return err
 }
 

@@ -56,6 +56,17 @@ func (d Driver) Open(uri string) (driver.Conn, error) {
 	return &conn{c, d.Immediate}, nil
 }
 
+// Connector returns what sql.OpenDB needs to open a URI.
+func (d Driver) Connector(uri string) driver.Connector { return connector{d, uri} }
+
+type connector struct {
+	driver Driver
+	uri    string
+}
+
+func (c connector) Driver() driver.Driver                        { return c.driver }
+func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.uri) }
+
 type conn struct {
 	lib       *sqlite3.Conn
 	immediate bool

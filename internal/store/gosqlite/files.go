@@ -195,18 +195,18 @@ const header = "SQLite format 3\x00"
 
 // Sizes of a block and of its tweak, the number that makes equal blocks differ by offset.
 const (
-	blockSize = 4096
+	BlockSize = 4096
 	tweakSize = 8
 )
 
 // Opens reports whether the first block of a file is that of a database under a key. It
 // is false for less than a block.
 func Opens(block, key []byte) bool {
-	if len(block) < blockSize || len(key) != KeySize {
+	if len(block) < BlockSize || len(key) != KeySize {
 		return false
 	}
 	first := blocks{cipher: adiantum.New(key)}
-	return IsPlain(first.decrypt(append([]byte(nil), block[:blockSize]...), 0))
+	return IsPlain(first.decrypt(append([]byte(nil), block[:BlockSize]...), 0))
 }
 
 // IsPlain reports whether a file that begins with these bytes is an unencrypted database.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Subject is a follower that RunFollower tries to break.
@@ -16,9 +17,9 @@ type Subject struct {
 	// New creates the follower over an open store. dir is an existing folder for its other
 	// data, initially empty. If it is created again over the same dir, it continues there,
 	// also in another process. end, if not nil, is called when it stops.
-	New func(t testing.TB, s *store.Store, dir string) (f store.Follower, end func() error)
+	New func(t testing.TB, s *store.Store, dir string) (f follow.Follower, end func() error)
 
-	// Start replaces New for the replication, which has its own loop over the store's leases.
+	// Start replaces New for the replication, which also pulls, and shares its streams by leases.
 	// run runs it until ctx ends. Each piece of its work goes through around, whose error is
 	// the result of that piece.
 	Start func(t testing.TB, s *store.Store, dir string, around func(work func() error) error) (run func(ctx context.Context) error)
@@ -124,13 +125,13 @@ func (b *sandbox) write(t testing.TB, n int) {
 
 // around calls a hook before each batch or run of a follower. The hook's error or panic
 // is the result; without an error the follower continues.
-func around(f store.Follower, hook func(ctx context.Context, changes []store.Change) error) store.Follower {
+func around(f follow.Follower, hook func(ctx context.Context, changes []store.Change) error) follow.Follower {
 	if f.Lanes != nil {
 		lanes := *f.Lanes
 		turn := lanes.Turn
-		lanes.Turn = func(ctx context.Context, lane string, woken <-chan struct{}) (store.Turned, error) {
+		lanes.Turn = func(ctx context.Context, lane string, woken <-chan struct{}) (follow.Turned, error) {
 			if err := hook(ctx, nil); err != nil {
-				return store.Turned{}, err
+				return follow.Turned{}, err
 			}
 			return turn(ctx, lane, woken)
 		}
@@ -138,7 +139,7 @@ func around(f store.Follower, hook func(ctx context.Context, changes []store.Cha
 		return f
 	}
 	batch := f.Batch
-	f.Batch = func(ctx context.Context, changes []store.Change) ([]store.Refusal, error) {
+	f.Batch = func(ctx context.Context, changes []store.Change) ([]follow.Refusal, error) {
 		if err := hook(ctx, changes); err != nil {
 			return nil, err
 		}
@@ -155,7 +156,7 @@ type run struct {
 
 // start runs the subject with small batches and frequent polls until it is stopped, at
 // the latest at the end of the test. hook may be nil.
-func (b *sandbox) start(t *testing.T, hook func(ctx context.Context, changes []store.Change) error, change ...func(*store.Follower)) *run {
+func (b *sandbox) start(t *testing.T, hook func(ctx context.Context, changes []store.Change) error, change ...func(*follow.Follower)) *run {
 	t.Helper()
 	r := &run{ended: make(chan error, 1)}
 	if hook == nil {
@@ -170,7 +171,7 @@ func (b *sandbox) start(t *testing.T, hook func(ctx context.Context, changes []s
 }
 
 // follow returns the function that runs the subject.
-func (b *sandbox) follow(t *testing.T, hook func(ctx context.Context, changes []store.Change) error, change []func(*store.Follower)) func(ctx context.Context) error {
+func (b *sandbox) follow(t *testing.T, hook func(ctx context.Context, changes []store.Change) error, change []func(*follow.Follower)) func(ctx context.Context) error {
 	t.Helper()
 	if b.subject.Start != nil {
 		return b.subject.Start(t, b.s, b.dir, func(work func() error) (err error) {
@@ -188,7 +189,7 @@ func (b *sandbox) follow(t *testing.T, hook func(ctx context.Context, changes []
 	}
 	f = around(f, hook)
 	return func(ctx context.Context) error {
-		err := b.s.Follow(ctx, f)
+		err := follow.Run(ctx, b.s, f)
 		if end != nil && err == nil {
 			err = end()
 		}
@@ -220,7 +221,7 @@ func (b *sandbox) waits(t testing.TB) int64 {
 		return b.subject.Waits(t, b.s, b.dir)
 	}
 	f, end := b.subject.New(t, b.s, b.dir)
-	lag, err := b.s.Lag(t.Context(), f.Name)
+	lag, err := follow.Lag(t.Context(), b.s, f.Name)
 	if end != nil && err == nil {
 		err = end()
 	}
@@ -262,9 +263,9 @@ func (b *sandbox) catchUp(t *testing.T) {
 	}
 }
 
-func (b *sandbox) aside(t testing.TB) []store.FailedChange {
+func (b *sandbox) aside(t testing.TB) []follow.FailedChange {
 	t.Helper()
-	out, err := b.s.FailedChanges(t.Context())
+	out, err := follow.FailedChanges(t.Context(), b.s)
 	if err != nil {
 		t.Fatalf("what was set aside: %v", err)
 	}

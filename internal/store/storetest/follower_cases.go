@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 func (r *rig) resumes(t *testing.T) {
@@ -176,11 +177,11 @@ func (r *rig) fails(t *testing.T) {
 // For "" it fails the test if there is a failure.
 func (b *sandbox) expectFailure(t testing.TB, what string) {
 	t.Helper()
-	all, err := b.s.Followers(t.Context())
+	all, err := follow.Followers(t.Context(), b.s)
 	if err != nil {
 		t.Errorf("the account: %v", err)
 	}
-	all = slices.DeleteFunc(all, func(p store.Progress) bool { return p.Error == "" })
+	all = slices.DeleteFunc(all, func(p follow.Progress) bool { return p.Error == "" })
 	if what == "" && len(all) == 0 {
 		return
 	}
@@ -203,7 +204,7 @@ func (r *rig) repairsByPerson(t *testing.T) {
 	}
 	b.subject.Repair(t, b.dir)
 	b.repaired = true
-	if changes, lanes, err := b.s.Retry(t.Context(), all[0].Follower); changes != 0 || lanes != 0 || err != nil {
+	if changes, lanes, err := follow.Retry(t.Context(), b.s, all[0].Follower); changes != 0 || lanes != 0 || err != nil {
 		t.Errorf("made due without a person: %d changes, %d lanes, %v", changes, lanes, err)
 	}
 	b.catchUp(t)
@@ -244,7 +245,7 @@ func (r *rig) repairs(t *testing.T) {
 	})
 	b.subject.Repair(t, b.dir)
 	b.repaired = true
-	if changes, _, err := b.s.Retry(t.Context(), all[0].Follower); err != nil || changes != 1 {
+	if changes, _, err := follow.Retry(t.Context(), b.s, all[0].Follower); err != nil || changes != 1 {
 		t.Fatalf("retry: %d, %v", changes, err)
 	}
 	until(t, "it is handled once repaired", func() bool { return len(b.aside(t)) == 0 })
@@ -255,7 +256,7 @@ func (r *rig) repairs(t *testing.T) {
 func (r *rig) wakes(t *testing.T) {
 	b := r.sandbox(t)
 	b.write(t, 1)
-	b.start(t, nil, func(f *store.Follower) { f.Poll = time.Hour })
+	b.start(t, nil, func(f *follow.Follower) { f.Poll = time.Hour })
 	b.done(t)
 	for range 4 {
 		b.write(t, 1)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cairn/internal/store"
+	"cairn/internal/store/follow"
 )
 
 // Environment variables of a child of RunFollower.
@@ -70,15 +71,15 @@ func childFollower(t *testing.T, s *store.Store, subject Subject, dir string, di
 	if dies {
 		f = dying(f)
 	}
-	return func(ctx context.Context) error { return s.Follow(ctx, f) }
+	return func(ctx context.Context) error { return follow.Run(ctx, s, f) }
 }
 
 // dying makes a follower die when its first batch or turn is done, before its caller gets the
 // result.
-func dying(f store.Follower) store.Follower {
+func dying(f follow.Follower) follow.Follower {
 	if f.Lanes != nil {
 		turn := f.Lanes.Turn
-		f.Lanes.Turn = func(ctx context.Context, lane string, woken <-chan struct{}) (store.Turned, error) {
+		f.Lanes.Turn = func(ctx context.Context, lane string, woken <-chan struct{}) (follow.Turned, error) {
 			Tell("begin")
 			did, err := turn(ctx, lane, woken)
 			dieUnless(err)
@@ -87,7 +88,7 @@ func dying(f store.Follower) store.Follower {
 		return f
 	}
 	batch := f.Batch
-	f.Batch = func(ctx context.Context, changes []store.Change) ([]store.Refusal, error) {
+	f.Batch = func(ctx context.Context, changes []store.Change) ([]follow.Refusal, error) {
 		Tell("begin")
 		refused, err := batch(ctx, changes)
 		dieUnless(err)

@@ -1,9 +1,7 @@
 package storetest
 
 import (
-	"context"
 	"database/sql"
-	"database/sql/driver"
 	"path/filepath"
 
 	"cairn/internal/store/gosqlite"
@@ -15,18 +13,12 @@ import (
 // have the file open, because closing this database would release the locks of the C
 // library.
 func OpenFile(path, query string) *sql.DB {
-	return sql.OpenDB(uri("file:" + filepath.ToSlash(path) + "?" + gosqlite.PlainURIQuery() + "&" + query))
+	return sql.OpenDB(gosqlite.Driver{}.Connector("file:" + filepath.ToSlash(path) + "?" + gosqlite.PlainURIQuery() + "&" + query))
 }
 
 // Memory returns an empty database of one connection.
 func Memory() *sql.DB {
-	db := sql.OpenDB(uri(":memory:"))
+	db := sql.OpenDB(gosqlite.Driver{}.Connector(":memory:"))
 	db.SetMaxOpenConns(1)
 	return db
 }
-
-// uri is a URI that gosqlite opens.
-type uri string
-
-func (u uri) Connect(context.Context) (driver.Conn, error) { return gosqlite.Driver{}.Open(string(u)) }
-func (u uri) Driver() driver.Driver                        { return gosqlite.Driver{} }

@@ -212,11 +212,11 @@ const look = `(() => {
   if (window.cairnOwned || document.title === 'owned') found.push('a script ran');
   for (const e of document.querySelectorAll('head *, main *')) {
     const name = e.localName;
-    if (e.parentElement === document.head && e.getAttribute('src') === '/app.js') continue; // cairn's own
+    if (name === 'script' && e.parentElement === document.head && e.src.startsWith(location.origin + '/app.js?')) continue; // cairn's own
     if (/^(script|form|iframe|frame|frameset|object|embed|applet|base|style|svg|math|template|noscript|input|button|select|textarea|video|audio|source|dialog|isindex|portal)$/.test(name)) found.push('<' + name + '>');
     if (e.namespaceURI !== 'http://www.w3.org/1999/xhtml') found.push(e.namespaceURI);
     if (name === 'meta' && (e.httpEquiv || !e.closest('head'))) found.push('<meta>');
-    if (name === 'link' && e.getAttribute('href') !== '/style.css') found.push('<link>');
+    if (name === 'link' && !e.href.startsWith(location.origin + '/style.css?')) found.push('<link>');
     for (const a of e.attributes) {
       if (/^on|^style$|^srcdoc$|^srcset$|^formaction$|^action$|^id$|^name$/i.test(a.name) && name !== 'meta') found.push(name + ' ' + a.name);
       if (/^(href|src|xlink:href)$/i.test(a.name)) {

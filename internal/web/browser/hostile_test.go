@@ -23,7 +23,7 @@ const active = `(() => {
   if (window.cairnOwned || document.title === 'owned') found.push('a script ran');
   for (const e of document.querySelectorAll('*')) {
     const name = e.localName;
-    if (name === 'script' && e.getAttribute('src') === '/app.js' || name === 'link' && e.getAttribute('href') === '/style.css') continue;
+    if (name === 'script' && e.src.startsWith(location.origin + '/app.js?') || name === 'link' && e.href.startsWith(location.origin + '/style.css?')) continue;
     if (/^(script|iframe|frame|frameset|object|embed|applet|base|style|link|math|template|noscript|video|audio|source|dialog|isindex|portal|foreignobject|animate|set|use|image)$/i.test(name)) found.push('<' + name + '>');
     if (name === 'meta' && e.httpEquiv) found.push('<meta>');
     if (name === 'form' && new URL(e.action).origin !== location.origin) found.push('a form to ' + e.action);

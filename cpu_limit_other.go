@@ -1,8 +1,0 @@
-//go:build !unix
-
-package cairn
-
-import "time"
-
-// cpuTime returns the clock: this system does not report CPU times.
-func cpuTime() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -1,0 +1,3 @@
+// Package findcmd contains the commands that answer questions about the past: recall, search, show,
+// why, context and watch.
+package findcmd

@@ -1,0 +1,2 @@
+// Package recordcmd contains the commands for decisions: records and session.
+package recordcmd

@@ -1,0 +1,3 @@
+// Package setupcmd contains the commands that connect agents to cairn and show whether all works:
+// init, uninstall, doctor and status.
+package setupcmd

@@ -1,0 +1,2 @@
+// Package copilot describes Copilot CLI: its hooks, its settings and its transcripts.
+package copilot

@@ -1,0 +1,3 @@
+// Package readtest reads payloads and transcripts for tests of single harnesses, through the table
+// of all harnesses.
+package readtest

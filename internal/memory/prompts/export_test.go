@@ -1,0 +1,7 @@
+package prompts
+
+// Limits for the tests.
+const (
+	MaxPrompt      = maxPrompt
+	MaxPromptWords = maxPromptWords
+)

@@ -1,0 +1,4 @@
+package shards
+
+// Of is shardOf.
+var Of = shardOf
