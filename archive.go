@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"cairn/internal/archive"
+	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
 	"cairn/internal/mail/documents"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/record/archived"
 	"cairn/internal/settings"
 	"cairn/internal/store"
 	"cairn/internal/workspace"
@@ -61,11 +63,11 @@ func mailPart() archive.Part {
 			pages, err := documents.Render(ctx, tx, changes)
 			out := archive.RenderedFiles{Files: mailFiles(pages.Files), Ops: pages.Ops, Refused: pages.Refused}
 			for _, g := range pages.Gone {
-				out.Gone = append(out.Gone, archive.DeletePattern(g))
+				out.Gone = append(out.Gone, repository.DeletePattern(g))
 			}
 			return out, err
 		},
-		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
+		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []repository.File) error) error {
 			uid, err := documents.UIDOf(ctx, tx, id)
 			if err != nil || uid == "" {
 				return err
@@ -100,23 +102,23 @@ func recordPart() archive.Part {
 	return archive.Part{
 		Prefix:   record.StreamPrefix,
 		Root:     "records",
-		Projects: record.WithRecords,
-		Stream:   record.StreamOf,
+		Projects: archived.WithRecords,
+		Stream:   archived.StreamOf,
 		Render: func(ctx context.Context, tx *store.Tx, changes []store.Change) (archive.RenderedFiles, error) {
-			pages, err := record.Render(ctx, tx, changes)
+			pages, err := archived.Render(ctx, tx, changes)
 			out := archive.RenderedFiles{Ops: pages.Ops, Refused: pages.Refused}
 			for _, f := range pages.Files {
-				out.Files = append(out.Files, archive.File{Path: f.Path, Content: f.Content})
+				out.Files = append(out.Files, repository.File{Path: f.Path, Content: f.Content})
 			}
 			return out, err
 		},
-		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
-			return record.RenderAll(ctx, tx, id, func(f record.File) error {
-				return put(archive.Entity{}, []archive.File{{Path: f.Path, Content: f.Content}})
+		RenderAll: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []repository.File) error) error {
+			return archived.RenderAll(ctx, tx, id, func(f archived.File) error {
+				return put(archive.Entity{}, []repository.File{{Path: f.Path, Content: f.Content}})
 			})
 		},
 		Source: func(path string) (archive.Entity, bool) {
-			id, ours := record.SourceOf(path)
+			id, ours := archived.SourceOf(path)
 			if id == "" {
 				return archive.Entity{}, ours
 			}
@@ -125,10 +127,10 @@ func recordPart() archive.Part {
 	}
 }
 
-func mailFiles(files []documents.File) []archive.File {
-	out := make([]archive.File, 0, len(files))
+func mailFiles(files []documents.File) []repository.File {
+	out := make([]repository.File, 0, len(files))
 	for _, f := range files {
-		out = append(out, archive.File{Path: f.Path, Content: f.Content})
+		out = append(out, repository.File{Path: f.Path, Content: f.Content})
 	}
 	return out
 }
@@ -343,7 +345,7 @@ func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (ReindexRe
 	}
 	r := reindexRun{
 		cairn: c, store: s, moved: map[string]string{}, args: args, bad: []documents.Unusable{},
-		mail: documents.NewReindexer(s, workspace.MailArchive(), args.DryRun), records: record.NewReindexer(s, c.ObservationConfig.Filter, args.DryRun),
+		mail: documents.NewReindexer(s, workspace.MailArchive(), args.DryRun), records: archived.NewReindexer(s, c.ObservationConfig.Filter, args.DryRun),
 	}
 	err = a.Each(ctx, folder, func(f archive.Archived) error { return r.add(ctx, f) }, func(folder string, why error) {
 		r.unusable(folder, "", why)
@@ -370,7 +372,7 @@ type reindexRun struct {
 	moved   map[string]string // folder name → project id, for folders that do not have their project's name
 	args    ArchiveArgs
 	mail    *documents.Reindexer
-	records *record.Reindexer
+	records *archived.Reindexer
 	bad     []documents.Unusable
 }
 
@@ -403,7 +405,7 @@ func (r *reindexRun) add(ctx context.Context, f archive.Archived) error {
 	}
 	if has(record.StreamPrefix) {
 		id = cmp.Or(r.mail.ProjectID(f.Name), id)
-		return r.records.Add(ctx, id, record.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
+		return r.records.Add(ctx, id, archived.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"cairn/internal/archive"
+	"cairn/internal/archive/repository"
 	"cairn/internal/copies"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
@@ -30,12 +30,12 @@ import (
 func backedUp(t *testing.T) (h home, file string) {
 	t.Helper()
 	h = correspondence(t, clockAt(1_770_000_000))
-	r, err := archive.Open(t.Context(), filepath.Join(h.dir, "archive", "shop"), "")
+	r, err := repository.Open(t.Context(), filepath.Join(h.dir, "archive", "shop"), "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, text := range []string{"one\n", "two\n", "three\n"} {
-		files := []archive.File{{Path: "messages/a.md", Content: []byte(text)}, {Path: "project.json", Content: []byte("{}\n")}}
+		files := []repository.File{{Path: "messages/a.md", Content: []byte(text)}, {Path: "project.json", Content: []byte("{}\n")}}
 		if _, err := r.WriteFiles(t.Context(), files); err != nil {
 			t.Fatal(err)
 		}

@@ -25,6 +25,7 @@ import (
 	"cairn/internal/observation/search"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/record/commands"
 	"cairn/internal/repair"
 	"cairn/internal/store"
 
@@ -239,13 +240,13 @@ func (h home) recordAnswers(keep func(any, error)) {
 	}
 }
 
-func (h home) book() *record.Service {
+func (h home) book() *commands.Commands {
 	h.t.Helper()
 	s, err := h.Store(context.Background())
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return record.New(s, record.Config{Filter: h.ObservationConfig.Filter})
+	return commands.New(s, record.Config{Filter: h.ObservationConfig.Filter})
 }
 
 var sessionNames = []string{"s1", "s2", "s3"}

@@ -26,6 +26,7 @@ import (
 	"cairn/internal/observation/search"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/record/histories"
 	"cairn/internal/store"
 )
 
@@ -397,7 +398,7 @@ func TestRecordsOfAnotherHistoryAreRefusedAndLaterOnesAreTaken(t *testing.T) {
 	create(source, "here")
 	before := target.export("")
 	_, err := target.restore(source.export("shop"))
-	if !fault.HasCode(err, record.CodeOtherHistory) || fault.KindOf(err) != fault.Conflict {
+	if !fault.HasCode(err, histories.CodeOtherHistory) || fault.KindOf(err) != fault.Conflict {
 		t.Errorf("parted: %v", err)
 	}
 	if !bytes.Equal(target.export(""), before) {
@@ -432,7 +433,7 @@ func TestTwoProjectsThatAreOneHereAreNotMixed(t *testing.T) {
 		t.Fatal(shop, err)
 	}
 	before := target.export("")
-	if _, err := target.restore(source.export("")); !fault.HasCode(err, record.CodeBothHaveRecords) || fault.KindOf(err) != fault.Conflict {
+	if _, err := target.restore(source.export("")); !fault.HasCode(err, histories.CodeBothHaveRecords) || fault.KindOf(err) != fault.Conflict {
 		t.Errorf("both: %v", err)
 	}
 	if !bytes.Equal(target.export(""), before) {

@@ -13,7 +13,7 @@ import (
 	"cairn/internal/observation/ledger"
 	"cairn/internal/observation/sessionstart"
 	"cairn/internal/project"
-	"cairn/internal/record"
+	"cairn/internal/record/histories"
 	"cairn/internal/store"
 	"cairn/internal/workspace"
 )
@@ -255,7 +255,7 @@ func (c *Cairn) decide(ctx context.Context, path string, fn func(context.Context
 
 // moveRows moves the rows of all parts when a project is merged into another.
 func moveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
-	if err := record.MoveRows(ctx, tx, from, into); err != nil {
+	if err := histories.MoveRows(ctx, tx, from, into); err != nil {
 		return err
 	}
 	if err := mail.MoveRows(ctx, tx, workspace.MailArchive(), from, into); err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"cairn/internal/memory/memories"
 	"cairn/internal/recall"
-	"cairn/internal/record"
+	"cairn/internal/record/commands"
 )
 
 // Recall answers a question about past work; see recall.Service.Ask. Near "" means the
@@ -26,7 +26,7 @@ func (c *Cairn) Recall(ctx context.Context, a recall.Args) (recall.Answer, error
 		// Separate memories, which fetch nothing from a hub.
 		r.Memories = memories.New(s, memoryConfig(&c.Settings.Work, c.ObservationConfig.Filter))
 		defer func() { _ = r.Memories.Stop(ctx) }()
-		r.Records, r.Mail = record.New(s, c.RecordConfig()), c.MailService(s)
+		r.Records, r.Mail = commands.New(s, c.RecordConfig()), c.MailService(s)
 	}
 	return r.Ask(ctx, a)
 }

@@ -3,7 +3,7 @@ package cairn
 import (
 	"context"
 
-	"cairn/internal/record"
+	"cairn/internal/record/commands"
 	"cairn/internal/why"
 )
 
@@ -31,7 +31,7 @@ func (c *Cairn) why(ctx context.Context) (*why.Service, error) {
 	}
 	out := &why.Service{Store: s, Journal: c.ObservationsOver(s), Filter: c.ObservationConfig.Filter, Place: c.Location, Cwd: c.Config.Cwd, Home: c.Config.Home}
 	if s != nil {
-		out.Records = record.New(s, c.RecordConfig())
+		out.Records = commands.New(s, c.RecordConfig())
 	}
 	return out, nil
 }

@@ -23,6 +23,7 @@ import (
 	"cairn/internal/mail/service"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/record/commands"
 	"cairn/internal/redact"
 	"cairn/internal/store"
 )
@@ -84,7 +85,7 @@ func (b *bench) fillPages(ctx context.Context, path string, n int) (most string,
 	defer func() { err = errors.Join(err, s.Close()) }()
 	f := pagesFiller{
 		load: b.load, home: filepath.Dir(path), ids: make([]string, len(b.load.Projects)), agents: make([][]string, len(b.load.Projects)),
-		mail: service.New(s, mail.Config{Filter: filter}), records: record.New(s, record.Config{Filter: filter}),
+		mail: service.New(s, mail.Config{Filter: filter}), records: commands.New(s, record.Config{Filter: filter}),
 	}
 	if err := f.register(ctx); err != nil {
 		return "", err
@@ -106,7 +107,7 @@ type pagesFiller struct {
 	ids     []string   // ids of the projects
 	agents  [][]string // names of agents, by project
 	mail    *service.Mail
-	records *record.Service
+	records *commands.Commands
 }
 
 func (f *pagesFiller) by() mail.Caller {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"cairn/internal/archive/repository"
 )
 
 // Archived is a project's folder as a reindex reads it: the files in main, and those in
@@ -63,7 +65,11 @@ func (a *Archiver) readFolder(ctx context.Context, name string, do func(Archived
 		bad(name, err)
 		return nil
 	}
-	f := &folder{repo: &Repository{git: git{program: "git", dir: dir}, pause: sleep}, root: root}
+	repo, err := repository.At(dir)
+	if err != nil {
+		return errors.Join(err, root.Close())
+	}
+	f := &folder{repo: repo, root: root}
 	defer f.close()
 	if err := f.readMain(ctx); err != nil {
 		if ctx.Err() != nil {

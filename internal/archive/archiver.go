@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/store"
 	"cairn/internal/store/follow"
 	"cairn/internal/store/locks"
@@ -32,7 +33,7 @@ type Part struct {
 	Render func(ctx context.Context, tx *store.Tx, changes []store.Change) (RenderedFiles, error)
 	// RenderAll calls put with all files of every present entity of a project, each path
 	// once. Files made from several entities have the zero Entity.
-	RenderAll func(ctx context.Context, tx *store.Tx, project string, put func(e Entity, files []File) error) error
+	RenderAll func(ctx context.Context, tx *store.Tx, project string, put func(e Entity, files []repository.File) error) error
 	// Source reports whether a path belongs to the part, and from which entity's file the
 	// entity is read. ID is "" for copies and digests.
 	Source func(path string) (e Entity, ours bool)
@@ -48,9 +49,9 @@ type Part struct {
 // RenderedFiles contains the files for some changes, and the lines for the commit
 // message.
 type RenderedFiles struct {
-	Files   []File
-	Gone    []DeletePattern // files to delete, unless they are in Files
-	Ops     []string        // a line for each operation
+	Files   []repository.File
+	Gone    []repository.DeletePattern // files to delete, unless they are in Files
+	Ops     []string                   // a line for each operation
 	Refused []follow.Refusal
 }
 
@@ -106,7 +107,7 @@ func New(c Config) *Archiver {
 	def(&c.Window, 50*time.Millisecond)
 	def(&c.Shards, 4)
 	def(&c.Probe, 100)
-	def(&c.Stale, staleAfter)
+	def(&c.Stale, time.Minute)
 	c.Space.defaults()
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -173,7 +174,7 @@ func folderName(project string) string {
 	for strings.HasSuffix(bare, "-p") {
 		bare = strings.TrimSuffix(bare, "-p")
 	}
-	if !isDevice(bare) {
+	if !repository.IsDevice(bare) {
 		return project
 	}
 	if stem += "-p"; dotted { // con-p becomes con-p-p, so that no two projects share a folder
@@ -185,7 +186,7 @@ func folderName(project string) string {
 // locked runs f while no other process or goroutine archives the project. The lock is
 // next to the folder, because the folder may be deleted at any time.
 func (l *projectWorker) locked(ctx context.Context, f func() error) error {
-	if err := makeDir(l.Dir); err != nil {
+	if err := repository.MakeDir(l.Dir); err != nil {
 		return err
 	}
 	unlock, err := locks.LockFile(ctx, filepath.Join(l.Dir, ".lock-"+filepath.Base(l.dir)))

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/crashpoint"
 	"cairn/internal/store"
 	"cairn/internal/store/follow"
@@ -35,8 +36,8 @@ type request struct {
 	first   int64 // seq of the first and the last change
 	last    int64
 	at      int64 // time of the last one, Unix nanoseconds
-	files   []File
-	gone    []DeletePattern // patterns, not yet expanded to files
+	files   []repository.File
+	gone    []repository.DeletePattern // patterns, not yet expanded to files
 	ops     []string
 	refused []follow.Refusal
 	since   time.Time
@@ -207,7 +208,7 @@ func commitAll(group []*request) (err error) {
 	}
 	last := group[len(group)-1]
 	got := committedBatch{cursor: r.cursor, project: r.line.project, first: group[0].first, at: last.at}
-	var files []File
+	var files []repository.File
 	var ops []string
 	for _, q := range group {
 		files, ops = append(files, q.files...), append(ops, q.ops...)
@@ -232,7 +233,7 @@ func commitAll(group []*request) (err error) {
 }
 
 // commit commits files, each path once, at most 4,096 at a time.
-func (l *projectWorker) commit(ctx context.Context, files []File, message string, when time.Time) (hashes []string, err error) {
+func (l *projectWorker) commit(ctx context.Context, files []repository.File, message string, when time.Time) (hashes []string, err error) {
 	files = newest(files)
 	n := (len(files) + maxPaths - 1) / maxPaths
 	for i := range n {
@@ -251,9 +252,9 @@ func (l *projectWorker) commit(ctx context.Context, files []File, message string
 }
 
 // newest returns the last state of each path.
-func newest(files []File) []File {
+func newest(files []repository.File) []repository.File {
 	at := make(map[string]int, len(files))
-	out := make([]File, 0, len(files))
+	out := make([]repository.File, 0, len(files))
 	for _, f := range files {
 		if i, ok := at[f.Path]; ok {
 			out[i] = f

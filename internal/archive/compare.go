@@ -6,16 +6,16 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
 )
 
 // folder is the present state of a project's archive: the work tree and the files in
 // main. All or parts of it may be missing.
 type folder struct {
-	repo *Repository
+	repo *repository.Repository
 	root *os.Root          // nil if the folder does not exist
 	tree map[string]string // blobs of main by path
 	lost map[string]bool   // blobs of main that the repository lacks
@@ -24,17 +24,17 @@ type folder struct {
 // peek reads an archive without any change to it. Errors: Unavailable with CodeNoGit or
 // CodeGit. A missing folder or repository counts as empty.
 func peek(ctx context.Context, dir string) (*folder, error) {
-	abs, err := filepath.Abs(dir)
+	repo, err := repository.At(dir)
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{repo: &Repository{git: git{program: "git", dir: abs}, pause: sleep}, tree: map[string]string{}}
-	if f.root, err = os.OpenRoot(abs); errors.Is(err, fs.ErrNotExist) {
+	f := &folder{repo: repo, tree: map[string]string{}}
+	if f.root, err = os.OpenRoot(repo.Dir()); errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	} else if err != nil {
-		return nil, f.repo.git.gone()
+		return nil, f.repo.Gone()
 	}
-	if err := f.readMain(ctx); err != nil && !fault.HasCode(err, CodeGone) {
+	if err := f.readMain(ctx); err != nil && !fault.HasCode(err, repository.CodeGone) {
 		f.close()
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (f *folder) readMain(ctx context.Context) (err error) {
 		f.tree = map[string]string{}
 		return err
 	}
-	f.lost, err = f.repo.without(ctx, f.tree)
+	f.lost, err = f.repo.Missing(ctx, f.tree)
 	return err
 }
 
@@ -68,7 +68,7 @@ const (
 )
 
 // file compares a file of the work tree.
-func (f *folder) file(want File) state {
+func (f *folder) file(want repository.File) state {
 	if f.root == nil {
 		return absent
 	}
@@ -86,12 +86,12 @@ func (f *folder) file(want File) state {
 }
 
 // committed compares a file with main.
-func (f *folder) committed(want File) state {
+func (f *folder) committed(want repository.File) state {
 	hash, ok := f.tree[want.Path]
 	switch {
 	case !ok || f.lost[hash]:
 		return absent
-	case hash != BlobHash(want.Content):
+	case hash != repository.BlobHash(want.Content):
 		return differs
 	}
 	return same
@@ -119,21 +119,14 @@ func (f *folder) paths() (map[string]bool, error) {
 		}
 		return nil
 	})
-	delete(all, attributesFile)
+	delete(all, repository.AttributesFile)
 	return all, err
 }
 
 // read returns the content of a file from main, else from the work tree.
 func (f *folder) read(ctx context.Context, path string) ([]byte, error) {
 	if hash := f.tree[path]; hash != "" && !f.lost[hash] {
-		var content []byte
-		var found bool
-		f.repo.mu.Lock()
-		err := f.repo.lookUp(ctx, hash, func(_, kind string, b []byte) error {
-			content, found = b, kind == "blob"
-			return nil
-		})
-		f.repo.mu.Unlock()
+		content, found, err := f.repo.Blob(ctx, hash)
 		if err == nil && found || ctx.Err() != nil {
 			return content, ctx.Err()
 		}
@@ -142,26 +135,4 @@ func (f *folder) read(ctx context.Context, path string) ([]byte, error) {
 		return nil, fs.ErrNotExist
 	}
 	return f.root.ReadFile(path)
-}
-
-// without returns the blobs of a tree that the repository lacks.
-func (r *Repository) without(ctx context.Context, tree map[string]string) (map[string]bool, error) {
-	var names strings.Builder
-	for _, hash := range tree {
-		names.WriteString(hash + "\n")
-	}
-	cmd := r.git.command(ctx, "cat-file", "--batch-check=%(objectname)")
-	told := &bounded{left: maxTold}
-	cmd.Stdin, cmd.Stderr = strings.NewReader(names.String()), told
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, r.git.refused(ctx, "cat-file", told.String(), err)
-	}
-	lost := map[string]bool{}
-	for line := range strings.Lines(string(out)) {
-		if hash, missing := strings.CutSuffix(strings.TrimSpace(line), " missing"); missing {
-			lost[hash] = true
-		}
-	}
-	return lost, nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/store"
 	"cairn/internal/store/follow"
 	"cairn/internal/store/storetest"
@@ -37,11 +38,11 @@ func moody(dir string) Part {
 		pages.Refused = refused
 		return pages, err
 	}
-	p.RenderAll = func(ctx context.Context, tx *store.Tx, project string, put func(Entity, []File) error) error {
+	p.RenderAll = func(ctx context.Context, tx *store.Tx, project string, put func(Entity, []repository.File) error) error {
 		all, err := tx.Changes(ctx, 0, 1000)
 		for _, c := range all {
 			if err == nil && c.Stream == "plain/p1" {
-				err = put(Entity{Kind: "plain", ID: c.ID}, []File{{Path: c.ID, Content: c.Doc}})
+				err = put(Entity{Kind: "plain", ID: c.ID}, []repository.File{{Path: c.ID, Content: c.Doc}})
 			}
 		}
 		return err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/store"
 	"cairn/internal/store/follow"
 )
@@ -128,11 +129,11 @@ func (a *Archiver) behind(ctx context.Context) (projects []string, err error) {
 // or the changes come from another project that was merged into it.
 func (a *Archiver) isGone(ctx context.Context, tx *store.Tx, project string, c cursor) (gone bool, err error) {
 	dir := a.folder(project)
-	if c.head == "" || !exists(filepath.Join(dir, ".git")) {
+	if c.head == "" || !repository.Exists(filepath.Join(dir, ".git")) {
 		return c.head != "", nil
 	}
 	err = a.streamsOf(ctx, tx, project, func(p *Part, stream string) error {
-		if gone || exists(filepath.Join(dir, p.Root)) {
+		if gone || repository.Exists(filepath.Join(dir, p.Root)) {
 			return nil
 		}
 		return tx.Get(ctx, []any{&gone}, existsStreamUntil, stream, c.committed)

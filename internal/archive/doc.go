@@ -5,10 +5,9 @@
 // the archive. Every step can be repeated, and errors delay the archive but never make it
 // wrong. An acknowledged commit is on main and on disk, whatever is killed afterwards.
 //
-// It uses the git program, 2.36 or later, without settings of the user or the system and
-// without hooks. A long-lived git fast-import creates the objects. git update-ref then
-// moves main atomically from the value that was read to the new one. So people can use
-// the repositories like any other at any time, and their commits stay.
+// Package repository keeps the files in Git: 2.36 or later, without settings of the user or
+// the system. People can use the repositories like any other at any time, and their commits
+// stay.
 //
 // # Why: archive
 //

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"cairn/internal/archive/repository"
+	"cairn/internal/backoff"
 	"cairn/internal/fault"
 	"cairn/internal/store"
 	"cairn/internal/store/follow"
@@ -46,7 +48,7 @@ func (a *Archiver) follower() follow.Follower {
 		Name: FollowerName, Poll: pollEvery, Limit: maxChanges,
 		Lanes: &follow.Lanes{
 			Of: a.projectsOf, Behind: a.behind, Begin: a.begin, Failed: a.logError, Rest: restAfter,
-			QuietAfter: IdleAfter, Drain: drainLimit,
+			QuietAfter: repository.IdleAfter, Drain: drainLimit,
 			Turn: func(ctx context.Context, project string, woken <-chan struct{}) (follow.Turned, error) {
 				return a.worker(project).catchUp(ctx, woken)
 			},
@@ -88,7 +90,7 @@ func (a *Archiver) begin(ctx context.Context) {
 		default:
 			return
 		}
-		if sleep(ctx, probeAgain) != nil {
+		if !backoff.Pause(ctx, probeAgain, nil) {
 			return
 		}
 	}

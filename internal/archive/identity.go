@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
 	"cairn/internal/store"
 	"cairn/internal/wholefile"
@@ -47,11 +48,11 @@ func (l *projectWorker) makeRoom(ctx context.Context) error {
 		return nil
 	}
 	to := l.folder(aside)
-	for n := 2; exists(to); n++ {
+	for n := 2; repository.Exists(to); n++ {
 		to = l.folder(aside) + "-" + strconv.Itoa(n)
 	}
 	if err := os.Rename(l.dir, to); err != nil {
-		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+l.dir+" belongs to another repository and cannot be renamed: "+reason(err)).
+		return fault.Wrap(err, fault.Unavailable, repository.CodeGone, "archive "+l.dir+" belongs to another repository and cannot be renamed: "+repository.Reason(err)).
 			WithHint("rename the folder, then run `cairn archive sync`")
 	}
 	l.Log.Warn("renamed the archive of another repository, which had this project's name", "archive", l.dir, "to", to)
@@ -77,7 +78,7 @@ func (l *projectWorker) keepIdentity(ctx context.Context) {
 // one. It reports whether it did.
 func (a *Archiver) Move(folder, project string) bool {
 	to := a.folder(project)
-	if filepath.Base(to) == folder || exists(to) {
+	if filepath.Base(to) == folder || repository.Exists(to) {
 		return false
 	}
 	return os.Rename(filepath.Join(a.Dir, folder), to) == nil

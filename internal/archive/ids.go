@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
 	"cairn/internal/store"
 	"cairn/internal/store/locks"
@@ -32,7 +33,7 @@ func (a *Archiver) Numbers() (map[string]int64, error) {
 		err = json.Unmarshal(content, &ids)
 	}
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+a.Dir+": "+idsFile+" cannot be read: "+reason(err)).
+		return nil, fault.Wrap(err, fault.Unavailable, repository.CodeFiles, "archive "+a.Dir+": "+idsFile+" cannot be read: "+repository.Reason(err)).
 			WithHint("delete it if it is damaged: it will be created again")
 	}
 	return ids, nil
@@ -64,7 +65,7 @@ func (a *Archiver) keepNumbers(ctx context.Context, ids map[string]int64) error 
 		err = wholefile.Write(filepath.Join(a.Dir, idsFile), append(content, '\n'), 0o600)
 	}
 	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+a.Dir+": "+idsFile+" cannot be written: "+reason(err)).
+		return fault.Wrap(err, fault.Unavailable, repository.CodeFiles, "archive "+a.Dir+": "+idsFile+" cannot be written: "+repository.Reason(err)).
 			WithHint("check the free space of the volume and the permissions of the folder; the archive then catches up automatically")
 	}
 	return nil
@@ -112,20 +113,10 @@ func (a *Archiver) numbers(ctx context.Context, tx *store.Tx, ids map[string]int
 	return nil
 }
 
-// makeDir creates the folder of the archives.
-func makeDir(dir string) error {
-	err := os.MkdirAll(dir, 0o700)
-	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+dir+" cannot be created: "+reason(err)).
-			WithHint("check what is at that path, and the permissions of the data directory")
-	}
-	return nil
-}
-
 func unlockable(ctx context.Context, dir string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+dir+" cannot be locked: "+reason(err)).
+	return fault.Wrap(err, fault.Unavailable, repository.CodeFiles, "archive "+dir+" cannot be locked: "+repository.Reason(err)).
 		WithHint("check the free space of the volume and the permissions of the folder; the archive then catches up automatically")
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
 	"cairn/internal/measure"
 )
@@ -97,7 +98,7 @@ func (a *Archiver) sample(ctx context.Context) {
 func (a *Archiver) count(err error) {
 	switch {
 	case errors.Is(err, errFull), errors.Is(err, context.Canceled):
-	case fault.HasCode(err, CodeFiles), fault.HasCode(err, CodeGone):
+	case fault.HasCode(err, repository.CodeFiles), fault.HasCode(err, repository.CodeGone):
 		a.counts.writeErrors.Add(1)
 	default:
 		a.counts.commitErrors.Add(1)

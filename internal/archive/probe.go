@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
 	"cairn/internal/store"
 )
@@ -60,18 +61,18 @@ func (a *Archiver) newest(ctx context.Context) (out map[string][]FileRef, err er
 
 // probe counts the files of one project that are missing.
 func (a *Archiver) probe(ctx context.Context, project string, list []FileRef) (missing int, err error) {
-	r := &Repository{git: git{program: "git", dir: a.folder(project)}, pause: sleep}
+	r, err := repository.At(a.folder(project))
+	if err != nil {
+		return 0, err
+	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for _, e := range list {
-		found := exists(a.folder(project) + "/" + e.Path)
+		found := repository.Exists(a.folder(project) + "/" + e.Path)
 		if found {
-			found = false
-			err := r.lookUp(ctx, mainRef+":"+e.Path, func(_, kind string, _ []byte) error {
-				found = kind == "blob"
-				return nil
-			})
-			if ctx.Err() != nil || fault.HasCode(err, CodeNoGit) {
-				return missing, err
+			var bad error
+			found, bad = r.HasFile(ctx, e.Path)
+			if ctx.Err() != nil || fault.HasCode(bad, repository.CodeNoGit) {
+				return missing, bad
 			}
 		}
 		if !found {

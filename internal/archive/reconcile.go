@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/store"
 	"cairn/internal/store/follow"
 )
@@ -120,7 +121,7 @@ func (c *checker) compare(ctx context.Context, tx *store.Tx, committed int64) er
 	})
 	for i := range c.Parts {
 		if err == nil {
-			err = c.Parts[i].RenderAll(ctx, tx, c.project, func(e Entity, files []File) error {
+			err = c.Parts[i].RenderAll(ctx, tx, c.project, func(e Entity, files []repository.File) error {
 				for _, f := range files {
 					c.states[f.Path] = finding{e, c.file(f), c.committed(f)}
 				}
@@ -289,7 +290,7 @@ func (l *projectWorker) rebuild(ctx context.Context, dryRun bool) (Rebuilt, erro
 			return err
 		}
 		for i := range l.Parts {
-			err := l.Parts[i].RenderAll(ctx, tx, l.project, func(_ Entity, files []File) error { return b.put(ctx, files, dryRun) })
+			err := l.Parts[i].RenderAll(ctx, tx, l.project, func(_ Entity, files []repository.File) error { return b.put(ctx, files, dryRun) })
 			if err != nil {
 				return err
 			}
@@ -324,11 +325,11 @@ type rebuilder struct {
 	line   *projectWorker
 	folder *folder
 	head   string
-	files  []File
+	files  []repository.File
 	size   int
 }
 
-func (b *rebuilder) put(ctx context.Context, files []File, dryRun bool) error {
+func (b *rebuilder) put(ctx context.Context, files []repository.File, dryRun bool) error {
 	for _, f := range files {
 		if b.folder.file(f) == same && b.folder.committed(f) == same {
 			b.Skipped++

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
 	"cairn/internal/store/disk"
 )
@@ -107,7 +108,7 @@ func (a *Archiver) level() Level {
 // paused returns an error while the volume is too full for archiving.
 func (a *Archiver) paused() error {
 	if level := a.level(); level == LevelCritical || level == LevelFatal {
-		return fault.Wrap(errFull, fault.Unavailable, CodeFull, "the archive pauses: its volume is nearly full").
+		return fault.Wrap(errFull, fault.Unavailable, repository.CodeFull, "the archive pauses: its volume is nearly full").
 			WithHint("free space; the archive then catches up automatically")
 	}
 	return nil

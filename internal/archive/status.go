@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/store"
 )
 
@@ -119,7 +120,11 @@ func (a *Archiver) Verify(ctx context.Context, project string, progress func(pro
 		}
 		progress(s.Project)
 		v := VerifyResult{Project: s.Project, OK: true}
-		if _, bad := (git{program: "git", dir: a.folder(s.Project)}).run(ctx, "fsck", "--strict", "--full", "--no-dangling", "--no-progress"); bad != nil {
+		r, err := repository.At(a.folder(s.Project))
+		if err != nil {
+			return out, err
+		}
+		if bad := r.Fsck(ctx); bad != nil {
 			v.OK, v.Says = false, bad.Error()
 		}
 		if ctx.Err() != nil {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cairn/internal/archive/repository"
 	"cairn/internal/backoff"
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
@@ -26,8 +27,8 @@ type projectWorker struct {
 	heals   atomic.Bool  // an archive had to be written again, so others may be missing too
 
 	// Fields of the holder of the project's lock:
-	repo   *Repository // nil until it is needed
-	healed Rebuilt     // files that open had to write again
+	repo   *repository.Repository // nil until it is needed
+	healed Rebuilt                // files that open had to write again
 }
 
 // drop forgets the repository, which may have been deleted or replaced.
@@ -142,7 +143,7 @@ func (r *run) place() error {
 // process made that commit. Otherwise the repository would treat it as a commit that
 // reverts archived files.
 func (l *projectWorker) follow(head string) {
-	if l.repo != nil && head != "" && !l.repo.isLast(head) {
+	if l.repo != nil && head != "" && !l.repo.IsLast(head) {
 		l.drop()
 	}
 }
@@ -205,7 +206,7 @@ func (r *run) prepare() (q *request, came []int64, err error) {
 	if err := l.keepNumbers(r.ctx, ids); err != nil {
 		return nil, nil, err
 	}
-	doomed, err := l.repo.matching(r.ctx, q.gone)
+	doomed, err := l.repo.Matching(r.ctx, q.gone)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -267,7 +268,7 @@ func (l *projectWorker) open(ctx context.Context, head string) (err error) {
 			return err
 		}
 	}
-	if l.repo, err = open(ctx, git{program: "git", dir: l.dir, stale: l.Stale}, head); err != nil {
+	if l.repo, err = repository.Open(ctx, l.dir, head, l.Stale); err != nil {
 		return err
 	}
 	if l.keepIdentity(ctx); head == "" {
@@ -288,10 +289,10 @@ func (l *projectWorker) open(ctx context.Context, head string) (err error) {
 var writeBackoff = backoff.Policy{First: 100 * time.Millisecond, Max: time.Second}
 
 // write writes files to the work tree, with up to three attempts.
-func (l *projectWorker) write(ctx context.Context, files []File) error {
+func (l *projectWorker) write(ctx context.Context, files []repository.File) error {
 	for try := 1; ; try++ {
 		_, err := l.repo.WriteFiles(ctx, files)
-		if err == nil || try == 3 || l.repo.pause(ctx, writeBackoff.Delay(try)) != nil {
+		if err == nil || try == 3 || !backoff.Pause(ctx, writeBackoff.Delay(try), nil) {
 			return err
 		}
 	}
@@ -379,7 +380,7 @@ func renderSome(ctx context.Context, tx *store.Tx, p *Part, changes []store.Chan
 	}()
 	pages, err = p.Render(ctx, tx, changes)
 	for _, f := range pages.Files {
-		if bad := checkPath(f.Path); bad != nil && err == nil {
+		if bad := repository.CheckPath(f.Path); bad != nil && err == nil {
 			err = fmt.Errorf("%w: %w", errUnfit, bad)
 		}
 	}

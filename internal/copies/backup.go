@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"cairn/internal/archive"
+	"cairn/internal/archive/repository"
 	"cairn/internal/store"
 	"cairn/internal/store/disk"
 	"cairn/internal/wholefile"
@@ -237,7 +237,7 @@ func (b *backupJob) repositories(ctx context.Context) (names []string, err error
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(archive.Bundle(ctx, filepath.Join(from, e.Name()), f), f.Close()); err != nil {
+		if err := errors.Join(repository.Bundle(ctx, filepath.Join(from, e.Name()), f), f.Close()); err != nil {
 			return nil, err
 		}
 		names = append(names, bundleFolder+e.Name()+bundleSuffix)

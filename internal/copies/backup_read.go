@@ -19,7 +19,7 @@ import (
 	"slices"
 	"strings"
 
-	"cairn/internal/archive"
+	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
 	"cairn/internal/repair"
 	"cairn/internal/store"
@@ -77,7 +77,7 @@ func (k Keeper) Verify(ctx context.Context, file string) (v Verification, err er
 	v.Bytes = info.Size()
 	read, err := k.readBack(ctx, file)
 	v.Info, v.Content = read.info, read.content
-	if f := fault.As(err); err != nil && (f.Code == CodeBackup || f.Kind == fault.Internal || f.Code == archive.CodeGit) && ctx.Err() == nil {
+	if f := fault.As(err); err != nil && (f.Code == CodeBackup || f.Kind == fault.Internal || f.Code == repository.CodeGit) && ctx.Err() == nil {
 		v.Problem = f.Message
 		return v, nil
 	}
@@ -112,7 +112,7 @@ func (k Keeper) readBack(ctx context.Context, file string) (r readBackup, err er
 	}
 	for _, m := range r.info.Members {
 		if slug, ok := strings.CutSuffix(path.Base(m.Name), bundleSuffix); ok {
-			if err := archive.Unbundle(ctx, filepath.Join(dir, "read", slug), filepath.Join(dir, filepath.FromSlash(m.Name))); err != nil {
+			if err := repository.Unbundle(ctx, filepath.Join(dir, "read", slug), filepath.Join(dir, filepath.FromSlash(m.Name))); err != nil {
 				return r, err
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"cairn/internal/observation/transfer"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/record/histories"
 	"cairn/internal/store"
 )
 
@@ -117,7 +118,7 @@ func (x *exporter) run(ctx context.Context, tx *store.Tx, w io.Writer) (err erro
 			return project.EachExported(ctx, tx, x.scope, func(e project.Exported) error { return x.put(kindProject, e) })
 		},
 		func() error { return transfer.Export(ctx, tx, x.scope, x.keys, x.put) },
-		func() error { return record.Export(ctx, tx, x.scope, x.put) },
+		func() error { return histories.Export(ctx, tx, x.scope, x.put) },
 		func() error { return documents.Export(ctx, tx, x.scope, x.put) },
 		func() error { return items.ExportLines(ctx, tx, x.scope, x.put) },
 		func() error { return transfer.ExportForgotten(ctx, tx, x.put) },
@@ -157,7 +158,7 @@ func (x *exporter) header(ctx context.Context, tx *store.Tx) (exchange.Header, e
 		return h, err
 	}
 	x.keys = slices.Concat(rows, records, reserving)
-	if h.Counts, err = record.CountExported(ctx, tx, x.scope); err != nil {
+	if h.Counts, err = histories.CountExported(ctx, tx, x.scope); err != nil {
 		return h, err
 	}
 	letters, err := documents.CountExported(ctx, tx, x.scope)

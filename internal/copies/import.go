@@ -15,6 +15,7 @@ import (
 	"cairn/internal/observation/transfer"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/record/histories"
 	"cairn/internal/redact"
 	"cairn/internal/regular"
 	"cairn/internal/store"
@@ -27,7 +28,7 @@ type Imported struct {
 	New      int                    `json:"new"`      // projects that were new here
 	Left     int                    `json:"aliases_left"`
 	Rows     transfer.ImportedRows  `json:"observations"`
-	Records  record.Counts          `json:"records"`
+	Records  histories.Counts       `json:"records"`
 	Mail     documents.ImportedMail `json:"mail"`
 	Memories items.ImportedMemories `json:"memories"`
 	Lines    int                    `json:"lines"`
@@ -76,9 +77,9 @@ type Importer struct {
 // record.CodeOtherHistory and project.CodeOtherOrigin (Conflict), those of the file
 // and of store.Write.
 func (i Importer) Import(ctx context.Context, path string) (Imported, error) {
-	r := importRun{Importer: i, records: record.NewDocuments(i.Filter), report: Imported{File: path}}
+	r := importRun{Importer: i, records: histories.NewDocuments(i.Filter), report: Imported{File: path}}
 	if i.Merge {
-		r.records = record.NewMerging(i.Filter)
+		r.records = histories.NewMerging(i.Filter)
 	}
 	r.mailRefs = documents.NewReferences(i.Store.Now())
 	r.mail = documents.NewExportImporter(i.Filter, i.Archive, r.mailRefs.Highest())
@@ -108,7 +109,7 @@ type importRun struct {
 	id       string // hash of the export
 	highest  transfer.HighestIDs
 	rows     *transfer.Importer
-	records  *record.Documents
+	records  *histories.Documents
 	mailRefs *documents.References
 	mail     *documents.ExportImporter
 	memories *items.Documents
@@ -154,7 +155,7 @@ func decodeLine(l exchange.Line) (any, error) {
 	case transfer.KindObservation:
 		v = &transfer.Exported{}
 	case record.KindRecord, record.KindEvent:
-		v = &record.Exported{}
+		v = &histories.Exported{}
 	case transfer.KindForgotten:
 		v = &transfer.ExportedForgotten{}
 	case mail.KindProject, mail.KindAgent, mail.KindMessage, mail.KindDelivery, mail.KindContact, mail.KindReservation, mail.KindBlob:
@@ -187,8 +188,8 @@ func (r *importRun) check(ctx context.Context, tx *store.Tx, file io.Reader) err
 			return project.Fits(ctx, tx, *v)
 		case *transfer.Exported:
 			r.highest.See(v)
-		case *record.Exported:
-			_, why, err := r.records.Check(ctx, tx, record.Document{Exported: *v})
+		case *histories.Exported:
+			_, why, err := r.records.Check(ctx, tx, histories.Document{Exported: *v})
 			if why != nil {
 				err = l.Refuse(why)
 			}
@@ -253,7 +254,7 @@ func (f *references) check(v any) string {
 		return f.enter(stageSessions)
 	case *transfer.Exported:
 		return f.row(v)
-	case *record.Exported:
+	case *histories.Exported:
 		switch standing, known := f.projects[v.Project]; {
 		case !known:
 			return noProjectLine
@@ -390,7 +391,7 @@ func (r *importRun) flush(ctx context.Context) error {
 // makes all of them durable.
 func (r *importRun) durability() store.Sync {
 	switch r.queue[0].(type) {
-	case *record.Exported, *documents.Exported, *items.Item:
+	case *histories.Exported, *documents.Exported, *items.Item:
 		return store.Full
 	}
 	return store.Normal
@@ -410,11 +411,11 @@ func (r *importRun) apply(ctx context.Context, tx *store.Tx, v any) error {
 		return r.rows.Session(ctx, tx, *v)
 	case *transfer.Exported:
 		return r.rows.Row(ctx, tx, *v)
-	case *record.Exported:
+	case *histories.Exported:
 		if err := r.rows.End(ctx, tx); err != nil { // its session, before records create a substitute
 			return err
 		}
-		return r.records.Apply(ctx, tx, record.Document{Exported: *v})
+		return r.records.Apply(ctx, tx, histories.Document{Exported: *v})
 	case *documents.Exported:
 		if err := r.rows.End(ctx, tx); err != nil { // the session that a reservation refers to
 			return err

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cairn/internal/archive"
+	"cairn/internal/archive/repository"
 	"cairn/internal/fault"
 	"cairn/internal/mail/documents"
 	"cairn/internal/regular"
@@ -245,7 +245,7 @@ func (x *restorer) build(ctx context.Context, fresh string) error {
 	for _, slug := range x.slugs {
 		x.Progress("unpacking the repository of " + slug)
 		bundle := filepath.Join(x.dir, archiveFolder, slug+bundleSuffix)
-		if err := archive.Unbundle(ctx, filepath.Join(coming, slug), bundle); err != nil {
+		if err := repository.Unbundle(ctx, filepath.Join(coming, slug), bundle); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
+	"cairn/internal/mcp/toolargs"
 )
 
 // FuzzRoute checks that find returns every project name from the path built for it. It also
@@ -76,7 +77,7 @@ func FuzzArguments(f *testing.F) {
 					t.Fatalf("%q lost %q", arguments, field)
 				}
 			}
-			_, _ = tool.Invoke(t.Context(), got, mcp.Scope{}, mcp.CallInfo{})
+			_, _ = tool.Invoke(t.Context(), got, toolargs.Scope{}, mcp.CallInfo{})
 		}
 	})
 }

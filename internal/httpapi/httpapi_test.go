@@ -17,6 +17,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
+	"cairn/internal/mcp/toolargs"
 )
 
 // everyKind has an argument of every kind.
@@ -29,7 +30,7 @@ type everyKind struct {
 	O       json.RawMessage `arg:"o"`
 	N       *string         `arg:"n,nullable"`
 	Null    bool            `arg:"n,null"`
-	Project mcp.Scope       `arg:"project"`
+	Project toolargs.Scope  `arg:"project"`
 }
 
 // kinds returns a tool with an argument of every kind.
@@ -39,7 +40,7 @@ func kinds(call func(context.Context, mcp.Call, everyKind) (any, error)) mcp.Too
 
 // told returns the given arguments of a call.
 func told(_ context.Context, c mcp.Call, a everyKind) (any, error) {
-	if a.Project == (mcp.Scope{}) { // the tool has no project argument
+	if a.Project == (toolargs.Scope{}) { // the tool has no project argument
 		a.Project = c.Scope
 	}
 	return map[string]any{

@@ -17,6 +17,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/memory"
 )
 
@@ -29,7 +30,7 @@ type mirror struct {
 // mirroredTool is a tool with the argument for {key}, nil if it has none.
 type mirroredTool struct {
 	mcp.Tool
-	project *mcp.Param
+	project *toolargs.Param
 }
 
 // listedTool is a tool in GET /v1/tools.
@@ -49,7 +50,7 @@ func newMirror(c Config) (*mirror, error) {
 		for _, t := range set.Tools {
 			found := mirroredTool{Tool: t}
 			for _, name := range set.Project {
-				if i := slices.IndexFunc(t.Params, func(p mcp.Param) bool { return p.Name == name }); i >= 0 {
+				if i := slices.IndexFunc(t.Params, func(p toolargs.Param) bool { return p.Name == name }); i >= 0 {
 					found.project = &t.Params[i]
 					break
 				}
@@ -175,9 +176,9 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, c call) (mcp.Respon
 	if err != nil {
 		return mcp.Response{}, err
 	}
-	scope := mcp.Scope{All: true}
+	scope := toolargs.Scope{All: true}
 	if c.key != "*" {
-		scope = mcp.Scope{Name: c.key}
+		scope = toolargs.Scope{Name: c.key}
 	}
 	from := mcp.CallInfo{AgentToken: r.Header.Get(mcp.AgentTokenHeader), Bearer: bearerOf(r), Trace: w.Header().Get("Traceparent")}
 	if c.tool.Errors == mcp.ErrorStatus { // only the tools of memories accept this header
@@ -217,7 +218,7 @@ func bodyOf(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 		return json.RawMessage("{}"), nil
 	}
 	if !json.Valid(body) {
-		return nil, fault.New(fault.Invalid, mcp.CodeInvalidArgument, "the body is not a JSON value").WithHint("send the arguments as a JSON object")
+		return nil, fault.New(fault.Invalid, toolargs.CodeInvalidArgument, "the body is not a JSON value").WithHint("send the arguments as a JSON object")
 	}
 	return body, nil
 }
@@ -226,7 +227,7 @@ func bodyOf(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 // another project.
 func (c call) withProject(arguments json.RawMessage) (json.RawMessage, error) {
 	if !utf8.ValidString(c.key) {
-		return nil, fault.New(fault.Invalid, mcp.CodeInvalidArgument, "the project in the path must be valid Unicode")
+		return nil, fault.New(fault.Invalid, toolargs.CodeInvalidArgument, "the project in the path must be valid Unicode")
 	}
 	p := c.tool.project
 	if p == nil || c.key == "*" {
@@ -239,10 +240,10 @@ func (c call) withProject(arguments json.RawMessage) (json.RawMessage, error) {
 	if fields == nil {
 		fields = map[string]json.RawMessage{}
 	}
-	if given, there := fields[p.Name]; there && (string(given) != "null" || p.Kind == mcp.Project) {
+	if given, there := fields[p.Name]; there && (string(given) != "null" || p.Kind == toolargs.Project) {
 		var name string
 		if json.Unmarshal(given, &name) != nil || name != c.key {
-			e := fault.Newf(fault.Invalid, mcp.CodeInvalidArgument, "the path and argument %q name different projects", p.Name).
+			e := fault.Newf(fault.Invalid, toolargs.CodeInvalidArgument, "the path and argument %q name different projects", p.Name).
 				WithHint("omit the argument, or use * in the path")
 			e.Details = map[string]any{"field": p.Name}
 			return nil, e

@@ -8,29 +8,29 @@ import (
 	"strings"
 
 	"cairn/internal/fault"
-	"cairn/internal/mcp"
+	"cairn/internal/mcp/toolargs"
 )
 
 // queryArguments converts query parameters to arguments, by the kind of each Param. Numbers
 // and booleans are written plainly; a boolean can also be 1, t, yes or y, or the opposite.
 // Lists repeat the parameter, objects are JSON, and null is the word null. The tool checks
 // the values.
-func queryArguments(params []mcp.Param, query string) (json.RawMessage, error) {
+func queryArguments(params []toolargs.Param, query string) (json.RawMessage, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, mcp.CodeInvalidArgument, "the query cannot be read").
+		return nil, fault.New(fault.Invalid, toolargs.CodeInvalidArgument, "the query cannot be read").
 			WithHint("escape its values; separate parameters by &")
 	}
 	arguments := make(map[string]any, len(values))
 	for name, given := range values {
-		i := slices.IndexFunc(params, func(p mcp.Param) bool { return p.Name == name })
+		i := slices.IndexFunc(params, func(p toolargs.Param) bool { return p.Name == name })
 		switch {
 		case i < 0:
 			arguments[name] = nil // ignored and reported
-		case params[i].Kind == mcp.Integers || params[i].Kind == mcp.Strings:
+		case params[i].Kind == toolargs.Integers || params[i].Kind == toolargs.Strings:
 			arguments[name] = each(params[i].Kind, given)
 		case len(given) > 1:
-			e := fault.Newf(fault.Invalid, mcp.CodeInvalidArgument, "argument %q is given %d times", name, len(given))
+			e := fault.Newf(fault.Invalid, toolargs.CodeInvalidArgument, "argument %q is given %d times", name, len(given))
 			e.Details = map[string]any{"field": name}
 			return nil, e
 		default:
@@ -49,10 +49,10 @@ func encode(v any) (json.RawMessage, error) {
 	return b.Bytes(), err
 }
 
-func each(kind mcp.Kind, given []string) []any {
+func each(kind toolargs.Kind, given []string) []any {
 	list := make([]any, len(given))
 	for i, text := range given {
-		if list[i] = raw(text); kind == mcp.Integers {
+		if list[i] = raw(text); kind == toolargs.Integers {
 			list[i] = number(text)
 		}
 	}
@@ -60,22 +60,22 @@ func each(kind mcp.Kind, given []string) []any {
 }
 
 // queryValue converts a text to a kind of argument, or returns it unchanged.
-func queryValue(kind mcp.Kind, text string) any {
+func queryValue(kind toolargs.Kind, text string) any {
 	switch kind {
-	case mcp.Integer:
+	case toolargs.Integer:
 		return number(text)
-	case mcp.Boolean:
+	case toolargs.Boolean:
 		switch strings.ToLower(text) {
 		case "true", "1", "t", "yes", "y":
 			return true
 		case "false", "0", "f", "no", "n":
 			return false
 		}
-	case mcp.Object:
+	case toolargs.Object:
 		if json.Valid([]byte(text)) {
 			return json.RawMessage(text)
 		}
-	case mcp.Nullable:
+	case toolargs.Nullable:
 		if text == "null" {
 			return nil
 		}

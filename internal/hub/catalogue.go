@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/hub/database"
 	"cairn/internal/memory"
 	"cairn/internal/replica"
 )
@@ -37,7 +38,7 @@ func (st *stream) raiseCatalogue(ctx context.Context) error {
 	if !slices.ContainsFunc(st.fresh, func(l logged) bool { return isCatalogued(l.kind) }) {
 		return nil
 	}
-	_, err := st.s.exec(ctx, raiseMeta, metaCatalogue+st.tenant)
+	_, err := st.s.Exec(ctx, raiseMeta, database.MetaCatalogue+st.tenant)
 	return err
 }
 
@@ -47,8 +48,8 @@ func isCatalogued(kind string) bool {
 }
 
 // catalogueVersion returns the version of a user's catalogue, from 1 on.
-func (s statements) catalogueVersion(ctx context.Context, tenant string) (int64, error) {
-	n, err := s.number(ctx, metaCatalogue+tenant)
+func catalogueVersion(ctx context.Context, s database.Statements, tenant string) (int64, error) {
+	n, err := s.Number(ctx, database.MetaCatalogue+tenant)
 	return max(1, n), err
 }
 
@@ -95,17 +96,17 @@ func (st *stream) vault(ctx context.Context, v replica.Vault, made time.Time) (r
 		return is, err
 	}
 	var deletedNs int64
-	if _, err := st.s.one(ctx, selectDeletion, []any{v.VaultID, st.tenant}, &deletedNs); err != nil {
+	if _, err := st.s.One(ctx, selectDeletion, []any{v.VaultID, st.tenant}, &deletedNs); err != nil {
 		return is, err
 	}
 	if made.UnixNano() <= deletedNs {
 		return is, errDeleted
 	}
-	if _, err := st.s.exec(ctx, insertVault, st.tenant, v.VaultID, v.Title, v.Description, made.UnixNano()); err != nil {
+	if _, err := st.s.Exec(ctx, insertVault, st.tenant, v.VaultID, v.Title, v.Description, made.UnixNano()); err != nil {
 		return is, err
 	}
 	if is, found, err = st.heldVault(ctx, v); err == nil && !found {
-		err = errMeanwhile
+		err = database.ErrMeanwhile
 	}
 	return is, err
 }
@@ -114,7 +115,7 @@ func (st *stream) vault(ctx context.Context, v replica.Vault, made time.Time) (r
 func (st *stream) heldVault(ctx context.Context, v replica.Vault) (is replica.Vault, found bool, err error) {
 	var ns int64
 	for _, by := range [][2]string{{lockVaultTitled, v.Title}, {lockVault, v.VaultID}} {
-		found, err = st.s.one(ctx, by[0], []any{st.tenant, by[1]}, &is.VaultID, &is.Title, &is.Description, &ns)
+		found, err = st.s.One(ctx, by[0], []any{st.tenant, by[1]}, &is.VaultID, &is.Title, &is.Description, &ns)
 		if found || err != nil {
 			break
 		}
@@ -126,7 +127,7 @@ func (st *stream) heldVault(ctx context.Context, v replica.Vault) (is replica.Va
 func (st *stream) deleteVault(ctx context.Context, in incoming) (replica.Result, error) {
 	var v replica.Vault
 	var ns int64
-	found, err := st.s.one(ctx, lockVault, []any{st.tenant, st.id}, &v.VaultID, &v.Title, &v.Description, &ns)
+	found, err := st.s.One(ctx, lockVault, []any{st.tenant, st.id}, &v.VaultID, &v.Title, &v.Description, &ns)
 	if err != nil {
 		return replica.Result{}, err
 	}
@@ -137,13 +138,13 @@ func (st *stream) deleteVault(ctx context.Context, in incoming) (replica.Result,
 		return refused(in.seq, missing("vault")), nil
 	}
 	var inside string
-	if found, err = st.s.one(ctx, selectInVault, []any{st.tenant, st.id}, &inside); err != nil {
+	if found, err = st.s.One(ctx, selectInVault, []any{st.tenant, st.id}, &inside); err != nil {
 		return replica.Result{}, err
 	}
 	if found {
 		return refused(in.seq, fault.New(fault.Conflict, memory.CodeVaultNotEmpty, "the vault has memories")), nil
 	}
-	if _, err := st.s.exec(ctx, deleteVault, st.tenant, st.id); err != nil {
+	if _, err := st.s.Exec(ctx, deleteVault, st.tenant, st.id); err != nil {
 		return replica.Result{}, err
 	}
 	return st.end(in)
@@ -162,7 +163,7 @@ func (st *stream) applyMemory(ctx context.Context, in incoming) (replica.Result,
 			return replica.Result{Seq: in.seq, Status: http.StatusNoContent}, nil
 		}
 		for _, query := range [...]string{deleteMemory, deleteProjectsOf} {
-			if _, err := st.s.exec(ctx, query, st.tenant, st.id); err != nil {
+			if _, err := st.s.Exec(ctx, query, st.tenant, st.id); err != nil {
 				return replica.Result{}, err
 			}
 		}
@@ -178,7 +179,7 @@ func (st *stream) applyMemory(ctx context.Context, in incoming) (replica.Result,
 	}
 	var vaultID, title string
 	var put int64
-	found, err := st.s.one(ctx, selectMemory, []any{st.tenant, st.id}, &vaultID, &title, &put)
+	found, err := st.s.One(ctx, selectMemory, []any{st.tenant, st.id}, &vaultID, &title, &put)
 	if err != nil {
 		return replica.Result{}, err
 	}
@@ -210,15 +211,15 @@ func (st *stream) putMemory(ctx context.Context, in incoming) (replica.Result, e
 	if other, err := st.memoryOfProject(ctx, d.ProjectUIDs); err != nil || other != "" {
 		return refused(in.seq, exists("the project's default memory", other)), err
 	}
-	n, err := st.s.exec(ctx, insertMemory, st.tenant, st.id, v.VaultID, d.MemoryType, d.Title, *d.Description, in.at.UnixNano(), st.head.seq+1)
+	n, err := st.s.Exec(ctx, insertMemory, st.tenant, st.id, v.VaultID, d.MemoryType, d.Title, *d.Description, in.at.UnixNano(), st.head.seq+1)
 	if err != nil {
 		return replica.Result{}, err
 	}
 	if n == 0 {
 		var id string
-		found, err := st.s.one(ctx, selectTitled, []any{st.tenant, v.VaultID, d.Title}, &id)
+		found, err := st.s.One(ctx, selectTitled, []any{st.tenant, v.VaultID, d.Title}, &id)
 		if err == nil && !found {
-			err = errMeanwhile
+			err = database.ErrMeanwhile
 		}
 		return refused(in.seq, exists("title", id)), err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/hub/database"
 )
 
 // TLS returns a configuration with the certificate and key in two PEM files. Because
@@ -15,7 +16,7 @@ import (
 func TLS(certFile, keyFile string) (*tls.Config, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile}
 	if _, err := c.current(nil); err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, codeUsage, "the certificate cannot be used: "+err.Error()).
+		return nil, fault.Wrap(err, fault.Invalid, database.CodeUsage, "the certificate cannot be used: "+err.Error()).
 			WithHint("--tls-cert and --tls-key name PEM files that belong together")
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.current}, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cairn/internal/hub"
+	"cairn/internal/hub/database"
 	"cairn/internal/replica"
 )
 
@@ -141,7 +142,7 @@ func TestWhatIsNotReplicatedIsNeitherShownNorAcknowledged(t *testing.T) {
 		}()
 		waiting(t, db, name, "SyncRep", 1)
 		leave()
-		if r := <-results; r.Status != 503 || r.Error.Code != hub.CodeUnavailable {
+		if r := <-results; r.Status != 503 || r.Error.Code != database.CodeUnavailable {
 			t.Errorf("not replicated and answered %d %+v", r.Status, r.Error)
 		}
 		eventually(t, func() bool { return w.ends.Load() >= ends }) // the hub has sent all its messages

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"cairn/internal/hub/database"
 	"cairn/internal/replica"
 )
 
@@ -35,7 +36,7 @@ func (st *stream) contextMeta() string { return metaContext + st.id + ":" + st.t
 func (st *stream) loadContext(ctx context.Context) error {
 	st.current = currentContext{}
 	var text string
-	found, err := st.s.one(ctx, selectMeta, []any{st.contextMeta()}, &text)
+	found, err := st.s.One(ctx, database.SelectMeta, []any{st.contextMeta()}, &text)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (st *stream) loadContext(ctx context.Context) error {
 	if st.current.seq <= st.head.deletedSeq {
 		st.current = currentContext{seq: st.head.deletedSeq}
 	}
-	return st.s.each(ctx, selectContexts, []any{st.id, st.tenant, st.current.seq}, func(scan func(...any) error) (bool, error) {
+	return st.s.Each(ctx, selectContexts, []any{st.id, st.tenant, st.current.seq}, func(scan func(...any) error) (bool, error) {
 		var c currentContext
 		err := scan(&c.seq, &c.ns, &c.id)
 		if st.current.id == "" || c.beats(st.current) {
@@ -62,7 +63,7 @@ func (st *stream) saveContext(ctx context.Context) error {
 	if !st.current.changed {
 		return nil
 	}
-	_, err := st.s.exec(ctx, setMeta, st.contextMeta(), fmt.Sprintf("%s %d %d", st.current.id, st.current.ns, st.current.seq))
+	_, err := st.s.Exec(ctx, database.SetMeta, st.contextMeta(), fmt.Sprintf("%s %d %d", st.current.id, st.current.ns, st.current.seq))
 	return err
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/hub"
+	"cairn/internal/hub/database"
 	"cairn/internal/hub/pgtest"
 	"cairn/internal/replica"
 	"cairn/internal/store"
@@ -83,7 +84,7 @@ func TestASchemaOfANewerCairnIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		run(t, behind(t, address), "UPDATE hub_meta SET value = '99' WHERE name = 'schema'")
-		if err := tryOpen(address); !fault.HasCode(err, hub.CodeTooNew) || fault.KindOf(err) != fault.Unavailable {
+		if err := tryOpen(address); !fault.HasCode(err, database.CodeTooNew) || fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("opened with %v", err)
 		}
 	})
@@ -117,21 +118,21 @@ func TestAHubWaitsForTheOneThatMigratesAndTakesOverWhenItDied(t *testing.T) {
 func TestPartitionsAreChosenOnce(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	if err := hub.Init(ctx, "sqlite:"+t.TempDir()+"/hub.db", 2); fault.KindOf(err) != fault.Invalid {
+	if err := database.Init(ctx, "sqlite:"+t.TempDir()+"/hub.db", 2); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("SQLite in two partitions: %v", err)
 	}
 	address := postgres.Database(t)
 	for _, n := range []int{0, -1, 1025} {
-		if err := hub.Init(ctx, address, n); fault.KindOf(err) != fault.Invalid {
+		if err := database.Init(ctx, address, n); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%d partitions: %v", n, err)
 		}
 	}
 	for range 2 {
-		if err := hub.Init(ctx, address, 4); err != nil {
+		if err := database.Init(ctx, address, 4); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := hub.Init(ctx, address, 8); !fault.HasCode(err, "hub_partitions") {
+	if err := database.Init(ctx, address, 8); !fault.HasCode(err, "hub_partitions") {
 		t.Errorf("another number: %v", err)
 	}
 	d := open(t, address).device("new", hub.LevelAdmin)
@@ -277,7 +278,7 @@ func TestAMemoryThatIsBlockedDelaysNoOther(t *testing.T) {
 	}
 	held := entryPut(blocked, "held")
 	r := d.want([]int{503, 201, 424}, held, entryPut(free, "x"), entryPut(blocked, "behind"))
-	if r[0].Error.Code != hub.CodeUnavailable {
+	if r[0].Error.Code != database.CodeUnavailable {
 		t.Errorf("blocked: %+v", r[0].Error)
 	}
 	if err := tx.Rollback(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cairn/internal/hub/database"
 	"cairn/internal/replica"
 )
 
@@ -17,7 +18,7 @@ const raiseDevice = `INSERT INTO hub_meta (name, value) VALUES ($1, $2) ON CONFL
 WHERE substr(excluded.value, 1, 20) > substr(hub_meta.value, 1, 20)`
 
 // deviceName returns the name of a user's device in hub_meta.
-func deviceName(tenant, device string) string { return metaDevice + tenant + ":" + device }
+func deviceName(tenant, device string) string { return database.MetaDevice + tenant + ":" + device }
 
 // deviceHead returns the highest head that a user's device has sent; nil if there is none.
 func (h *Hub) deviceHead(ctx context.Context, tenant, device string) (*replica.DeviceHead, error) {
@@ -25,7 +26,7 @@ func (h *Hub) deviceHead(ctx context.Context, tenant, device string) (*replica.D
 		return nil, nil
 	}
 	var text string
-	ok, err := h.db.writing().one(ctx, selectMeta, []any{deviceName(tenant, device)}, &text)
+	ok, err := h.db.Writing().One(ctx, database.SelectMeta, []any{deviceName(tenant, device)}, &text)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -38,11 +39,11 @@ func (h *Hub) deviceHead(ctx context.Context, tenant, device string) (*replica.D
 }
 
 // saveDevice stores the head of the device that has sent a push.
-func saveDevice(ctx context.Context, s statements, tenant string, req replica.PushRequest) error {
+func saveDevice(ctx context.Context, s database.Statements, tenant string, req replica.PushRequest) error {
 	if req.Head.Seq <= 0 {
 		return nil
 	}
-	_, err := s.exec(ctx, raiseDevice, deviceName(tenant, req.DeviceID), fmt.Sprintf("%020d %s", req.Head.Seq, req.Head.Hash))
+	_, err := s.Exec(ctx, raiseDevice, deviceName(tenant, req.DeviceID), fmt.Sprintf("%020d %s", req.Head.Seq, req.Head.Hash))
 	return err
 }
 

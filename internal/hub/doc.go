@@ -1,7 +1,7 @@
 // Package hub is the server through which devices share memories (memories §13). Devices
 // push their changes and pull those of the user's other devices. The hub stores a log for
-// each stream (a memory or a vault), the current entries and a catalogue. It uses SQLite,
-// or PostgreSQL and databases with its protocol, with the same statements.
+// each stream (a memory or a vault), the current entries and a catalogue. Package database
+// runs its statements, which are the same for SQLite and PostgreSQL.
 //
 // A process keeps no state in memory, so any number may serve one database. Writers of a
 // stream queue at its row in hub_heads, which also counts the items: the numbers of a stream
@@ -12,8 +12,8 @@
 //
 // A push is grouped by stream. Each stream is one transaction that locks its row in hub_heads,
 // loads the rows that the items name, applies the items in memory and writes the results. So
-// the number of round trips is small for any batch. The statements are the same for both
-// databases ($n becomes ?n for SQLite), except two insertions of many rows. SQLite stores all
+// the number of round trips is small for any batch. Only two insertions of many
+// rows differ between the databases. SQLite stores all
 // streams of a push in one commit, each in a savepoint. Numbers rise under the row's lock, so
 // a pull only needs "above the cursor". Each item of an entry refers to the previous one, so a
 // deletion finds the texts to blank without an index.
@@ -21,14 +21,9 @@
 // Deleting a memory stores one sequence number; items up to it become invisible. A sweep
 // deletes their texts later, in batches. A memory created again starts above that number.
 //
-// With several PostgreSQL hosts the hub connects to all of them concurrently and uses the
-// first writable one. So a host that does not respond costs no time. A connection that becomes
-// read-only is closed. With synchronous replication the hub never cancels a COMMIT. A
-// cancelled one becomes visible while only the primary has it. If the connection fails, the
-// device gets no confirmation and sends the item again. For an item that it already has, the
-// hub also commits before it responds: if another process has cancelled a COMMIT, the later
-// commit waits for both. Otherwise an item confirmed at the second attempt could be lost with
-// the primary.
+// For an item that it already has, the hub also commits before it responds: if another
+// process has cancelled a COMMIT, the later commit waits for both. Otherwise an item confirmed
+// at the second attempt could be lost with the primary.
 //
 // If two contexts were written over the same one, the first to arrive becomes the current one.
 // The second gets an earlier time, so that devices that decide by time agree. A counter for

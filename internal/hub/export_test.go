@@ -30,5 +30,6 @@ func (h *Hub) LimitPages(ctx context.Context, pages int) error {
 		pages = 1 << 30
 	}
 	var now int
-	return h.db.writer.QueryRowContext(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", pages)).Scan(&now)
+	_, err := h.db.Writing().One(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", pages), nil, &now)
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/hub/database"
 	"cairn/internal/memory"
 	"cairn/internal/replica"
 )
@@ -116,7 +117,7 @@ func (k *hooks) admit(ctx context.Context) (leave func(), err error) {
 	k.mu.Unlock()
 	switch b.Mode {
 	case ModeDown:
-		return nil, fault.New(fault.Unavailable, CodeUnavailable, "a test has taken the hub down")
+		return nil, fault.New(fault.Unavailable, database.CodeUnavailable, "a test has taken the hub down")
 	case ModeSlow:
 		timer := time.NewTimer(b.Delay)
 		defer timer.Stop()
@@ -184,14 +185,14 @@ func scripted(seq int64, status int) replica.Result {
 // Empty deletes everything in the hub except its id and its schema, in the database and in
 // memory.
 func (h *Hub) Empty(ctx context.Context) error {
-	err := h.db.write(ctx, func(s statements) error {
+	err := h.db.Write(ctx, func(s database.Statements) error {
 		for _, table := range []string{"hub_items", "hub_entries", "hub_heads", "hub_memories", "hub_projects", "hub_vaults", "hub_tokens"} {
-			if _, err := s.exec(ctx, "DELETE FROM "+table); err != nil {
+			if _, err := s.Exec(ctx, "DELETE FROM "+table); err != nil {
 				return err
 			}
 		}
-		for _, prefix := range []string{metaSweep, metaContext, metaCatalogue} {
-			if _, err := s.exec(ctx, `DELETE FROM hub_meta WHERE name LIKE $1`, prefix+"%"); err != nil {
+		for _, prefix := range []string{database.MetaSweep, metaContext, database.MetaCatalogue} {
+			if _, err := s.Exec(ctx, `DELETE FROM hub_meta WHERE name LIKE $1`, prefix+"%"); err != nil {
 				return err
 			}
 		}
@@ -208,7 +209,7 @@ func (h *Hub) RawEntries(ctx context.Context, memoryID string) ([]string, error)
 	out := []string{}
 	const query = `SELECT e.doc FROM hub_entries e JOIN hub_heads h ON h.memory_id = e.memory_id AND h.tenant = e.tenant
 WHERE e.memory_id = $1 AND e.deleted_ns = 0 AND e.put_seq > h.deleted_seq ORDER BY e.canonical_ns`
-	err := h.db.writing().each(ctx, query, []any{memoryID}, func(scan func(...any) error) (bool, error) {
+	err := h.db.Writing().Each(ctx, query, []any{memoryID}, func(scan func(...any) error) (bool, error) {
 		var text string
 		var d document
 		err := scan(&text)
@@ -227,7 +228,7 @@ WHERE e.memory_id = $1 AND e.deleted_ns = 0 AND e.put_seq > h.deleted_seq ORDER 
 func (h *Hub) Ops(ctx context.Context, memoryID string, all bool) ([]string, error) {
 	out := []string{}
 	const query = `SELECT kind, op, id, doc FROM hub_items WHERE memory_id = $1 ORDER BY hub_seq`
-	err := h.db.writing().each(ctx, query, []any{memoryID}, func(scan func(...any) error) (bool, error) {
+	err := h.db.Writing().Each(ctx, query, []any{memoryID}, func(scan func(...any) error) (bool, error) {
 		var kind, op, id, text string
 		if err := scan(&kind, &op, &id, &text); err != nil {
 			return false, err

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/hub/database"
 	"cairn/internal/replica"
 )
 
@@ -24,7 +25,7 @@ type Config struct {
 // Hub serves one database. It is safe for concurrent use. Any number of hubs in any number of
 // processes may serve the same database.
 type Hub struct {
-	db         *database
+	db         *database.Database
 	clock      func() time.Time
 	log        *slog.Logger
 	maxContext int
@@ -50,7 +51,7 @@ type Hub struct {
 // the schema, else with hub_unavailable; Invalid with code usage for an invalid address.
 func Open(ctx context.Context, c Config) (*Hub, error) {
 	if c.Pool <= 0 {
-		c.Pool = standardPool()
+		c.Pool = database.StandardPool()
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
@@ -58,7 +59,7 @@ func Open(ctx context.Context, c Config) (*Hub, error) {
 	if c.MaxContext == 0 {
 		c.MaxContext = standardContext
 	}
-	db, err := openDatabase(c.Database, c.ReadDatabase, c.Pool)
+	db, err := database.Open(c.Database, c.ReadDatabase, c.Pool)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +68,10 @@ func Open(ctx context.Context, c Config) (*Hub, error) {
 		workers: make(chan struct{}, max(1, c.Pool*3/4)), gate: newGate(), stopping: make(chan struct{}), sweeps: make(chan struct{}, 1),
 	}
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
-	db.retried = h.metrics.retried
-	if _, err := db.migrate(ctx, 1); err != nil {
+	db.Retried = h.metrics.retried
+	if _, err := db.Migrate(ctx, 1); err != nil {
 		h.end()
-		return nil, errors.Join(openFault(err), db.close())
+		return nil, errors.Join(database.OpenFault(err), db.Close())
 	}
 	return h, nil
 }
@@ -83,17 +84,17 @@ func (h *Hub) Close() error {
 	h.Stop()
 	h.end()
 	h.sweeping.Wait()
-	return h.db.close()
+	return h.db.Close()
 }
 
 // Whoami returns the bearer of a token and the id of this hub.
 func (h *Hub) Whoami(ctx context.Context, who Identity) (replica.Whoami, error) {
-	s := h.db.writing() // a replica may not have an epoch that was raised just now
+	s := h.db.Writing() // a replica may not have an epoch that was raised just now
 	w := replica.Whoami{UserID: who.UserID, Device: who.Device, Level: string(who.Level)}
-	if _, err := s.one(ctx, selectMeta, []any{metaHub}, &w.HubID); err != nil {
+	if _, err := s.One(ctx, database.SelectMeta, []any{database.MetaHub}, &w.HubID); err != nil {
 		return w, err
 	}
-	epoch, err := s.number(ctx, metaEpoch)
+	epoch, err := s.Number(ctx, database.MetaEpoch)
 	w.HubEpoch = epoch
 	return w, err
 }
@@ -102,16 +103,16 @@ func (h *Hub) Whoami(ctx context.Context, who Identity) (replica.Whoami, error) 
 // returns the new epoch. Devices that see it resend the changes that they have beyond the
 // heads (memories §13.2).
 func (h *Hub) Restored(ctx context.Context) (epoch int64, err error) {
-	err = h.db.write(ctx, func(s statements) error {
-		was, err := s.number(ctx, metaEpoch)
+	err = h.db.Write(ctx, func(s database.Statements) error {
+		was, err := s.Number(ctx, database.MetaEpoch)
 		if err != nil {
 			return err
 		}
 		// Also higher than every epoch that the database had after the backup.
 		epoch = max(was+1, h.clock().Unix())
-		n, err := s.exec(ctx, swapMeta, metaEpoch, strconv.FormatInt(was, 10), strconv.FormatInt(epoch, 10))
+		n, err := s.Exec(ctx, database.SwapMeta, database.MetaEpoch, strconv.FormatInt(was, 10), strconv.FormatInt(epoch, 10))
 		if err == nil && n == 0 {
-			err = errMeanwhile
+			err = database.ErrMeanwhile
 		}
 		return err
 	})

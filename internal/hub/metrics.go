@@ -50,10 +50,6 @@ func (h *Hub) WriteMetrics(w io.Writer) {
 	for _, state := range slices.Sorted(maps.Keys(m.retries)) {
 		fmt.Fprintf(w, "cairn_hub_tx_retries_total{sqlstate=\"%s\"} %d\n", state, m.retries[state])
 	}
-	inUse := h.db.writer.Stats().InUse
-	if h.db.reader != h.db.writer {
-		inUse += h.db.reader.Stats().InUse
-	}
 	fmt.Fprintf(w, "# TYPE cairn_hub_waiting_pulls gauge\ncairn_hub_waiting_pulls %d\n", len(h.gate.pulls))
-	fmt.Fprintf(w, "# TYPE cairn_hub_pool_in_use gauge\ncairn_hub_pool_in_use %d\n", inUse)
+	fmt.Fprintf(w, "# TYPE cairn_hub_pool_in_use gauge\ncairn_hub_pool_in_use %d\n", h.db.InUse())
 }

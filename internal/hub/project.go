@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"cairn/internal/hub/database"
 	"cairn/internal/replica"
 )
 
@@ -21,7 +22,7 @@ func (st *stream) memoryOfProject(ctx context.Context, uids []string) (id string
 	if len(uids) == 0 {
 		return "", nil
 	}
-	_, err = st.s.one(ctx, selectOfProject, []any{st.tenant, uids[0]}, &id)
+	_, err = st.s.One(ctx, selectOfProject, []any{st.tenant, uids[0]}, &id)
 	if id == st.id {
 		id = ""
 	}
@@ -38,19 +39,19 @@ func (st *stream) setProject(ctx context.Context, uids []string) (isNew bool, er
 		return false, err
 	}
 	var has string
-	found, err := st.s.one(ctx, selectProjectsOf, []any{st.tenant, st.id}, &has)
+	found, err := st.s.One(ctx, selectProjectsOf, []any{st.tenant, st.id}, &has)
 	if err != nil || found && (has == uids[0] || !slices.Contains(uids, has)) {
 		return false, err
 	}
-	if _, err := st.s.exec(ctx, deleteProjectsOf, st.tenant, st.id); err != nil {
+	if _, err := st.s.Exec(ctx, deleteProjectsOf, st.tenant, st.id); err != nil {
 		return false, err
 	}
-	n, err := st.s.exec(ctx, insertProject, st.tenant, uids[0], st.id)
+	n, err := st.s.Exec(ctx, insertProject, st.tenant, uids[0], st.id)
 	return n > 0, err
 }
 
 // projectHeads adds the uids of their projects to a page of memories.
-func projectHeads(ctx context.Context, s statements, tenant string, heads []replica.Head) error {
+func projectHeads(ctx context.Context, s database.Statements, tenant string, heads []replica.Head) error {
 	if len(heads) == 0 {
 		return nil
 	}
@@ -59,7 +60,7 @@ func projectHeads(ctx context.Context, s statements, tenant string, heads []repl
 		at[h.Stream] = h.Memory
 	}
 	first, last := heads[0].Stream, heads[len(heads)-1].Stream
-	return s.each(ctx, selectProjects, []any{tenant, first, last}, func(scan func(...any) error) (bool, error) {
+	return s.Each(ctx, selectProjects, []any{tenant, first, last}, func(scan func(...any) error) (bool, error) {
 		var id, uid string
 		err := scan(&id, &uid)
 		if m := at[id]; m != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/hub/database"
 	"cairn/internal/replica"
 )
 
@@ -46,7 +47,7 @@ func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (
 			break
 		}
 	}
-	answer.HubEpoch, err = h.db.reading().number(ctx, metaEpoch)
+	answer.HubEpoch, err = h.db.Reading().Number(ctx, database.MetaEpoch)
 	return answer, err
 }
 
@@ -111,7 +112,7 @@ type behind struct {
 // ahead compares cursors with the heads. It returns the streams with newer items, and the
 // cursors beyond the head.
 func (h *Hub) ahead(ctx context.Context, tenant string, cursors []replica.Cursor) (out []behind, beyond []replica.Cursor, err error) {
-	heads, err := h.headsOf(ctx, h.db.reading(), tenant, cursors)
+	heads, err := h.headsOf(ctx, h.db.Reading(), tenant, cursors)
 	for _, c := range cursors {
 		switch head := heads[c.Stream]; {
 		case head[0] > c.After:
@@ -126,7 +127,7 @@ func (h *Hub) ahead(ctx context.Context, tenant string, cursors []replica.Cursor
 // behindOf checks cursors beyond the head against the writable database, because a replica may
 // lag. It returns the cursors that are beyond the head there too, each with that head.
 func (h *Hub) behindOf(ctx context.Context, tenant string, beyond []replica.Cursor) (out []replica.Cursor, err error) {
-	heads, err := h.headsOf(ctx, h.db.writing(), tenant, beyond)
+	heads, err := h.headsOf(ctx, h.db.Writing(), tenant, beyond)
 	for _, c := range beyond {
 		if head := heads[c.Stream][0]; head < c.After && err == nil {
 			out = append(out, replica.Cursor{Stream: c.Stream, After: head})
@@ -138,7 +139,7 @@ func (h *Hub) behindOf(ctx context.Context, tenant string, beyond []replica.Curs
 // newerCatalogue returns the version of a user's catalogue if it is higher than the given
 // version, else 0.
 func (h *Hub) newerCatalogue(ctx context.Context, tenant string, than int64) (int64, error) {
-	n, err := h.db.reading().catalogueVersion(ctx, tenant)
+	n, err := catalogueVersion(ctx, h.db.Reading(), tenant)
 	if n <= than {
 		return 0, err
 	}
@@ -146,7 +147,7 @@ func (h *Hub) newerCatalogue(ctx context.Context, tenant string, than int64) (in
 }
 
 // headsOf reads the head_seq and deleted_seq of the cursors' streams.
-func (h *Hub) headsOf(ctx context.Context, s statements, tenant string, cursors []replica.Cursor) (map[string][2]int64, error) {
+func (h *Hub) headsOf(ctx context.Context, s database.Statements, tenant string, cursors []replica.Cursor) (map[string][2]int64, error) {
 	heads := map[string][2]int64{}
 	if len(cursors) == 0 {
 		return heads, nil
@@ -155,7 +156,7 @@ func (h *Hub) headsOf(ctx context.Context, s statements, tenant string, cursors 
 	for i, c := range cursors {
 		ids[i] = c.Stream
 	}
-	return heads, s.eachOf(ctx, selectHeads, []any{tenant}, ids, func(scan func(...any) error) (bool, error) {
+	return heads, s.EachOf(ctx, selectHeads, []any{tenant}, ids, func(scan func(...any) error) (bool, error) {
 		var id string
 		var seq, deleted int64
 		err := scan(&id, &seq, &deleted)
@@ -173,7 +174,7 @@ func (h *Hub) collect(ctx context.Context, tenant string, ahead []behind, limit 
 			break
 		}
 		page := replica.StreamItems{Stream: b.stream, Items: []replica.PulledItem{}, Next: b.after}
-		err := h.db.reading().each(ctx, selectItems, []any{b.stream, tenant, b.after, limit + 1}, func(scan func(...any) error) (bool, error) {
+		err := h.db.Reading().Each(ctx, selectItems, []any{b.stream, tenant, b.after, limit + 1}, func(scan func(...any) error) (bool, error) {
 			var item replica.PulledItem
 			var doc string
 			if err := scan(&item.HubSeq, &item.Kind, &item.Op, &item.ID, &item.Key, &doc, &item.Device); err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/hub/database"
 	"cairn/internal/replica"
 )
 
@@ -36,9 +37,9 @@ func (h *Hub) Push(ctx context.Context, who Identity, req replica.PushRequest) (
 		return nil, err
 	}
 	results := make([]replica.Result, len(req.Items))
-	if h.db.postgres {
+	if h.db.Postgres {
 		h.eachStream(ctx, who, req, batches, results)
-		if err := saveDevice(ctx, h.db.writing(), who.UserID, req); err != nil {
+		if err := saveDevice(ctx, h.db.Writing(), who.UserID, req); err != nil {
 			return nil, err
 		}
 	} else {
@@ -134,7 +135,7 @@ func (h *Hub) pushInChunks(ctx context.Context, who Identity, device string, b *
 			size += rest[n].size
 		}
 		var answer []replica.Result
-		err := h.db.write(ctx, func(s statements) (err error) {
+		err := h.db.Write(ctx, func(s database.Statements) (err error) {
 			answer, err = h.stream(ctx, s, who, device, b.stream, rest[:n])
 			return err
 		})
@@ -153,13 +154,13 @@ func (h *Hub) pushInChunks(ctx context.Context, who Identity, device string, b *
 // writer, and the commit is the expensive part.
 func (h *Hub) pushInOneTx(ctx context.Context, who Identity, req replica.PushRequest, batches []*batch, results []replica.Result) {
 	answers, failures := make([][]replica.Result, len(batches)), make([]error, len(batches))
-	err := h.db.write(ctx, func(s statements) error {
-		outcome := errNothing
+	err := h.db.Write(ctx, func(s database.Statements) error {
+		outcome := database.ErrNothing
 		if err := saveDevice(ctx, s, who.UserID, req); err != nil {
 			return err
 		}
 		for i, b := range batches {
-			if _, err := s.exec(ctx, "SAVEPOINT stream"); err != nil {
+			if _, err := s.Exec(ctx, "SAVEPOINT stream"); err != nil {
 				return err
 			}
 			answer, err := h.stream(ctx, s, who, req.DeviceID, b.stream, b.items)
@@ -167,15 +168,15 @@ func (h *Hub) pushInOneTx(ctx context.Context, who Identity, req replica.PushReq
 			switch {
 			case err == nil:
 				outcome = nil
-			case !errors.Is(err, errNothing):
+			case !errors.Is(err, database.ErrNothing):
 				answers[i], failures[i] = nil, err
 				fallthrough
 			default:
-				if _, err := s.exec(ctx, "ROLLBACK TO stream"); err != nil { // for instance after a full disk, which ends the transaction
+				if _, err := s.Exec(ctx, "ROLLBACK TO stream"); err != nil { // for instance after a full disk, which ends the transaction
 					return errors.Join(failures[i], err)
 				}
 			}
-			if _, err := s.exec(ctx, "RELEASE stream"); err != nil {
+			if _, err := s.Exec(ctx, "RELEASE stream"); err != nil {
 				return err
 			}
 		}
@@ -197,9 +198,9 @@ func (h *Hub) pushInOneTx(ctx context.Context, who Identity, req replica.PushReq
 // also commits a transaction without new items, because of the lock on the head. With
 // synchronous replication, a transaction whose client has stopped waiting is visible before
 // another server has it. A later commit waits for both.
-func (h *Hub) stream(ctx context.Context, s statements, who Identity, device, id string, items []incoming) ([]replica.Result, error) {
+func (h *Hub) stream(ctx context.Context, s database.Statements, who Identity, device, id string, items []incoming) ([]replica.Result, error) {
 	if len(items) == 0 {
-		return nil, errNothing
+		return nil, database.ErrNothing
 	}
 	st := stream{s: s, id: id, tenant: who.UserID, device: device, admin: who.Level == LevelAdmin, now: h.clock().UnixNano()}
 	found, err := st.open(ctx, items)
@@ -211,7 +212,7 @@ func (h *Hub) stream(ctx context.Context, s statements, who Identity, device, id
 		if what != replica.KindVault {
 			what = replica.KindMemory
 		}
-		return []replica.Result{refused(items[0].seq, missing(what))}, errNothing
+		return []replica.Result{refused(items[0].seq, missing(what))}, database.ErrNothing
 	}
 	var answer []replica.Result
 	for _, in := range items {
@@ -227,10 +228,10 @@ func (h *Hub) stream(ctx context.Context, s statements, who Identity, device, id
 	switch {
 	case len(st.fresh) > 0:
 		return answer, st.save(ctx)
-	case s.postgres && answer[0].Status < 300:
+	case s.Postgres && answer[0].Status < 300:
 		return answer, nil
 	}
-	return answer, errNothing
+	return answer, database.ErrNothing
 }
 
 // spread assigns the results to the positions of their items in the request.
@@ -246,7 +247,7 @@ func (b *batch) spread(answer []replica.Result, err error, req replica.PushReque
 				Code: "failed_dependency", Message: "an earlier item of the stream was not taken",
 			}}
 		case err != nil && len(b.items) > 0:
-			results[at] = refused(seq, unavailable(err))
+			results[at] = refused(seq, database.Unavailable(err))
 		default:
 			results[at] = refused(seq, b.bad)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/hub/database"
 	"cairn/internal/memory"
 	"cairn/internal/replica"
 )
@@ -47,12 +48,12 @@ func (h *Hub) Heads(ctx context.Context, who Identity, after string, limit int) 
 	if limit <= 0 || limit > replica.MaxHeads {
 		limit = replica.MaxHeads
 	}
-	s := h.db.reading()
+	s := h.db.Reading()
 	var err error
-	if answer.HubEpoch, err = s.number(ctx, metaEpoch); err != nil {
+	if answer.HubEpoch, err = s.Number(ctx, database.MetaEpoch); err != nil {
 		return answer, err
 	}
-	if answer.Catalogue, err = s.catalogueVersion(ctx, who.UserID); err != nil { // read before the list, which may then be newer
+	if answer.Catalogue, err = catalogueVersion(ctx, s, who.UserID); err != nil { // read before the list, which may then be newer
 		return answer, err
 	}
 	if part == pageVaults {
@@ -75,8 +76,8 @@ func (h *Hub) Heads(ctx context.Context, who Identity, after string, limit int) 
 	return answer, nil
 }
 
-func vaultHeads(ctx context.Context, s statements, tenant, after string, limit int, out *[]replica.Head) error {
-	return s.each(ctx, selectVaults, []any{tenant, after, limit}, func(scan func(...any) error) (bool, error) {
+func vaultHeads(ctx context.Context, s database.Statements, tenant, after string, limit int, out *[]replica.Head) error {
+	return s.Each(ctx, selectVaults, []any{tenant, after, limit}, func(scan func(...any) error) (bool, error) {
 		var v replica.Vault
 		var ns, seq int64
 		err := scan(&v.VaultID, &v.Title, &v.Description, &ns, &seq)
@@ -86,9 +87,9 @@ func vaultHeads(ctx context.Context, s statements, tenant, after string, limit i
 	})
 }
 
-func memoryHeads(ctx context.Context, s statements, tenant, after string, limit int, out *[]replica.Head) error {
+func memoryHeads(ctx context.Context, s database.Statements, tenant, after string, limit int, out *[]replica.Head) error {
 	from := len(*out)
-	err := s.each(ctx, selectMemories, []any{tenant, after, limit}, func(scan func(...any) error) (bool, error) {
+	err := s.Each(ctx, selectMemories, []any{tenant, after, limit}, func(scan func(...any) error) (bool, error) {
 		m := replica.Memory{ProjectUIDs: []string{}}
 		var ns, seq int64
 		err := scan(&m.MemoryID, &m.VaultID, &m.MemoryType, &m.Title, &m.Description, &ns, &seq)
@@ -116,10 +117,10 @@ type EntriesArgs struct {
 // or entry that is unknown, deleted or owned by another user.
 func (h *Hub) Entries(ctx context.Context, who Identity, a EntriesArgs) (replica.EntriesResponse, error) {
 	answer := replica.EntriesResponse{Entries: []json.RawMessage{}}
-	s := h.db.reading()
+	s := h.db.Reading()
 	var vaultID, title string
 	var put int64
-	found, err := s.one(ctx, selectMemory, []any{who.UserID, a.Memory}, &vaultID, &title, &put)
+	found, err := s.One(ctx, selectMemory, []any{who.UserID, a.Memory}, &vaultID, &title, &put)
 	if err == nil && !found {
 		err = fault.New(fault.NotFound, memory.CodeNotFound, "there is no such memory")
 	}
@@ -129,7 +130,7 @@ func (h *Hub) Entries(ctx context.Context, who Identity, a EntriesArgs) (replica
 	if a.Entry != "" {
 		var ns int64
 		var doc string
-		found, err := s.one(ctx, selectEntry, []any{a.Memory, who.UserID, a.Entry}, &ns, &doc)
+		found, err := s.One(ctx, selectEntry, []any{a.Memory, who.UserID, a.Entry}, &ns, &doc)
 		if err == nil && !found {
 			err = fault.New(fault.NotFound, memory.CodeNotFound, "there is no such entry")
 		}
@@ -143,7 +144,7 @@ func (h *Hub) Entries(ctx context.Context, who Identity, a EntriesArgs) (replica
 const farFuture = 1<<63 - 1
 
 // page adds the selected entries to the response, newest first.
-func (h *Hub) page(ctx context.Context, s statements, tenant string, a EntriesArgs, answer *replica.EntriesResponse) error {
+func (h *Hub) page(ctx context.Context, s database.Statements, tenant string, a EntriesArgs, answer *replica.EntriesResponse) error {
 	if a.Limit <= 0 {
 		a.Limit = 50
 	}
@@ -159,7 +160,7 @@ func (h *Hub) page(ctx context.Context, s statements, tenant string, a EntriesAr
 	chunk, size := a.Limit+1, 0
 	for rows := chunk; rows == chunk && !answer.More; {
 		rows = 0
-		err := s.each(ctx, query, []any{a.Memory, tenant, from, chunk}, func(scan func(...any) error) (bool, error) {
+		err := s.Each(ctx, query, []any{a.Memory, tenant, from, chunk}, func(scan func(...any) error) (bool, error) {
 			var doc string
 			if err := scan(&from, &doc); err != nil {
 				return false, err

@@ -3,6 +3,8 @@ package hub
 import (
 	"context"
 	"strconv"
+
+	"cairn/internal/hub/database"
 )
 
 const (
@@ -40,20 +42,20 @@ func (st *stream) save(ctx context.Context) error {
 		case e.isNew:
 			fresh = append(fresh, e)
 		case e.isChanged:
-			if _, err := st.s.exec(ctx, updateEntry, st.id, st.tenant, e.id, e.last, e.deletedNs, e.doc); err != nil {
+			if _, err := st.s.Exec(ctx, updateEntry, st.id, st.tenant, e.id, e.last, e.deletedNs, e.doc); err != nil {
 				return err
 			}
 		}
 	}
 	insert := st.insertEach
-	if st.s.postgres {
+	if st.s.Postgres {
 		insert = st.insertAll
 	}
 	if err := insert(ctx, fresh); err != nil {
 		return err
 	}
 	if st.sweep {
-		if _, err := st.s.exec(ctx, setMeta, metaSweep+st.id+":"+st.tenant, strconv.FormatInt(st.head.deletedSeq, 10)); err != nil {
+		if _, err := st.s.Exec(ctx, database.SetMeta, database.MetaSweep+st.id+":"+st.tenant, strconv.FormatInt(st.head.deletedSeq, 10)); err != nil {
 			return err
 		}
 	}
@@ -61,9 +63,9 @@ func (st *stream) save(ctx context.Context) error {
 		return err
 	}
 	h := st.head
-	found, err := st.s.one(ctx, raiseHead, []any{st.id, st.tenant, h.seq, h.lastNs, h.deletedSeq, h.deletedNs, h.isGone}, &h.seq)
+	found, err := st.s.One(ctx, raiseHead, []any{st.id, st.tenant, h.seq, h.lastNs, h.deletedSeq, h.deletedNs, h.isGone}, &h.seq)
 	if err == nil && !found {
-		err = errMeanwhile
+		err = database.ErrMeanwhile
 	}
 	return err
 }
@@ -72,7 +74,7 @@ func (st *stream) save(ctx context.Context) error {
 func (st *stream) blankItems(ctx context.Context) error {
 	for _, seq := range st.blanked {
 		for seq > 0 {
-			found, err := st.s.one(ctx, blankItem, []any{st.id, st.tenant, seq}, &seq)
+			found, err := st.s.One(ctx, blankItem, []any{st.id, st.tenant, seq}, &seq)
 			if err != nil {
 				return err
 			}
@@ -86,14 +88,14 @@ func (st *stream) blankItems(ctx context.Context) error {
 
 // insertEach inserts row by row, which works on any database.
 func (st *stream) insertEach(ctx context.Context, entries []*entry) error {
-	err := st.s.many(ctx, insertItem, len(st.fresh), func(i int) []any {
+	err := st.s.Many(ctx, insertItem, len(st.fresh), func(i int) []any {
 		l := st.fresh[i]
 		return []any{st.id, st.tenant, l.seq, l.key, l.kind, l.op, l.id, l.ns, l.prev, st.device, l.hash, l.doc}
 	})
 	if err != nil {
 		return err
 	}
-	return st.s.many(ctx, insertEntry, len(entries), func(i int) []any {
+	return st.s.Many(ctx, insertEntry, len(entries), func(i int) []any {
 		e := entries[i]
 		return []any{st.id, st.tenant, e.id, e.ns, e.put, e.last, e.deletedNs, e.doc}
 	})
@@ -108,7 +110,7 @@ func (st *stream) insertAll(ctx context.Context, entries []*entry) error {
 		seqs[i], ns[i], prevs[i] = l.seq, l.ns, l.prev
 		keys[i], kinds[i], ops[i], ids[i], hashes[i], docs[i] = l.key, l.kind, l.op, l.id, l.hash, l.doc
 	}
-	_, err := st.s.exec(ctx, insertItems, st.id, st.tenant, st.device, seqs, keys, kinds, ops, ids, ns, prevs, hashes, docs)
+	_, err := st.s.Exec(ctx, insertItems, st.id, st.tenant, st.device, seqs, keys, kinds, ops, ids, ns, prevs, hashes, docs)
 	if n = len(entries); err != nil || n == 0 {
 		return err
 	}
@@ -117,6 +119,6 @@ func (st *stream) insertAll(ctx context.Context, entries []*entry) error {
 	for i, e := range entries {
 		ids[i], times[i], puts[i], lasts[i], deleted[i], docs[i] = e.id, e.ns, e.put, e.last, e.deletedNs, e.doc
 	}
-	_, err = st.s.exec(ctx, insertManyEntries, st.id, st.tenant, ids, times, puts, lasts, deleted, docs)
+	_, err = st.s.Exec(ctx, insertManyEntries, st.id, st.tenant, ids, times, puts, lasts, deleted, docs)
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/hub/database"
 	"cairn/internal/memory"
 	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
@@ -163,8 +164,8 @@ func (h *Hub) bearer(r *http.Request) (Identity, error) {
 // fail responds with an error. Any error that is not a fault is a failure of the database: the
 // response says to retry, and the log contains the cause.
 func (h *Hub) fail(w http.ResponseWriter, r *http.Request, err error) {
-	f := unavailable(err)
-	if f.Code == CodeUnavailable && r.Context().Err() == nil {
+	f := database.Unavailable(err)
+	if f.Code == database.CodeUnavailable && r.Context().Err() == nil {
 		h.log.WarnContext(r.Context(), "the database failed", "path", r.URL.Path, "error", err)
 	}
 	status := memory.Status(f)
@@ -366,7 +367,7 @@ func (h *Hub) serveHealth(w http.ResponseWriter, r *http.Request, version string
 		Timestamp string `json:"timestamp"`
 		Version   string `json:"version"`
 	}{"healthy", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), version}
-	if _, err := h.db.reading().number(ctx, metaSchema); err != nil {
+	if _, err := h.db.Reading().Number(ctx, database.MetaSchema); err != nil {
 		told.Status = "unhealthy"
 	}
 	writeJSON(w, http.StatusOK, told)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"cairn/internal/fault"
+	"cairn/internal/hub/database"
 	"cairn/internal/memory"
 	"cairn/internal/memory/rules"
 	"cairn/internal/replica"
@@ -15,7 +16,7 @@ import (
 // stream is one stream of a tenant inside a transaction that holds the lock on its head. Items
 // are applied in memory; save writes the results.
 type stream struct {
-	s      statements
+	s      database.Statements
 	id     string
 	tenant string
 	device string
@@ -73,7 +74,7 @@ func (st *stream) open(ctx context.Context, items []incoming) (found bool, err e
 		return false, err
 	}
 	if first := items[0]; !found && (first.kind == replica.KindVault || first.kind == replica.KindMemory && first.op == replica.OpPut) {
-		if _, err := st.s.exec(ctx, insertHead, st.id, st.tenant, first.kind); err != nil {
+		if _, err := st.s.Exec(ctx, insertHead, st.id, st.tenant, first.kind); err != nil {
 			return false, err
 		}
 		if found, err = st.lock(ctx); err != nil {
@@ -91,7 +92,7 @@ func (st *stream) open(ctx context.Context, items []incoming) (found bool, err e
 
 func (st *stream) lock(ctx context.Context) (bool, error) {
 	h := &st.head
-	return st.s.one(ctx, lockHead, []any{st.id, st.tenant}, &h.kind, &h.seq, &h.lastNs, &h.deletedSeq, &h.deletedNs, &h.isGone)
+	return st.s.One(ctx, lockHead, []any{st.id, st.tenant}, &h.kind, &h.seq, &h.lastNs, &h.deletedSeq, &h.deletedNs, &h.isGone)
 }
 
 func (st *stream) load(ctx context.Context, items []incoming) error {
@@ -113,7 +114,7 @@ func (st *stream) load(ctx context.Context, items []incoming) error {
 		}
 	}
 	st.known, st.entries = map[string]logged{}, map[string]*entry{}
-	err := st.s.eachOf(ctx, selectKnown, []any{st.id, st.tenant}, keys, func(scan func(...any) error) (bool, error) {
+	err := st.s.EachOf(ctx, selectKnown, []any{st.id, st.tenant}, keys, func(scan func(...any) error) (bool, error) {
 		var l logged
 		err := scan(&l.key, &l.seq, &l.ns, &l.kind, &l.op, &l.id, &l.hash)
 		st.known[l.key] = l
@@ -122,7 +123,7 @@ func (st *stream) load(ctx context.Context, items []incoming) error {
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	return st.s.eachOf(ctx, selectEntries, []any{st.id, st.tenant}, ids, func(scan func(...any) error) (bool, error) {
+	return st.s.EachOf(ctx, selectEntries, []any{st.id, st.tenant}, ids, func(scan func(...any) error) (bool, error) {
 		var e entry
 		err := scan(&e.id, &e.ns, &e.put, &e.last, &e.deletedNs, &e.doc)
 		if e.put <= st.head.deletedSeq && e.deletedNs == 0 { // deleted with the memory

@@ -3,6 +3,8 @@ package hub
 import (
 	"context"
 	"strings"
+
+	"cairn/internal/hub/database"
 )
 
 // The items of a deleted stream are invisible immediately: reads begin after deleted_seq. Their
@@ -32,7 +34,7 @@ func (h *Hub) Sweep(ctx context.Context) error {
 	}
 	for {
 		var jobs [][2]string
-		err := h.db.writing().each(ctx, selectSweeps, []any{metaSweep + "%"}, func(scan func(...any) error) (bool, error) {
+		err := h.db.Writing().Each(ctx, selectSweeps, []any{database.MetaSweep + "%"}, func(scan func(...any) error) (bool, error) {
 			var name, value string
 			err := scan(&name, &value)
 			jobs = append(jobs, [2]string{name, value})
@@ -42,11 +44,11 @@ func (h *Hub) Sweep(ctx context.Context) error {
 			return err
 		}
 		for _, job := range jobs {
-			stream, tenant, _ := strings.Cut(strings.TrimPrefix(job[0], metaSweep), ":")
+			stream, tenant, _ := strings.Cut(strings.TrimPrefix(job[0], database.MetaSweep), ":")
 			if err := h.sweepStream(ctx, stream, tenant); err != nil {
 				return err
 			}
-			if _, err := h.db.writing().exec(ctx, deleteMeta, job[0], job[1]); err != nil {
+			if _, err := h.db.Writing().Exec(ctx, database.DeleteMeta, job[0], job[1]); err != nil {
 				return err
 			}
 		}
@@ -55,12 +57,12 @@ func (h *Hub) Sweep(ctx context.Context) error {
 
 func (h *Hub) sweepStream(ctx context.Context, stream, tenant string) error {
 	var floor, ns int64
-	if _, err := h.db.writing().one(ctx, selectFloor, []any{stream, tenant}, &floor, &ns); err != nil {
+	if _, err := h.db.Writing().One(ctx, selectFloor, []any{stream, tenant}, &floor, &ns); err != nil {
 		return err
 	}
 	for from := int64(0); from < floor; from += sweepChunk {
-		err := h.db.write(ctx, func(s statements) error {
-			_, err := s.exec(ctx, sweepItems, stream, tenant, from, min(from+sweepChunk, floor))
+		err := h.db.Write(ctx, func(s database.Statements) error {
+			_, err := s.Exec(ctx, sweepItems, stream, tenant, from, min(from+sweepChunk, floor))
 			return err
 		})
 		if err != nil {
@@ -68,9 +70,9 @@ func (h *Hub) sweepStream(ctx context.Context, stream, tenant string) error {
 		}
 	}
 	for after, more := "", true; more; {
-		err := h.db.write(ctx, func(s statements) error {
+		err := h.db.Write(ctx, func(s database.Statements) error {
 			var ids []any
-			err := s.each(ctx, selectSwept, []any{stream, tenant, floor, after, sweepChunk}, func(scan func(...any) error) (bool, error) {
+			err := s.Each(ctx, selectSwept, []any{stream, tenant, floor, after, sweepChunk}, func(scan func(...any) error) (bool, error) {
 				var id string
 				err := scan(&id)
 				ids = append(ids, id)
@@ -80,7 +82,7 @@ func (h *Hub) sweepStream(ctx context.Context, stream, tenant string) error {
 				return err
 			}
 			after = ids[len(ids)-1].(string)
-			return s.execOf(ctx, sweepEntry, []any{stream, tenant, ns}, ids)
+			return s.ExecOf(ctx, sweepEntry, []any{stream, tenant, ns}, ids)
 		})
 		if err != nil {
 			return err

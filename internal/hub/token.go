@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"cairn/internal/fault"
+	"cairn/internal/hub/database"
 	"cairn/internal/memory"
 	"cairn/internal/memory/rules"
 )
@@ -83,7 +84,7 @@ func hashOf(secret string) string {
 // with code usage for invalid arguments.
 func (h *Hub) CreateToken(ctx context.Context, a TokenArgs) (t Token, secret string, err error) {
 	usage := func(message string) (Token, string, error) {
-		return t, "", fault.New(fault.Invalid, codeUsage, message)
+		return t, "", fault.New(fault.Invalid, database.CodeUsage, message)
 	}
 	if a.Level == "" {
 		a.Level = LevelAdmin
@@ -113,7 +114,7 @@ func (h *Hub) CreateToken(ctx context.Context, a TokenArgs) (t Token, secret str
 		t.Expires = now.Add(a.Expires)
 		expires = t.Expires.UnixNano()
 	}
-	_, err = h.db.writing().exec(ctx, insertToken, hashOf(secret), user, a.Device, string(a.Level), now.UnixNano(), expires)
+	_, err = h.db.Writing().Exec(ctx, insertToken, hashOf(secret), user, a.Device, string(a.Level), now.UnixNano(), expires)
 	return t, secret, err
 }
 
@@ -144,7 +145,7 @@ func scanToken(scan func(...any) error) (r tokenRow, err error) {
 // Tokens lists all tokens, the oldest first, including revoked and expired ones.
 func (h *Hub) Tokens(ctx context.Context) ([]Token, error) {
 	tokens := []Token{}
-	err := h.db.reading().each(ctx, selectTokens, nil, func(scan func(...any) error) (bool, error) {
+	err := h.db.Reading().Each(ctx, selectTokens, nil, func(scan func(...any) error) (bool, error) {
 		r, err := scanToken(scan)
 		tokens = append(tokens, r.token)
 		return true, err
@@ -158,11 +159,11 @@ func (h *Hub) Tokens(ctx context.Context) ([]Token, error) {
 func (h *Hub) Revoke(ctx context.Context, id string) (Token, error) {
 	id = strings.ToLower(id)
 	if len(id) < 6 || strings.Trim(id, "0123456789abcdef") != "" {
-		return Token{}, fault.New(fault.Invalid, codeUsage, "a token's id has at least 6 characters of 0-9 and a-f").
+		return Token{}, fault.New(fault.Invalid, database.CodeUsage, "a token's id has at least 6 characters of 0-9 and a-f").
 			WithHint("`cairn hub token list` shows them")
 	}
 	var rows []tokenRow
-	err := h.db.writing().each(ctx, selectLike, []any{id, id + "g"}, func(scan func(...any) error) (bool, error) {
+	err := h.db.Writing().Each(ctx, selectLike, []any{id, id + "g"}, func(scan func(...any) error) (bool, error) {
 		r, err := scanToken(scan)
 		rows = append(rows, r)
 		return true, err
@@ -178,7 +179,7 @@ func (h *Hub) Revoke(ctx context.Context, id string) (Token, error) {
 	t := rows[0].token
 	if rows[0].revoked == 0 {
 		t.Revoked = h.clock().UTC()
-		_, err = h.db.writing().exec(ctx, revokeToken, rows[0].hash, t.Revoked.UnixNano())
+		_, err = h.db.Writing().Exec(ctx, revokeToken, rows[0].hash, t.Revoked.UnixNano())
 	}
 	return t, err
 }
@@ -231,11 +232,11 @@ func (h *Hub) authenticate(ctx context.Context, secret string) (Identity, error)
 }
 
 func (h *Hub) readToken(ctx context.Context, hash string) (row tokenRow, found bool, err error) {
-	s := h.db.writing() // a replica may not have it yet
-	if !h.db.postgres {
-		s = h.db.reading()
+	s := h.db.Writing() // a replica may not have it yet
+	if !h.db.Postgres {
+		s = h.db.Reading()
 	}
-	err = s.each(ctx, selectToken, []any{hash}, func(scan func(...any) error) (bool, error) {
+	err = s.Each(ctx, selectToken, []any{hash}, func(scan func(...any) error) (bool, error) {
 		found = true
 		row, err = scanToken(scan)
 		return false, err
@@ -244,7 +245,7 @@ func (h *Hub) readToken(ctx context.Context, hash string) (row tokenRow, found b
 	if err != nil || !found || row.revoked != 0 || row.token.LastUsed >= today {
 		return row, found, err
 	}
-	if _, err := h.db.writing().exec(ctx, useToken, hash, today); err != nil {
+	if _, err := h.db.Writing().Exec(ctx, useToken, hash, today); err != nil {
 		h.log.WarnContext(ctx, "the day of a token's use is not noted", "error", err)
 	}
 	return row, found, nil

@@ -1,10 +1,10 @@
 // Package mcp serves cairn's tools to coding agents over the Model Context Protocol. Only
-// this package imports the official Go SDK; other packages describe tools as data and
-// functions.
+// this package and stdio, its transport for a client that starts cairn, import the official
+// Go SDK; other packages describe tools as data and functions.
 //
 // The arguments of a [Tool] are the fields of one struct, usually the struct of the method
 // that it calls. The tags of the fields define the JSON Schema for clients and how values
-// are read. The tool's function gets the struct. The schema of the result comes from its
+// are read ([cairn/internal/mcp/toolargs]). The tool's function gets the struct. The schema of the result comes from its
 // Go type. An argument error is always a tool result that the model can read, never a
 // protocol error (contract observations §8). Unknown arguments are ignored and named in
 // the result. null counts as omitted. Whole numbers can be written as 3.0.

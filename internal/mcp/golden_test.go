@@ -17,6 +17,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/observation"
 	"cairn/internal/observation/browse"
 	"cairn/internal/recall"
@@ -118,7 +119,7 @@ func observing(t *testing.T) *mcp.Server {
 	return newServer(t, mcp.Config{
 		Instructions: "Search before you ask.",
 		Tools:        append([]mcp.Tool{mcp.RecallTool(remembering)}, mcp.ObservationTools(o)...),
-		Context:      func(context.Context, mcp.Scope) (string, error) { return "# cairn context\n", nil },
+		Context:      func(context.Context, toolargs.Scope) (string, error) { return "# cairn context\n", nil },
 	})
 }
 

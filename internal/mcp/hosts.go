@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"cairn/internal/mcp/toolargs"
 )
 
 // Host describes how an agent program presents the tools of a server named cairn to its
@@ -76,7 +78,7 @@ func (h Host) Cost(tools []Tool, instructions string) (int, error) {
 	case NoInstructions:
 		instructions = ""
 	}
-	text, err := encode(instructions)
+	text, err := toolargs.JSON(instructions)
 	return (bytes + len(text) - len(`""`) + 3) / 4, err
 }
 
@@ -95,7 +97,7 @@ func (h Host) toolBytes(t Tool) (int, error) {
 			return 0, err
 		}
 		h.drop(read)
-		if schema, err = encode(read); err != nil {
+		if schema, err = toolargs.JSON(read); err != nil {
 			return 0, err
 		}
 	}
@@ -103,11 +105,11 @@ func (h Host) toolBytes(t Tool) (int, error) {
 	if h.Longest > 0 && len(about) > h.Longest {
 		about = append(about[:h.Longest-1], '…')
 	}
-	description, err := encode(string(about))
+	description, err := toolargs.JSON(string(about))
 	if err != nil {
 		return 0, err
 	}
-	inside, err := encode(string(description))
+	inside, err := toolargs.JSON(string(description))
 	if err != nil {
 		return 0, err
 	}

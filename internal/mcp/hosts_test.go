@@ -6,25 +6,26 @@ import (
 	"testing"
 
 	"cairn/internal/mcp"
+	"cairn/internal/mcp/toolargs"
 )
 
 // TestAHostPaysWhatItsRequestsHold compares the estimate with the size of one tool in the
 // programs' requests, recorded at the model's API.
 func TestAHostPaysWhatItsRequestsHold(t *testing.T) {
 	t.Parallel()
-	around := func(name, about string) mcp.Param {
-		return mcp.Param{Name: name, Kind: mcp.Integer, Description: about, Default: 5, Minimum: new(0), Maximum: new(50)}
+	around := func(name, about string) toolargs.Param {
+		return toolargs.Param{Name: name, Kind: toolargs.Integer, Description: about, Default: 5, Minimum: new(0), Maximum: new(50)}
 	}
 	timeline := mcp.Tool{
 		Name: "timeline", ReadOnly: true, Description: "What happened around one observation in its session.",
-		Params: []mcp.Param{
-			{Name: "anchor", Kind: mcp.Integer, Required: true, Description: "Observation id."},
+		Params: []toolargs.Param{
+			{Name: "anchor", Kind: toolargs.Integer, Required: true, Description: "Observation id."},
 			around("before", "Rows before it."), around("after", "Rows after it."),
 		},
 	}
 	override := mcp.Tool{
 		Name: "activate", Description: "Load a record, before changing it or adding below it. On a conflict ask the user, then override.",
-		Params: []mcp.Param{{Name: "id", Required: true}, {Name: "override", Kind: mcp.Boolean}},
+		Params: []toolargs.Param{{Name: "id", Required: true}, {Name: "override", Kind: toolargs.Boolean}},
 	}
 	const wait = `"wait_for_previous":{"type":"boolean","description":"Set to true to wait for all previously requested tools in this turn to complete before starting. ` +
 		`Set to false (or omit) to run in parallel. Use true when this tool depends on the output of previous tools."}`

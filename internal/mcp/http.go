@@ -10,6 +10,9 @@ import (
 	"net/http"
 	"time"
 
+	"cairn/internal/mcp/stdio"
+	"cairn/internal/mcp/toolargs"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -79,7 +82,7 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 	}
 	server := func(*http.Request) *sdk.Server { return s.sdk }
 	common := sdk.StreamableHTTPOptions{
-		Logger: s.log, DisableLocalhostProtection: o.HostChecked, MaxRequestBodyBytes: maxMessage,
+		Logger: s.log, DisableLocalhostProtection: o.HostChecked, MaxRequestBodyBytes: stdio.MaxMessage,
 	}
 	withSessions, without := common, common
 	withSessions.SessionTimeout = o.SessionIdle
@@ -178,7 +181,7 @@ func readMessage(w http.ResponseWriter, r *http.Request) (m message, err error) 
 	if m.revision = r.Header.Get(versionHeader); m.revision >= statelessRevision || r.Method != http.MethodPost {
 		return m, nil
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, stdio.MaxMessage))
 	if err != nil {
 		return m, err
 	}
@@ -202,14 +205,14 @@ func readMessage(w http.ResponseWriter, r *http.Request) (m message, err error) 
 
 // scopeOf returns the default project of a request: over HTTP the URL's project, else all
 // projects; otherwise the current project.
-func scopeOf(extra *sdk.RequestExtra) Scope {
+func scopeOf(extra *sdk.RequestExtra) toolargs.Scope {
 	if extra == nil || extra.Header == nil {
-		return Scope{}
+		return toolargs.Scope{}
 	}
 	switch project := extra.Header.Get(scopeHeader); project {
 	case "", "*":
-		return Scope{All: true}
+		return toolargs.Scope{All: true}
 	default:
-		return Scope{Name: project}
+		return toolargs.Scope{Name: project}
 	}
 }

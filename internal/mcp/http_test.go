@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cairn/internal/mcp"
+	"cairn/internal/mcp/toolargs"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -89,7 +90,7 @@ func post(t *testing.T, web *httptest.Server, query, body string, headers ...str
 }
 
 type scopeArgs struct {
-	Project mcp.Scope `arg:"project"`
+	Project toolargs.Scope `arg:"project"`
 }
 
 // scoping returns a server with a tool that returns the project of a call.
@@ -99,7 +100,9 @@ func scoping(t *testing.T) *mcp.Server {
 		Tools: []mcp.Tool{tool("scope", func(_ context.Context, _ mcp.Call, a scopeArgs) (any, error) {
 			return mcp.Text(fmt.Sprintf("%+v", a.Project)), nil
 		})},
-		Context: func(_ context.Context, project mcp.Scope) (string, error) { return fmt.Sprintf("%+v", project), nil },
+		Context: func(_ context.Context, project toolargs.Scope) (string, error) {
+			return fmt.Sprintf("%+v", project), nil
+		},
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"cairn/internal/fault"
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/memory"
 )
 
@@ -30,7 +31,7 @@ type CallInfo struct {
 // ([Call.Remote], [Call.Connection] ""). project is the default project, from is the
 // caller. It returns errors of the arguments and of the tool, and the code forbidden for a
 // bearer who must not use the tool; see [Tool.Envelope].
-func (t Tool) Invoke(ctx context.Context, arguments json.RawMessage, project Scope, from CallInfo) (Response, error) {
+func (t Tool) Invoke(ctx context.Context, arguments json.RawMessage, project toolargs.Scope, from CallInfo) (Response, error) {
 	if !t.checksLevel && !from.Bearer.IsOwner() {
 		return Response{}, ownersOnly()
 	}

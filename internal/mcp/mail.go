@@ -16,6 +16,7 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/mail/agents"
 	"cairn/internal/mail/service"
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/project"
 )
 
@@ -58,9 +59,9 @@ func newMailTools(m cairn.Mail, o MailOptions) *mailTools {
 // complete adds the common properties of all mail tools.
 func (t *mailTools) complete(tool *Tool, texts map[string]string) {
 	tool.Errors = ErrorEnvelope
-	withTexts(tool.Params, texts)
+	toolargs.WithTexts(tool.Params, texts)
 	for i := range tool.Params {
-		tool.Params[i].style = mailStyle
+		tool.Params[i].Style = toolargs.MailStyle
 	}
 	tool.do = t.withRecover(tool.Name, tool.do)
 }

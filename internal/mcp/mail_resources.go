@@ -8,6 +8,7 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/mail/messages"
 	"cairn/internal/mail/service"
+	"cairn/internal/mcp/toolargs"
 )
 
 // MailResources returns the mail resources (contract mail §5). Reading them changes
@@ -17,9 +18,9 @@ func MailResources(m cairn.Mail, o MailOptions) []Resource {
 	all := append(t.projectResources(), t.boxResources()...)
 	for i := range all {
 		r := &all[i]
-		r.params, r.do = paramsOf(r.in, r.common), t.withRecover(r.Name, r.do)
+		r.params, r.do = toolargs.ParamsOf(r.in, r.common), t.withRecover(r.Name, r.do)
 		for j := range r.params {
-			r.params[j].style = mailStyle
+			r.params[j].Style = toolargs.MailStyle
 		}
 	}
 	return all

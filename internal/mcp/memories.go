@@ -10,6 +10,7 @@ import (
 
 	"cairn"
 	"cairn/internal/fault"
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/memory"
 	"cairn/internal/memory/contents"
 	"cairn/internal/memory/entries"
@@ -45,16 +46,16 @@ func MemoryTools(m cairn.Memories, project string) []Tool {
 // an effect on the tool are accepted and not listed.
 func completeMemory(t *Tool, texts map[string]string) {
 	t.Errors, t.checksLevel, t.strict = ErrorStatus, true, true // strict: memories §5.3
-	withTexts(t.Params, texts)
-	hasMemory := slices.ContainsFunc(t.Params, func(p Param) bool { return p.Name == "memory_id" })
+	toolargs.WithTexts(t.Params, texts)
+	hasMemory := slices.ContainsFunc(t.Params, func(p toolargs.Param) bool { return p.Name == "memory_id" })
 	for i := range t.Params {
 		p := &t.Params[i]
-		p.style = memoryStyle
+		p.Style = toolargs.MemoryStyle
 		switch p.Name {
 		case "project":
-			p.unlisted = !hasMemory
+			p.Unlisted = !hasMemory
 		case "idempotency_key", "request_id":
-			p.unlisted = t.ReadOnly
+			p.Unlisted = t.ReadOnly
 		}
 	}
 }
@@ -202,7 +203,7 @@ func (t memoryTools) entryTools() []Tool {
 			Brief:       "Keep a text for later sessions and other devices.",
 		}, func(b *memories.Service, ctx context.Context, c memory.Caller, a contents.NewEntry) (out entries.Added, info memory.WriteInfo, err error) {
 			if strings.TrimSpace(a.Summary) == "" { // optional in the CLI and the JSON API (memories §4)
-				return out, info, memoryArgError("summary", "summary is required")
+				return out, info, toolargs.MemoryError("summary", "summary is required")
 			}
 			return b.AddEntry(ctx, c, a)
 		}),

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"cairn/internal/fault"
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/observation"
 	"cairn/internal/observation/browse"
 	"cairn/internal/observation/search"
@@ -24,15 +25,15 @@ type Observations struct {
 
 // SearchArgs are the arguments of search (contract observations §8.1).
 type SearchArgs struct {
-	Query   string `arg:"query,required" about:"Words, all of them; or exactly: \"phrase\", prefix*, AND, OR, NOT, NEAR(a b, 5), parentheses."`
-	Project Scope  `arg:"project" about:"Only this project; * for all. Omitted: the current project."`
-	ObsType string `arg:"obs_type" about:"Only rows of one type, such as file_edit, file_read, command, command_error, user_prompt, agent_message, git_commit."`
-	Limit   *int   `arg:"limit,default=20,min=1,max=100" about:"Maximum number of rows."`
-	Offset  *int   `arg:"offset,default=0,min=0" about:"Number of rows to skip."`
-	OrderBy string `arg:"orderBy,default=relevance,enum=relevance|blended" about:"blended also favours recent rows."`
-	Before  *int64 `arg:"before"` // exclusive, as After
-	After   *int64 `arg:"after"`
-	Remote  bool   // the call came over HTTP, so the server's own session is not the caller
+	Query   string         `arg:"query,required" about:"Words, all of them; or exactly: \"phrase\", prefix*, AND, OR, NOT, NEAR(a b, 5), parentheses."`
+	Project toolargs.Scope `arg:"project" about:"Only this project; * for all. Omitted: the current project."`
+	ObsType string         `arg:"obs_type" about:"Only rows of one type, such as file_edit, file_read, command, command_error, user_prompt, agent_message, git_commit."`
+	Limit   *int           `arg:"limit,default=20,min=1,max=100" about:"Maximum number of rows."`
+	Offset  *int           `arg:"offset,default=0,min=0" about:"Number of rows to skip."`
+	OrderBy string         `arg:"orderBy,default=relevance,enum=relevance|blended" about:"blended also favours recent rows."`
+	Before  *int64         `arg:"before"` // exclusive, as After
+	After   *int64         `arg:"after"`
+	Remote  bool           // the call came over HTTP, so the server's own session is not the caller
 }
 
 type idsArgs struct {
@@ -48,9 +49,9 @@ type TimelineArgs struct {
 
 // RecentArgs are the arguments of recent_context (contract observations §8.4).
 type RecentArgs struct {
-	Project Scope  `arg:"project" about:"Prefers this project without excluding others; * treats all alike. Omitted: the current project."`
-	Limit   *int   `arg:"limit,default=30,min=1,max=100" about:"Maximum number of rows."`
-	Full    Detail `arg:"detail,default=compact,enum=compact|full"` // whole rows, else the short form
+	Project toolargs.Scope `arg:"project" about:"Prefers this project without excluding others; * treats all alike. Omitted: the current project."`
+	Limit   *int           `arg:"limit,default=30,min=1,max=100" about:"Maximum number of rows."`
+	Full    Detail         `arg:"detail,default=compact,enum=compact|full"` // whole rows, else the short form
 }
 
 // TraceArgs are the arguments of session_trace (contract observations §8.5).
@@ -81,7 +82,7 @@ func (d *Detail) UnmarshalText(text []byte) error {
 		*d = string(text) == "full"
 		return nil
 	}
-	return fault.Newf(fault.Invalid, CodeInvalidArgument, "detail must be compact or full, not %.40q", text)
+	return fault.Newf(fault.Invalid, toolargs.CodeInvalidArgument, "detail must be compact or full, not %.40q", text)
 }
 
 // ObservationTools returns the six tools for observations, implemented by o.
@@ -123,7 +124,7 @@ func ObservationTools(o Observations) []Tool {
 	}
 	for i := range tools {
 		tools[i].ReadOnly = true
-		withTexts(tools[i].Params, texts)
+		toolargs.WithTexts(tools[i].Params, texts)
 	}
 	return tools
 }

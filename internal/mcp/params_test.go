@@ -9,8 +9,10 @@ import (
 
 	"cairn"
 	"cairn/internal/fault"
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/memory/prompts"
 	"cairn/internal/record"
+	"cairn/internal/record/lookup"
 )
 
 // everyTool returns all tools of the product, without a store.
@@ -22,17 +24,17 @@ func everyTool() []Tool {
 }
 
 // valid returns a valid value of p that differs from the value of an omitted argument.
-func (p Param) valid() any {
+func valid(p toolargs.Param) any {
 	switch p.Kind {
-	case Integer:
+	case toolargs.Integer:
 		return 7
-	case Boolean:
+	case toolargs.Boolean:
 		return p.Default != true
-	case Integers:
+	case toolargs.Integers:
 		return []int{7}
-	case Strings, Names:
+	case toolargs.Strings, toolargs.Names:
 		return []string{"some"}
-	case Object:
+	case toolargs.Object:
 		return map[string]string{"a": "b"}
 	}
 	if p.Enum != nil {
@@ -47,7 +49,7 @@ func (t Tool) sending(test *testing.T, name string, value any) json.RawMessage {
 	arguments := map[string]any{}
 	for _, p := range t.Params {
 		if p.Required {
-			arguments[p.Name] = p.valid()
+			arguments[p.Name] = valid(p)
 		}
 	}
 	arguments[name] = value
@@ -66,12 +68,12 @@ func TestEachArgumentOfASchemaReachesItsField(t *testing.T) {
 	for _, tool := range everyTool() {
 		listed := map[string]bool{}
 		for _, p := range tool.Params {
-			if p.Kind == Anything {
+			if p.Kind == toolargs.Anything {
 				continue
 			}
-			listed[p.Name] = !p.unlisted
+			listed[p.Name] = !p.Unlisted
 			for _, name := range append([]string{p.Name}, p.Aliases...) {
-				sent := tool.sending(t, p.Name, p.valid())
+				sent := tool.sending(t, p.Name, valid(p))
 				if name != p.Name {
 					var arguments map[string]json.RawMessage
 					if err := json.Unmarshal(sent, &arguments); err != nil {
@@ -81,16 +83,16 @@ func TestEachArgumentOfASchemaReachesItsField(t *testing.T) {
 					delete(arguments, p.Name)
 					sent, _ = json.Marshal(arguments)
 				}
-				c, in, err := tool.decode(sent, Scope{Name: "elsewhere"})
+				c, in, err := tool.decode(sent, toolargs.Scope{Name: "elsewhere"})
 				if err != nil || len(c.ignored) > 0 {
 					t.Errorf("%s: %s: %v, ignored %q", tool.Name, sent, err, c.ignored)
 					continue
 				}
-				for _, target := range p.targets {
+				for _, target := range p.Targets {
 					fields++
-					field := reflect.ValueOf([]any{in, c.common}[target.path[0]]).Elem().FieldByIndex(target.path[1:])
-					isState := target.form == ifNull || target.form == ifOmitted
-					if field.IsZero() != isState || p.Kind == Project && !isState && field.Interface() != any(Scope{Name: "some"}) {
+					field := reflect.ValueOf([]any{in, c.common}[target.Path[0]]).Elem().FieldByIndex(target.Path[1:])
+					isState := target.Form == toolargs.IfNull || target.Form == toolargs.IfOmitted
+					if field.IsZero() != isState || p.Kind == toolargs.Project && !isState && field.Interface() != any(toolargs.Scope{Name: "some"}) {
 						t.Errorf("%s: %s: the field of %s is %v", tool.Name, sent, name, field)
 					}
 				}
@@ -116,16 +118,16 @@ func TestEachArgumentOfASchemaReachesItsField(t *testing.T) {
 func TestMistakesOfACallerAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, tool := range everyTool() {
-		c, _, err := tool.decode(tool.sending(t, "bogus", 1), Scope{})
+		c, _, err := tool.decode(tool.sending(t, "bogus", 1), toolargs.Scope{})
 		if !tool.strict && (err != nil || !slices.Equal(c.ignoredNames(), []string{"bogus"})) || tool.strict && fieldOf(err) != "bogus" {
 			t.Errorf("%s does not name bogus: %v, ignored %q", tool.Name, err, c.ignored)
 		}
 		for _, p := range tool.Params {
 			mistyped := any(7)
-			if p.Kind == Integer {
+			if p.Kind == toolargs.Integer {
 				mistyped = []int{7}
 			}
-			if _, _, err := tool.decode(tool.sending(t, p.Name, mistyped), Scope{}); p.Kind != Anything && fieldOf(err) != p.Name {
+			if _, _, err := tool.decode(tool.sending(t, p.Name, mistyped), toolargs.Scope{}); p.Kind != toolargs.Anything && fieldOf(err) != p.Name {
 				t.Errorf("%s does not name %s: %v", tool.Name, p.Name, err)
 			}
 		}
@@ -153,12 +155,12 @@ func TestEnumsAreThoseOfTheParts(t *testing.T) {
 		{"list_records", "states", stateNames()},
 		{"search_records", "states", stateNames()},
 		{"transition", "to_state", stateNames()},
-		{"get_recent_activity", "types", record.ActivityTypes()},
+		{"get_recent_activity", "types", lookup.ActivityTypes()},
 		{"get_default_prompts", "memory_type", prompts.Kinds()},
 	} {
 		tools := everyTool()
 		tool := tools[slices.IndexFunc(tools, func(t Tool) bool { return t.Name == c.tool })]
-		p := tool.Params[slices.IndexFunc(tool.Params, func(p Param) bool { return p.Name == c.name })]
+		p := tool.Params[slices.IndexFunc(tool.Params, func(p toolargs.Param) bool { return p.Name == c.name })]
 		if !slices.Equal(p.Enum, c.want) {
 			t.Errorf("%s: %s: %q, want %q", c.tool, c.name, p.Enum, c.want)
 		}
@@ -189,7 +191,7 @@ func TestAMistakeInATagIsADefect(t *testing.T) {
 					t.Error("nothing happened")
 				}
 			}()
-			paramsOf(of)
+			toolargs.ParamsOf(of)
 		})
 	}
 }

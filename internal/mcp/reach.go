@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"cairn/internal/fault"
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/words"
 )
 
@@ -115,7 +116,7 @@ func wordsOf(group string, t Tool) map[string]float64 {
 	read(group, 2)
 	read(t.Description, 2)
 	for _, p := range t.Params {
-		if !p.unlisted {
+		if !p.Unlisted {
 			read(strings.ReplaceAll(p.Name, "_", " ")+" "+p.Description, 0.5)
 		}
 	}
@@ -256,20 +257,20 @@ func Nearest(tools []Tool, name string) []string {
 func (r *reach) target(raw json.RawMessage) (t Tool, arguments json.RawMessage, err error) {
 	var fields map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &fields) != nil {
-		return t, nil, fault.Newf(fault.Invalid, CodeInvalidArgument, "arguments must be an object, not %s", typeOf(raw))
+		return t, nil, fault.Newf(fault.Invalid, toolargs.CodeInvalidArgument, "arguments must be an object, not %s", toolargs.TypeOf(raw))
 	}
-	name, ok := text(fields["name"])
+	name, ok := toolargs.Text(fields["name"])
 	if !ok {
-		return t, nil, Param{Name: "name"}.missing()
+		return t, nil, toolargs.Param{Name: "name"}.Missing()
 	}
 	if t, ok = r.tool(strings.TrimSpace(name)); !ok {
 		return t, nil, r.unknown(name)
 	}
 	arguments, given := fields["arguments"]
 	delete(fields, "name")
-	switch written, isText := text(arguments); {
+	switch written, isText := toolargs.Text(arguments); {
 	case !given && len(fields) > 0:
-		arguments, err = encode(fields)
+		arguments, err = toolargs.JSON(fields)
 		return t, arguments, err
 	case isText && strings.HasPrefix(strings.TrimSpace(written), "{") && json.Valid([]byte(written)):
 		return t, json.RawMessage(written), nil

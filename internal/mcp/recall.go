@@ -3,18 +3,19 @@ package mcp
 import (
 	"context"
 
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/recall"
 )
 
 // RecallArgs are the arguments of recall (amendments §A.4).
 type RecallArgs struct {
-	Query   string `arg:"query,required" about:"A question in plain words. A time in it counts: yesterday, last week, in January."`
-	Words   string `arg:"words" about:"Names, files, identifiers, error texts and synonyms that you expect in the result. They help more than anything else." lean:"Names, files, error texts that you expect in the result. Always give some."`
-	Project Scope  `arg:"project" about:"Only this project; * for all. Omitted: all, the current one preferred."`
-	Prefer  bool   `arg:"project,omitted"` // all projects are searched, Project is preferred
-	Limit   *int   `arg:"limit,default=5,min=1,max=100" about:"Maximum number of sessions."`
-	Detail  string `arg:"detail,default=brief,enum=brief|full" about:"brief: at most 800 tokens; full: at most 4,000."`
-	Remote  bool   // the call came over HTTP, so the server's own session is not the caller
+	Query   string         `arg:"query,required" about:"A question in plain words. A time in it counts: yesterday, last week, in January."`
+	Words   string         `arg:"words" about:"Names, files, identifiers, error texts and synonyms that you expect in the result. They help more than anything else." lean:"Names, files, error texts that you expect in the result. Always give some."`
+	Project toolargs.Scope `arg:"project" about:"Only this project; * for all. Omitted: all, the current one preferred."`
+	Prefer  bool           `arg:"project,omitted"` // all projects are searched, Project is preferred
+	Limit   *int           `arg:"limit,default=5,min=1,max=100" about:"Maximum number of sessions."`
+	Detail  string         `arg:"detail,default=brief,enum=brief|full" about:"brief: at most 800 tokens; full: at most 4,000."`
+	Remote  bool           // the call came over HTTP, so the server's own session is not the caller
 }
 
 // RecallTool returns the tool recall, implemented by ask.

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"cairn"
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/project"
 	"cairn/internal/record"
 )
@@ -30,7 +31,7 @@ func RecordTools(r cairn.Records, project string) []Tool {
 	}
 	for i := range tools {
 		tools[i].Errors = ErrorEnvelope
-		withTexts(tools[i].Params, texts)
+		toolargs.WithTexts(tools[i].Params, texts)
 	}
 	return tools
 }

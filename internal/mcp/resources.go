@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"cairn/internal/fault"
+	"cairn/internal/mcp/toolargs"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -20,7 +21,7 @@ type Resource struct {
 	Description string
 	Address     string // the address up to its last part, such as inbox/; without a last part, the whole address without a slash at the end
 
-	params []Param // of the query, in any order, booleans also as 1, t, yes and y; and of the last part, if there is one
+	params []toolargs.Param // of the query, in any order, booleans also as 1, t, yes and y; and of the last part, if there is one
 	in     reflect.Type
 	common reflect.Type
 	do     toolFunc
@@ -33,7 +34,7 @@ func (r Resource) template() string {
 	text := resourceScheme + r.Address + r.last("{+", "}")
 	var names []string
 	for _, p := range r.params {
-		if !p.unlisted && !p.last {
+		if !p.Unlisted && !p.Last {
 			names = append(names, p.Name)
 		}
 	}
@@ -46,7 +47,7 @@ func (r Resource) template() string {
 // last returns the name of the last part of the address with before and after around it, or ""
 // if the address has no last part.
 func (r Resource) last(before, after string) string {
-	i := slices.IndexFunc(r.params, func(p Param) bool { return p.last })
+	i := slices.IndexFunc(r.params, func(p toolargs.Param) bool { return p.Last })
 	if i < 0 {
 		return ""
 	}
@@ -58,15 +59,15 @@ func (r Resource) arguments(uri string) (json.RawMessage, error) {
 	path, query, _ := strings.Cut(strings.TrimPrefix(uri, resourceScheme), "?")
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, argError("uri", "the query of the address cannot be read")
+		return nil, toolargs.Error("uri", "the query of the address cannot be read")
 	}
 	fields := map[string]any{}
 	if last := r.last("", ""); last != "" {
 		if fields[last], err = url.PathUnescape(strings.TrimPrefix(path, r.Address)); err != nil {
-			return nil, argError(last, "the address cannot be read")
+			return nil, toolargs.Error(last, "the address cannot be read")
 		}
 	}
-	kinds := map[string]Kind{}
+	kinds := map[string]toolargs.Kind{}
 	for _, p := range r.params {
 		for _, name := range append([]string{p.Name}, p.Aliases...) {
 			kinds[name] = p.Kind
@@ -74,13 +75,13 @@ func (r Resource) arguments(uri string) (json.RawMessage, error) {
 	}
 	for name := range values {
 		text := values.Get(name)
-		if b, ok := parseBool(text); ok && kinds[name] == Boolean {
+		if b, ok := parseBool(text); ok && kinds[name] == toolargs.Boolean {
 			fields[name] = b
 		} else if text != "" {
 			fields[name] = text
 		}
 	}
-	return encode(fields)
+	return toolargs.JSON(fields)
 }
 
 // parseBool parses a boolean in an address (mail §2).
@@ -139,7 +140,7 @@ func (s *Server) readResource(ctx context.Context, r Resource, uri string, reque
 	}
 	var data []byte
 	if err == nil {
-		data, err = encode(v)
+		data, err = toolargs.JSON(v)
 	}
 	if err != nil {
 		return nil, s.unreadable(ctx, uri, err)
@@ -154,7 +155,7 @@ func (s *Server) unreadable(ctx context.Context, uri string, err error) error {
 	if err != nil {
 		return err
 	}
-	data, err := encode(result.StructuredContent)
+	data, err := toolargs.JSON(result.StructuredContent)
 	if err != nil {
 		return err
 	}

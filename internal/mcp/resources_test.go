@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cairn/internal/fault"
+	"cairn/internal/mcp/toolargs"
 )
 
 type inboxAddress struct {
@@ -20,7 +21,7 @@ type inboxAddress struct {
 }
 
 func inboxResource() Resource {
-	return Resource{Address: "inbox/", params: paramsOf(reflect.TypeFor[inboxAddress]())}
+	return Resource{Address: "inbox/", params: toolargs.ParamsOf(reflect.TypeFor[inboxAddress]())}
 }
 
 func TestAddressesAreArguments(t *testing.T) {
@@ -65,7 +66,7 @@ func FuzzAddress(f *testing.F) {
 			t.Fatalf("%q: %s", address, raw)
 		}
 		path, _, _ := strings.Cut(address, "?")
-		if in, _, err := decoded[inboxAddress](mailStyle, string(raw), Scope{}); err == nil && (in.Agent == "") != (strings.TrimPrefix(path, r.Address) == "") {
+		if in, err := decodedQuery[inboxAddress](string(raw)); err == nil && (in.Agent == "") != (strings.TrimPrefix(path, r.Address) == "") {
 			t.Errorf("%q: the agent is %q", address, in.Agent)
 		}
 	})
@@ -90,7 +91,7 @@ func TestLooseParametersTakeTextForNumbersAndBooleans(t *testing.T) {
 		`{"to":"A","key":"z","n":99999999999999999999}`:            `A|9223372036854775807|false false|[]|z`,
 		`{"to":"A","n":"99999999999999999999"}`:                    `A|9223372036854775807|false false|[]|`,
 	} {
-		a, _, err := decoded[loose](mailStyle, raw, Scope{})
+		a, err := decodedQuery[loose](raw)
 		if err != nil {
 			t.Errorf("%s: %v", raw, err)
 			continue
@@ -122,7 +123,7 @@ func TestLooseParametersTakeTextForNumbersAndBooleans(t *testing.T) {
 		`{"to":"A","key":["x"]}`:       "TYPE_ERROR key",
 		`{"to":"A","older":{"x":"y"}}`: "TYPE_ERROR key",
 	} {
-		_, _, err := decoded[loose](mailStyle, raw, Scope{})
+		_, err := decodedQuery[loose](raw)
 		if got := codeAndField(err); got != want {
 			t.Errorf("%s: %s, want %s", raw, got, want)
 		}
@@ -135,4 +136,17 @@ func codeAndField(err error) string {
 		return "no error of mail"
 	}
 	return f.Code + " " + fmt.Sprint(f.Details["field"])
+}
+
+// decodedQuery decodes the arguments of a resource's address.
+func decodedQuery[In any](raw string) (in In, err error) {
+	params := toolargs.ParamsOf(reflect.TypeFor[In]())
+	for i := range params {
+		params[i].Style = toolargs.MailStyle
+	}
+	own, _, _, err := toolargs.Decode(json.RawMessage(raw), params, reflect.TypeFor[In](), reflect.TypeFor[struct{}](), toolargs.Scope{})
+	if err == nil {
+		in = *own.(*In)
+	}
+	return in, err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"cairn/internal/fault"
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/memory"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,7 +24,7 @@ func success(v any) (*sdk.CallToolResult, error) {
 		structured, err := wrapResult(string(said))
 		return &sdk.CallToolResult{Content: textContent(string(said)), StructuredContent: structured}, err
 	case Empty:
-		structured, err := encode(emptyList{[]any{}, said.Hint})
+		structured, err := toolargs.JSON(emptyList{[]any{}, said.Hint})
 		return &sdk.CallToolResult{Content: textContent("[]", said.Hint), StructuredContent: json.RawMessage(structured)}, err
 	case TextAndValue:
 		if said.Alone {
@@ -50,11 +51,11 @@ type emptyList struct {
 }
 
 // wrapResult puts a result that is not an object into an object.
-func wrapResult(v any) (json.RawMessage, error) { return encode(map[string]any{"result": v}) }
+func wrapResult(v any) (json.RawMessage, error) { return toolargs.JSON(map[string]any{"result": v}) }
 
 // resultJSON returns a tool's value as JSON; a nil list is an empty list.
 func resultJSON(v any) ([]byte, error) {
-	data, err := encode(v)
+	data, err := toolargs.JSON(v)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
@@ -90,13 +91,13 @@ func failure(ctx context.Context, log *slog.Logger, tool string, err error) (*sd
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 	case f.Kind == fault.Internal || f.Kind == fault.Unavailable:
 		log.ErrorContext(ctx, "a tool failed", "tool", tool, "code", f.Code, "error", f.Message)
-		data, err := encode(map[string]string{"code": f.Code, "recovery_hint": f.Hint})
+		data, err := toolargs.JSON(map[string]string{"code": f.Code, "recovery_hint": f.Hint})
 		if err != nil {
 			return nil, err
 		}
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: f.Message, Data: data}
 	}
-	envelope, err := encode(fault.EnvelopeOf(f))
+	envelope, err := toolargs.JSON(fault.EnvelopeOf(f))
 	if err != nil {
 		return nil, fmt.Errorf("encoding the error: %w", err)
 	}
@@ -119,7 +120,7 @@ func envelopeFailure(ctx context.Context, log *slog.Logger, tool string, err err
 	if f.Kind == fault.Internal || f.Kind == fault.Unavailable {
 		log.ErrorContext(ctx, "a tool failed", "tool", tool, "code", f.Code, "error", f.Message)
 	}
-	data, err := encode(upperCaseEnvelope(f))
+	data, err := toolargs.JSON(upperCaseEnvelope(f))
 	if err != nil {
 		return nil, fmt.Errorf("encoding the error: %w", err)
 	}
@@ -136,7 +137,7 @@ func statusFailure(ctx context.Context, log *slog.Logger, tool string, err error
 	if f.Kind == fault.Internal || f.Kind == fault.Unavailable {
 		log.ErrorContext(ctx, "a tool failed", "tool", tool, "code", f.Code, "error", f.Message)
 	}
-	data, err := encode(struct {
+	data, err := toolargs.JSON(struct {
 		fault.Envelope
 		Status int `json:"status"`
 	}{fault.EnvelopeOf(f), memory.Status(f)})

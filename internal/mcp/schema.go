@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"cairn/internal/mail"
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/memory"
 	"cairn/internal/record"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -43,7 +44,7 @@ func appendSchema(b []byte, s *jsonschema.Schema) (_ []byte, err error) {
 		if err != nil {
 			return
 		}
-		if data, err = encode(value); err == nil {
+		if data, err = toolargs.JSON(value); err == nil {
 			b = fmt.Appendf(b, "%s%q:%s", comma, keyword, data)
 			comma = ","
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cairn"
+	"cairn/internal/mcp/toolargs"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -24,9 +25,6 @@ const ContextURI = "cairn://context"
 // emptyContext is the text for an empty context, because an MCP resource must have a text.
 const emptyContext = "Nothing is recorded about earlier work here yet.\n"
 
-// maxMessage is the longest message accepted from a client, in bytes.
-const maxMessage = 16 << 20
-
 // Config contains the tools, resources and options of a server.
 type Config struct {
 	Version      string // of the program; sent to clients
@@ -36,7 +34,7 @@ type Config struct {
 
 	// Context returns the Markdown of [ContextURI]. If it is nil, the resource does not
 	// exist and clients cannot subscribe.
-	Context func(ctx context.Context, project Scope) (string, error)
+	Context func(ctx context.Context, project toolargs.Scope) (string, error)
 
 	// Observe is called at the end of each call with its duration and its error, nil on
 	// success. It must not block. It may be nil.
@@ -52,7 +50,7 @@ type Server struct {
 	sdk     *sdk.Server
 	log     *slog.Logger
 	seen    func(tool string, took time.Duration, err error)
-	context func(context.Context, Scope) (string, error)
+	context func(context.Context, toolargs.Scope) (string, error)
 
 	mu          sync.Mutex
 	connections map[*sdk.ServerSession]string // connection ids of sessions that called a tool, except over HTTP
@@ -131,7 +129,7 @@ func resolveNames(aliases map[string]string, reaches func(name string) bool) sdk
 			case aliases[name] != "":
 				params.Name = aliases[name]
 			case reaches(name):
-				arguments, err := encode(map[string]any{"name": name, "arguments": call.Params.Arguments})
+				arguments, err := toolargs.JSON(map[string]any{"name": name, "arguments": call.Params.Arguments})
 				if err != nil {
 					return nil, err
 				}

@@ -11,6 +11,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
+	"cairn/internal/mcp/toolargs"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -192,7 +193,7 @@ func TestPanicEndsOneCallAndTellsTheClientNothing(t *testing.T) {
 			}),
 			tool("work", func(context.Context, mcp.Call, none) (any, error) { return mcp.Text("still here"), nil }),
 		},
-		Context: func(context.Context, mcp.Scope) (string, error) { panic("what a user typed") },
+		Context: func(context.Context, toolargs.Scope) (string, error) { panic("what a user typed") },
 	})
 	for _, revision := range revisions() {
 		session := connect(t, s, revision, nil)
@@ -302,7 +303,7 @@ func TestConcurrentCallsRunSideBySide(t *testing.T) {
 func TestContextCanBeReadAndIsAnnounced(t *testing.T) {
 	t.Parallel()
 	for _, revision := range revisions() {
-		s := newServer(t, mcp.Config{Context: func(_ context.Context, project mcp.Scope) (string, error) {
+		s := newServer(t, mcp.Config{Context: func(_ context.Context, project toolargs.Scope) (string, error) {
 			return fmt.Sprintf("# cairn context\n%+v", project), nil
 		}})
 		updates := make(chan string, 1)
@@ -348,7 +349,7 @@ func TestContextCanBeReadAndIsAnnounced(t *testing.T) {
 
 func TestOnlyTheContextCanBeReadOrSubscribedTo(t *testing.T) {
 	t.Parallel()
-	with := newServer(t, mcp.Config{Context: func(context.Context, mcp.Scope) (string, error) { return "", nil }})
+	with := newServer(t, mcp.Config{Context: func(context.Context, toolargs.Scope) (string, error) { return "", nil }})
 	session := connect(t, with, "2025-11-25", nil)
 	for _, uri := range []string{"cairn://context/", "file:///etc/passwd", ""} {
 		if _, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}); err == nil {
@@ -374,7 +375,7 @@ func TestFailingContextIsAProtocolErrorWithoutPaths(t *testing.T) {
 		"no such project":    fault.New(fault.NotFound, "no_project", "no such project"),
 		"internal error":     errors.New("open /home/someone/.cairn: denied"),
 	} {
-		s := newServer(t, mcp.Config{Context: func(context.Context, mcp.Scope) (string, error) { return "", failing }})
+		s := newServer(t, mcp.Config{Context: func(context.Context, toolargs.Scope) (string, error) { return "", failing }})
 		session := connect(t, s, "2026-07-28", nil)
 		_, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: mcp.ContextURI})
 		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Message != want {
@@ -389,7 +390,7 @@ func TestToolsWithOneNameAreRefused(t *testing.T) {
 	if _, err := mcp.NewServer(mcp.Config{Tools: []mcp.Tool{twice, twice}}); err == nil {
 		t.Error("two tools share a name")
 	}
-	odd := mcp.Tool{Name: "odd", Params: []mcp.Param{{Name: "n", Default: func() {}}}}
+	odd := mcp.Tool{Name: "odd", Params: []toolargs.Param{{Name: "n", Default: func() {}}}}
 	if _, err := mcp.NewServer(mcp.Config{Tools: []mcp.Tool{odd}}); err == nil {
 		t.Error("a default is not JSON")
 	}

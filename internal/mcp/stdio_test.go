@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"cairn/internal/mcp"
+	"cairn/internal/mcp/toolargs"
 )
 
 // talkative returns a server with a fast tool and a tool that waits for release or the end.
@@ -80,7 +81,7 @@ func TestEndOfInputDoesNotWaitForASubscription(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		s := newServer(t, mcp.Config{Context: func(context.Context, mcp.Scope) (string, error) { return "", nil }})
+		s := newServer(t, mcp.Config{Context: func(context.Context, toolargs.Scope) (string, error) { return "", nil }})
 		r := connectRaw(t.Context(), t, s)
 		r.send(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["cairn://context"]},` +
 			`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
@@ -249,7 +250,7 @@ func TestClientThatDoesNotReadHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, mcp.Config{
 			Tools:   []mcp.Tool{tool("quick", func(context.Context, mcp.Call, none) (any, error) { return mcp.Text("done"), nil })},
-			Context: func(context.Context, mcp.Scope) (string, error) { return "", nil },
+			Context: func(context.Context, toolargs.Scope) (string, error) { return "", nil },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		in, toServer := io.Pipe()

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,16 +8,18 @@ import (
 	"reflect"
 	"slices"
 
+	"cairn/internal/mcp/toolargs"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Tool is one operation that a client can call. [NewTool] creates it.
 type Tool struct {
 	Name        string
-	Title       string  // human-readable
-	Description string  // for the model: when to use it, and what it returns
-	Params      []Param // derived from the struct of its arguments
-	ReadOnly    bool    // changes nothing; sent to clients as an annotation
+	Title       string           // human-readable
+	Description string           // for the model: when to use it, and what it returns
+	Params      []toolargs.Param // derived from the struct of its arguments
+	ReadOnly    bool             // changes nothing; sent to clients as an annotation
 
 	// Result is the type of the result, or its possible types. If it is empty, the result
 	// has no schema.
@@ -42,7 +43,7 @@ type Tool struct {
 }
 
 // NewTool completes t with its arguments, the fields of the struct type In (see
-// paramsOf), and with its function do. In contains checked arguments of the declared
+// [toolargs.ParamsOf]), and with its function do. In contains checked arguments of the declared
 // kinds, including all required ones. Out describes the result, unless t has a Result. The
 // result is sent as JSON text and as structured content, which is an object: the result
 // itself, or {"result": …} around a list or a text (amendments §B.2). A [Text] is sent as
@@ -63,7 +64,7 @@ func (t Tool) with(in, out reflect.Type, do toolFunc) Tool {
 	if t.common == nil {
 		t.common = reflect.TypeFor[struct{}]()
 	}
-	t.in, t.Params, t.do = in, paramsOf(in, t.common), do
+	t.in, t.Params, t.do = in, toolargs.ParamsOf(in, t.common), do
 	if t.Result == nil && out.Kind() != reflect.Interface && out != reflect.TypeFor[Text]() {
 		t.Result = []reflect.Type{out}
 	}
@@ -97,124 +98,12 @@ const (
 	ErrorStatus                      // a text that begins with the code; the envelope has one more key, status (memories §9)
 )
 
-// Kind is the type of an argument.
-type Kind uint8
-
-// The kinds of arguments. Most are derived from the Go type of the field.
-const (
-	String Kind = iota
-	Integer
-	Boolean
-	Integers
-	Project // a [Scope]; omitted, null and "*" each have a meaning
-	Strings
-	Object
-	Nullable // a string; null means something else than omitted
-	Names    // a string, a list of strings, or null, which is an empty list
-	Anything // accepted, without effect
-)
-
-// Param is one argument, declared by a field of a tool's struct. Default, Minimum, Maximum
-// and Enum only inform the client. The called part applies them, so that a limit out of
-// range is clamped instead of rejected (contract observations §8).
-type Param struct {
-	Name        string
-	Aliases     []string // other accepted names, in order of precedence
-	Kind        Kind
-	Required    bool
-	Lean        bool   // listed in the lean tools although it is optional
-	Brief       string // its description there
-	Description string // for the model
-	Enum        []string
-	Default     any
-	Minimum     *int
-	Maximum     *int
-
-	unlisted bool // accepted, but not in the definition: for old clients, or without effect
-	nonempty bool // "" is rejected
-	raised   bool // a number below Minimum counts as Minimum
-	last     bool // the last part of a resource's address
-	style    argStyle
-	targets  []target // where the argument is stored
-}
-
-// argStyle is the convention by which a part of cairn reads its arguments.
-type argStyle uint8
-
-const (
-	defaultStyle argStyle = iota // records and observations: JSON types, errors with code invalid_argument
-	mailStyle                    // integers and booleans may be texts; errors have the codes of mail (mail §2)
-	memoryStyle                  // integers may be texts; errors have the code of memories (memories §5.3)
-)
-
-// property is a Param as JSON Schema.
-type property struct {
-	Type        string         `json:"type"`
-	Items       map[string]any `json:"items,omitempty"`
-	Description string         `json:"description,omitempty"`
-	Enum        []string       `json:"enum,omitempty"`
-	Default     any            `json:"default,omitempty"`
-	Minimum     *int           `json:"minimum,omitempty"`
-	Maximum     *int           `json:"maximum,omitempty"`
-}
-
-func (p Param) property() property {
-	out := property{
-		Description: p.Description, Enum: p.Enum, Default: p.Default, Minimum: p.Minimum, Maximum: p.Maximum,
-	}
-	switch p.Kind {
-	case Integer:
-		out.Type = "integer"
-	case Boolean:
-		out.Type = "boolean"
-	case Integers:
-		out.Type, out.Items = "array", map[string]any{"type": "integer"}
-	case Strings, Names:
-		out.Type, out.Items = "array", map[string]any{"type": "string"}
-		if p.Enum != nil {
-			out.Items["enum"], out.Enum = p.Enum, nil
-		}
-	case Object:
-		out.Type = "object"
-	default: // a project and a nullable also accept null, but some clients reject a union of types
-		out.Type = "string"
-	}
-	return out
-}
-
 // Schema returns the JSON Schema of t's arguments, in order.
-func (t Tool) Schema() (json.RawMessage, error) { return inputSchema(t.Params) }
-
-// inputSchema returns the JSON Schema of params, in order.
-func inputSchema(params []Param) (json.RawMessage, error) {
-	properties := []byte{'{'}
-	var required []string
-	for _, p := range params {
-		if p.unlisted {
-			continue
-		}
-		if len(properties) > 1 {
-			properties = append(properties, ',')
-		}
-		schema, err := encode(p.property())
-		if err != nil {
-			return nil, fmt.Errorf("parameter %s: %w", p.Name, err)
-		}
-		properties = fmt.Appendf(properties, "%q:%s", p.Name, schema)
-		if p.Required {
-			required = append(required, p.Name)
-		}
-	}
-	return encode(struct {
-		Type       string          `json:"type"`
-		Properties json.RawMessage `json:"properties"`
-		Required   []string        `json:"required,omitempty"`
-	}{"object", append(properties, '}'), required})
-}
+func (t Tool) Schema() (json.RawMessage, error) { return toolargs.Schema(t.Params) }
 
 // definition returns the definition of t for tools/list.
 func (t Tool) definition() (*sdk.Tool, error) {
-	schema, err := inputSchema(t.Params)
+	schema, err := toolargs.Schema(t.Params)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.Name, err)
 	}
@@ -242,7 +131,7 @@ func Tokens(tools []Tool) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		data, err := encode(d)
+		data, err := toolargs.JSON(d)
 		if err != nil {
 			return 0, err
 		}
@@ -262,21 +151,10 @@ func Lean(tools []Tool) []Tool {
 		t.Title, t.Description, t.Result, t.Params = "", cmp.Or(t.Brief, t.Description), nil, slices.Clone(t.Params)
 		for i := range t.Params {
 			p := &t.Params[i]
-			p.unlisted = !p.Required && !p.Lean
+			p.Unlisted = !p.Required && !p.Lean
 			p.Description, p.Default, p.Minimum, p.Maximum = p.Brief, nil, nil, nil
 		}
 		lean = append(lean, t)
 	}
 	return lean
-}
-
-// encode returns v as JSON, without escaping <, > and &.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -3,6 +3,8 @@ package project
 import (
 	"path/filepath"
 	"strings"
+
+	"cairn/internal/project/gitdir"
 )
 
 // Branch returns the Git branch that is checked out in the place's worktree. It is ""
@@ -12,11 +14,11 @@ func (p Location) Branch() string {
 	if p.Root == "" || p.Gone {
 		return ""
 	}
-	git, ok := gitDirectory(p.Root)
+	git, ok := gitdir.Directory(p.Root)
 	if !ok {
 		return ""
 	}
-	head, ok := readPointer(filepath.Join(git, "HEAD"))
+	head, ok := gitdir.ReadPointer(filepath.Join(git, "HEAD"))
 	if !ok {
 		return ""
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"cairn/internal/project/gitdir"
 )
 
 // Git describes a repository and one of its worktrees, as read from its files (mail §4).
@@ -28,8 +30,8 @@ func (p Location) Git() Git {
 	g := Git{Common: p.Identity, Toplevel: p.Root, Main: p.mainRoot(), Branch: p.Branch(), DefaultBranch: defaultBranch(p.Identity)}
 	g.FoldsCase = p.foldsCase || !p.caseIsSet && ignoresCase(filepath.Join(p.Identity, "HEAD"))
 	if p.mainTree != "" && filepath.Base(p.Identity) != ".git" {
-		if tree := absoluteIn(p.Identity, p.mainTree); isDir(tree) {
-			g.Main = canonical(tree)
+		if tree := gitdir.AbsoluteIn(p.Identity, p.mainTree); gitdir.IsDir(tree) {
+			g.Main = gitdir.Canonical(tree)
 		}
 	}
 	g.Worktree = p.linkedWorktree()
@@ -61,11 +63,11 @@ func (p Location) linkedWorktree() string {
 	if p.Root == "" {
 		return ""
 	}
-	git, ok := gitDirectory(p.Root)
+	git, ok := gitdir.Directory(p.Root)
 	if !ok || git == p.Identity { // Identity is canonical
 		return ""
 	}
-	if git = canonical(git); git == p.Identity || filepath.Base(filepath.Dir(git)) != "worktrees" {
+	if git = gitdir.Canonical(git); git == p.Identity || filepath.Base(filepath.Dir(git)) != "worktrees" {
 		return ""
 	}
 	return filepath.Base(git)
@@ -73,7 +75,7 @@ func (p Location) linkedWorktree() string {
 
 // defaultBranch returns the branch that origin's HEAD names.
 func defaultBranch(common string) string {
-	head, ok := readPointer(filepath.Join(common, "refs", "remotes", "origin", "HEAD"))
+	head, ok := gitdir.ReadPointer(filepath.Join(common, "refs", "remotes", "origin", "HEAD"))
 	if !ok {
 		return ""
 	}
@@ -82,29 +84,6 @@ func defaultBranch(common string) string {
 		return ""
 	}
 	return strings.ToValidUTF8(branch, "\uFFFD")
-}
-
-// configEntry returns the last value of a name in the sections [section] of a Git
-// configuration; ok is false if there is none. A name without a value means true.
-func configEntry(text, section, name string) (value string, ok bool) {
-	for header, entry := range configEntries(text) {
-		if strings.EqualFold(strings.TrimSpace(header), section) && strings.EqualFold(entry.name, name) {
-			value, ok = entry.value, true
-			if entry.alone {
-				value = "true"
-			}
-		}
-	}
-	return value, ok
-}
-
-// isTrue parses a boolean as Git does.
-func isTrue(value string, ok bool) bool {
-	switch strings.ToLower(value) {
-	case "true", "yes", "on", "1":
-		return ok
-	}
-	return false
 }
 
 // IsAbsolute reports whether a path is absolute here or on Windows, because transcripts
@@ -119,6 +98,6 @@ func (p Location) Canonical() string { return p.real }
 // ReadMarker reads a small regular file of one line, at most 8 KiB. ok is false for a
 // missing or other file.
 func ReadMarker(file string) (line string, ok bool) {
-	text, ok := readPointer(file)
+	text, ok := gitdir.ReadPointer(file)
 	return strings.TrimSpace(text), ok
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"cairn/internal/fault"
+	"cairn/internal/project/gitdir"
 	"cairn/internal/store"
 )
 
@@ -26,7 +27,7 @@ func (e *Exported) Check() error {
 	switch {
 	case checkID(e.ID) != nil:
 		return errors.New("its id is not a valid project id")
-	case !isLine(e.Name, 4096) || len(e.Identity) > maxPath || len(e.Root) > maxPath || len(e.OriginURL) > maxPath:
+	case !isLine(e.Name, 4096) || len(e.Identity) > gitdir.MaxPath || len(e.Root) > gitdir.MaxPath || len(e.OriginURL) > gitdir.MaxPath:
 		return errors.New("its name or place is too long")
 	case len(e.Description) > 64<<10:
 		return errors.New("its description is too long")
@@ -36,7 +37,7 @@ func (e *Exported) Check() error {
 		return errors.New("it is merged into itself")
 	}
 	for _, key := range e.Keys {
-		if key == "" || len(key) > maxPath+len(pathKind) || !utf8.ValidString(key) {
+		if key == "" || len(key) > gitdir.MaxPath+len(pathKind) || !utf8.ValidString(key) {
 			return errors.New("one of its keys is invalid")
 		}
 	}

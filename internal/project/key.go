@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"cairn/internal/project/gitdir"
 	"cairn/internal/regular"
 	"cairn/internal/store"
 )
@@ -154,7 +155,7 @@ func localKey(path, dir string) string {
 		}
 		path = filepath.Join(dir, path)
 	}
-	if path = canonical(filepath.Clean(path)); isTop(path) {
+	if path = gitdir.Canonical(filepath.Clean(path)); isTop(path) {
 		return ""
 	}
 	return repositoryKey(path)
@@ -186,8 +187,8 @@ func (p Location) folderKey() string {
 	if subject == p.Cwd {
 		subject = p.real
 	}
-	if len(subject) > maxPath {
-		subject = subject[:maxPath]
+	if len(subject) > gitdir.MaxPath {
+		subject = subject[:gitdir.MaxPath]
 	}
 	return pathKind + subject
 }
@@ -369,7 +370,7 @@ func eachCheckout(ctx context.Context, tx *store.Tx, fn func(c Checkout, q Proje
 // firstReflogLine returns the first line of a repository's reflog, "" without one. It
 // stays the same wherever the repository is moved, until git lets the entry expire.
 func firstReflogLine(common string) string {
-	head, err := regular.ReadHead(filepath.Join(common, "logs", "HEAD"), maxPointer)
+	head, err := regular.ReadHead(filepath.Join(common, "logs", "HEAD"), gitdir.MaxPointer)
 	line, _, whole := bytes.Cut(head, []byte("\n"))
 	if err != nil || !whole {
 		return ""

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"cairn/internal/project/gitdir"
 )
 
 // FuzzLocate puts hostile text into every file that Locate reads.
@@ -51,7 +53,7 @@ func FuzzLocate(f *testing.F) {
 		if p.Name == "" || !utf8.ValidString(p.Name) || utf8.RuneCountInString(p.Name) > maxName {
 			t.Errorf("name %q", p.Name)
 		}
-		if p.Identity != "" && !isDir(p.Identity) {
+		if p.Identity != "" && !gitdir.IsDir(p.Identity) {
 			t.Errorf("identity %q is no folder", p.Identity)
 		}
 		if strings.ContainsAny(p.OriginURL, "\x00\n") || len(p.OriginURL) > maxOrigin {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"cairn/internal/project/gitdir"
 )
 
 // TestOriginIsWhatGitReads compares each configuration with the real program.
@@ -49,7 +51,7 @@ func TestOriginIsWhatGitReads(t *testing.T) {
 				t.Fatalf("git: %v", err)
 			}
 			want, _, _ := strings.Cut(string(out), "\n")
-			if got := withoutCredentials(remoteOf(configOf(dir))); got != want {
+			if got := withoutCredentials(gitdir.Remote(gitdir.Config(dir))); got != want {
 				t.Errorf("%q, Git reads %q", got, want)
 			}
 		})
@@ -61,18 +63,18 @@ func TestBrokenConfigsHaveNoOrigin(t *testing.T) {
 	big := "[remote \"origin\"]\nurl = x" + strings.Repeat("y", maxOrigin)
 	for name, text := range map[string]string{
 		"unclosed header": "[remote \"origin\"\nurl = x", "unclosed name": "[remote \"origin]\nurl = x\n",
-		"too long": big, "after the bound": strings.Repeat("#\n", maxConfig) + "[remote \"origin\"]\nurl = x\n",
+		"too long": big, "after the bound": strings.Repeat("#\n", gitdir.MaxConfig) + "[remote \"origin\"]\nurl = x\n",
 		"only noise": "\x00=[[[]]]\\\"\n=\n", "a line break": "[remote \"origin\"]\nurl = a\\nb\n",
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "config"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := withoutCredentials(remoteOf(configOf(dir))); got != "" {
+		if got := withoutCredentials(gitdir.Remote(gitdir.Config(dir))); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := withoutCredentials(remoteOf(configOf(t.TempDir()))); got != "" {
+	if got := withoutCredentials(gitdir.Remote(gitdir.Config(t.TempDir()))); got != "" {
 		t.Errorf("no config: %q", got)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cairn/internal/project/gitdir"
+
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -29,7 +31,7 @@ func (p Location) PathKey(file string) string {
 		file = slashed(file)
 	}
 	abs := p.Absolute(file)
-	if p.Identity != "" && len(abs) <= maxPath {
+	if p.Identity != "" && len(abs) <= gitdir.MaxPath {
 		if rel, ok := p.relative(abs); ok {
 			return nfc(rel)
 		}
@@ -68,7 +70,7 @@ func (p Location) relative(abs string) (rel string, ok bool) {
 	real := ""
 	if rel, ok := below(p.Cwd, abs); ok && p.real != p.Cwd {
 		real = filepath.Join(p.real, filepath.FromSlash(rel))
-	} else if dir, _ := physical(filepath.Dir(abs)); dir != filepath.Dir(abs) {
+	} else if dir, _ := gitdir.Physical(filepath.Dir(abs)); dir != filepath.Dir(abs) {
 		real = filepath.Join(dir, filepath.Base(abs))
 	}
 	if root, ok := p.worktreeAbove(real, ""); ok {
@@ -96,15 +98,15 @@ func (p Location) inside(root, abs, rel string) string {
 // worktreeAbove climbs from a path to the nearest root of a worktree of the
 // place's repository, up to but excluding the folder stop.
 func (p Location) worktreeAbove(path, stop string) (root string, ok bool) {
-	if len(path) > maxPath || !filepath.IsAbs(path) {
+	if len(path) > gitdir.MaxPath || !filepath.IsAbs(path) {
 		return "", false
 	}
-	for range maxLevels {
+	for range gitdir.MaxLevels {
 		if path == stop || len(path) < len(stop) {
 			return "", false
 		}
 		if _, err := os.Lstat(filepath.Join(path, ".git")); err == nil {
-			if r, ok := repositoryAt(path); ok && r.identity == p.Identity {
+			if r, ok := gitdir.At(path); ok && r.Identity == p.Identity {
 				return path, true
 			}
 		}
@@ -148,8 +150,8 @@ func lostName(main, folder, rest string, isFile bool) (lost string, ok bool) {
 	parts := strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })
 	last := folder
 	for n := 0; ; n++ {
-		if pathIsGone(last) {
-			if n < len(parts) && !pathIsGone(main+"/"+parts[n]) {
+		if gitdir.PathIsGone(last) {
+			if n < len(parts) && !gitdir.PathIsGone(main+"/"+parts[n]) {
 				return last, true
 			}
 			if lost == "" {
@@ -184,7 +186,7 @@ func (p Location) After(q Location) Location {
 // withoutLostWorktree removes former worktree folders from an absolute path with slashes.
 func withoutLostWorktree(path string) string {
 	main, worktree, ok := splitWorktree(path)
-	if !ok || len(path) > maxPath {
+	if !ok || len(path) > gitdir.MaxPath {
 		return path
 	}
 	lost, ok := lostName(main, worktree, path[len(worktree):], true)

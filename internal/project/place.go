@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"cairn/internal/fault"
+	"cairn/internal/project/gitdir"
 )
 
 // Location describes a working directory and the repository around it, as read from
@@ -64,24 +65,24 @@ func Locate(cwd, home string) (Location, error) {
 	if p.Cwd, err = filepath.Abs(cwd); err != nil {
 		return Location{}, fault.Wrap(err, fault.Invalid, "cwd_relative", "a relative working directory is not possible here")
 	}
-	p.real, p.Gone = physical(p.Cwd)
-	r, ok := enclosing(p.real, home)
+	p.real, p.Gone = gitdir.Physical(p.Cwd)
+	r, ok := gitdir.Enclosing(p.real, home)
 	if !ok && p.real != p.Cwd {
-		r, ok = enclosing(p.Cwd, home)
+		r, ok = gitdir.Enclosing(p.Cwd, home)
 	}
 	if !ok {
 		p.nameFolder()
 		return p, nil
 	}
-	p.Identity, p.Root = r.identity, r.root
-	p.Slug, p.Name = nameRepository(r.identity)
-	config := configOf(r.identity)
-	remote := remoteOf(config)
+	p.Identity, p.Root = r.Identity, r.Root
+	p.Slug, p.Name = nameRepository(r.Identity)
+	config := gitdir.Config(r.Identity)
+	remote := gitdir.Remote(config)
 	p.OriginURL = withoutCredentials(remote)
 	p.Remote = NormalizeRemote(remote, p.mainRoot())
-	ignores, set := configEntry(config, "core", "ignorecase")
-	p.foldsCase, p.caseIsSet = isTrue(ignores, set), set
-	p.mainTree, _ = configEntry(config, "core", "worktree")
+	ignores, set := gitdir.ConfigEntry(config, "core", "ignorecase")
+	p.foldsCase, p.caseIsSet = gitdir.IsTrue(ignores, set), set
+	p.mainTree, _ = gitdir.ConfigEntry(config, "core", "worktree")
 	if p.Gone && p.Root != "" {
 		p.Root = lostWorktree(p.Root, p.real, false)
 	}
@@ -109,7 +110,7 @@ func (p *Location) nameFolder() {
 		p.subject = filepath.FromSlash(main)
 	}
 	switch {
-	case sameFolder(p.subject, p.Home):
+	case gitdir.SameFolder(p.subject, p.Home):
 		p.kind, p.Slug, p.Name = inHome, homeID, homeID
 	case isTop(p.subject):
 		p.kind, p.Slug, p.Name = atTop, unknownID, unknownID
@@ -156,7 +157,7 @@ func (p Location) recordedRoot() string {
 	if root == "" {
 		root = p.subject
 	}
-	if len(root) > maxPath {
+	if len(root) > gitdir.MaxPath {
 		return ""
 	}
 	return root

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"cairn/internal/fault"
+	"cairn/internal/project/gitdir"
 	"cairn/internal/store"
 )
 
@@ -81,7 +82,7 @@ func Find(ctx context.Context, tx *store.Tx, name string) (q Project, ok bool, e
 		return q, false, nil
 	}
 	if IsAbsolute(name) {
-		clean := canonical(filepath.Clean(name))
+		clean := gitdir.Canonical(filepath.Clean(name))
 		err = tx.Get(ctx, scanProject(&q), selectByCheckoutPath, clean, filepath.Join(clean, ".git"))
 		return q, err == nil, ignoreNone(err)
 	}
@@ -217,7 +218,7 @@ func newCheckout(ctx context.Context, tx *store.Tx, p Location) (m matched, ok b
 	}
 	c := p.checkout(m.project)
 	m.checkout = &c
-	m.adopts = m.project.Root == c.Root || pathIsGone(m.project.Root)
+	m.adopts = m.project.Root == c.Root || gitdir.PathIsGone(m.project.Root)
 	return m, true, nil
 }
 
@@ -230,7 +231,7 @@ func movedCheckout(ctx context.Context, tx *store.Tx, p Location) (m matched, ok
 	}
 	var c Checkout
 	err = eachCheckout(ctx, tx, func(old Checkout, q Project) error {
-		if !ok && pathIsGone(old.Identity) {
+		if !ok && gitdir.PathIsGone(old.Identity) {
 			m.project, c, ok = q, old, true
 		}
 		return nil
@@ -283,7 +284,7 @@ func byRoot(ctx context.Context, tx *store.Tx, p Location) (q Project, ok bool, 
 		if err := r.Scan(append(scanProject(&c), &root, &identity)...); err != nil {
 			return err
 		}
-		if !ok && len(root) > len(p.Root) && (identity != "" || pathIsGone(root)) {
+		if !ok && len(root) > len(p.Root) && (identity != "" || gitdir.PathIsGone(root)) {
 			c.Root, c.Identity = root, identity
 			q, ok = c, true
 		}
@@ -296,12 +297,12 @@ func byRoot(ctx context.Context, tx *store.Tx, p Location) (q Project, ok bool, 
 // roots of file systems and the home directory.
 func (p Location) foldersAbove() []string {
 	dirs := []string{}
-	if len(p.Cwd) > maxPath {
+	if len(p.Cwd) > gitdir.MaxPath {
 		return dirs
 	}
-	realHome := canonical(p.Home)
+	realHome := gitdir.Canonical(p.Home)
 	for _, dir := range [...]string{p.Cwd, p.real} {
-		for range maxLevels {
+		for range gitdir.MaxLevels {
 			if isTop(dir) || dir == "." {
 				break
 			}

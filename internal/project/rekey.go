@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"strings"
 
+	"cairn/internal/project/gitdir"
 	"cairn/internal/store"
 )
 
@@ -152,7 +153,7 @@ func Undecided(ctx context.Context, tx *store.Tx) (list []UndecidedCheckout, err
 // person assigned them. Shallow and missing checkouts are omitted.
 func WithoutRoot(ctx context.Context, tx *store.Tx) (list []Checkout, err error) {
 	err = eachCheckout(ctx, tx, func(c Checkout, q Project) error {
-		if c.Remote != "" || c.Undecided != "" || c.Pinned || c.Root == "" || pathIsGone(c.Identity) || !pathIsGone(c.Identity+"/shallow") {
+		if c.Remote != "" || c.Undecided != "" || c.Pinned || c.Root == "" || gitdir.PathIsGone(c.Identity) || !gitdir.PathIsGone(c.Identity+"/shallow") {
 			return nil
 		}
 		keys, err := tx.Texts(ctx, selectKeys, q.Key)

@@ -16,7 +16,7 @@ import (
 	"cairn/internal/observation"
 	observations "cairn/internal/observation/search"
 	"cairn/internal/project"
-	"cairn/internal/record"
+	"cairn/internal/record/commands"
 	"cairn/internal/words"
 )
 
@@ -52,7 +52,7 @@ type Service struct {
 	Observations *observation.Service // may have no store
 
 	// The parts besides observations. Each is nil while there is no store.
-	Records  *record.Service
+	Records  *commands.Commands
 	Mail     *service.Mail
 	Memories *memories.Service
 

@@ -3,13 +3,8 @@ package record
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"math"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"cairn/internal/project"
 	"cairn/internal/store"
@@ -17,77 +12,55 @@ import (
 
 const defaultProject = "default"
 
-const (
-	selectClock  = `SELECT tick, ifnull(records_stream, 'records/' || id) FROM projects WHERE key = ?`
-	selectMember = `SELECT s.key, r.opened_at, ifnull(r.last_activity, 0), ifnull(r.last_sync_tick, 0), ifnull(r.save_tick, 0),
-ifnull(r.last_save, 0), ifnull(r.closed, 0), ifnull(p.id, '')
-FROM sessions s LEFT JOIN record_sessions r ON r.session_key = s.key AND r.project_key = ?1
-LEFT JOIN sessions p ON p.key = r.parent WHERE s.id = ?2`
-)
+const selectClock = `SELECT tick, ifnull(records_stream, 'records/' || id) FROM projects WHERE key = ?`
 
-// callTx is one transaction of one call on one project.
-type callTx struct {
-	*Service
-	tx     *store.Tx       // its rows
-	log    *store.Tx       // its changes: tx itself, except for a replay
-	until  int64           // seq of the last visible change
-	then   *store.Moment   // moment that it shows, for a past state
-	p      project.Project // Key is 0 if the project has no row yet
-	tick   int64
-	stream string // of the change log
+// CallTx is one transaction of one call on one project.
+type CallTx struct {
+	*Kernel
+	Tx      *store.Tx       // its rows
+	Log     *store.Tx       // its changes: Tx itself, except for a replay
+	Until   int64           // seq of the last visible change
+	Then    *store.Moment   // moment that it shows, for a past state
+	Project project.Project // Key is 0 if the project has no row yet
+	Tick    int64
+	Stream  string // of the change log
 }
 
-// sessionState is the state of a session in a project's records.
-type sessionState struct {
-	id         string
-	key        int64 // 0 if the session has no row
-	known      bool  // it has opened records of the project before
-	closed     bool
-	parent     string
-	syncTick   int64
-	saveTick   int64 // tick of the last save, or of the first opening
-	lastSave   int64
-	activity   int64
-	openedHere bool // opened by this call
-}
-
-func (m *sessionState) isOpen() bool { return m.known && !m.closed }
-
-// read runs fn on the caller's project, in its present state or as of a moment. A past state
+// Read runs fn on the caller's project, in its present state or as of a moment. A past state
 // is a replay of the log, so it also contains sessions and searchable words.
-func (b *Service) read(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *callTx) error) error {
-	return b.readState(ctx, c, at, (*callTx).replayed, fn)
+func (b *Kernel) Read(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *CallTx) error) error {
+	return b.readState(ctx, c, at, (*CallTx).replayed, fn)
 }
 
-// readRecords is read for an fn that reads only records and the log. It replays nothing.
-func (b *Service) readRecords(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *callTx) error) error {
-	return b.readState(ctx, c, at, (*callTx).asOf, fn)
+// ReadRecords is Read for an fn that reads only records and the log. It replays nothing.
+func (b *Kernel) ReadRecords(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *CallTx) error) error {
+	return b.readState(ctx, c, at, (*CallTx).asOf, fn)
 }
 
 // readState runs fn on the caller's project. For a past moment, past runs it.
-func (b *Service) readState(ctx context.Context, c Caller, at string,
-	past func(s *callTx, ctx context.Context, at *point, fn func(ctx context.Context, s *callTx) error) error,
-	fn func(ctx context.Context, s *callTx) error,
+func (b *Kernel) readState(ctx context.Context, c Caller, at string,
+	past func(s *CallTx, ctx context.Context, at *Point, fn func(ctx context.Context, s *CallTx) error) error,
+	fn func(ctx context.Context, s *CallTx) error,
 ) error {
 	now := time.Now
-	if b.store != nil {
-		now = b.store.Now
+	if b.Store != nil {
+		now = b.Store.Now
 	}
 	moment, err := parseMoment("at", at, now)
 	if err != nil {
 		return err
 	}
-	if b.store == nil {
+	if b.Store == nil {
 		return b.readNothing(ctx, c, moment, fn)
 	}
-	return toFault(b.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	return ToFault(b.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.scope(ctx, tx, c, false)
 		switch {
 		case err != nil:
 			return err
 		case moment == nil:
 			return fn(ctx, s)
-		case s.p.Key == 0:
+		case s.Project.Key == 0:
 			return s.atNothing(ctx, moment, fn)
 		}
 		return past(s, ctx, moment, fn)
@@ -96,9 +69,9 @@ func (b *Service) readState(ctx context.Context, c Caller, at string,
 
 // atNothing runs fn on a project without a row, as of a moment, or nil for now. Such a
 // project existed at any time, but only at tick 0.
-func (s *callTx) atNothing(ctx context.Context, at *point, fn func(ctx context.Context, s *callTx) error) error {
+func (s *CallTx) atNothing(ctx context.Context, at *Point, fn func(ctx context.Context, s *CallTx) error) error {
 	if at != nil && at.isTick {
-		if _, err := s.seqOfTick(ctx, at.field, at.tick); err != nil {
+		if _, err := s.SeqOfTick(ctx, at.field, at.tick); err != nil {
 			return err
 		}
 	}
@@ -106,11 +79,11 @@ func (s *callTx) atNothing(ctx context.Context, at *point, fn func(ctx context.C
 }
 
 // readNothing runs fn if there is no store yet.
-func (b *Service) readNothing(ctx context.Context, c Caller, at *point, fn func(ctx context.Context, s *callTx) error) error {
+func (b *Kernel) readNothing(ctx context.Context, c Caller, at *Point, fn func(ctx context.Context, s *CallTx) error) error {
 	if c.ProjectID != "" {
 		return projectNotFound(c.ProjectID)
 	}
-	return toFault(store.Scratch(ctx, time.Now(), func(ctx context.Context, tx *store.Tx) error {
+	return ToFault(store.Scratch(ctx, time.Now(), func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.scope(ctx, tx, c, false)
 		if err == nil {
 			err = s.atNothing(ctx, at, fn)
@@ -119,10 +92,10 @@ func (b *Service) readNothing(ctx context.Context, c Caller, at *point, fn func(
 	}))
 }
 
-// write runs fn in a transaction on the caller's project, which it creates if necessary.
+// Write runs fn in a transaction on the caller's project, which it creates if necessary.
 // If fn fails, nothing is stored.
-func (b *Service) write(ctx context.Context, c Caller, fn func(ctx context.Context, s *callTx) error) error {
-	return b.change(ctx, func(ctx context.Context, tx *store.Tx) error {
+func (b *Kernel) Write(ctx context.Context, c Caller, fn func(ctx context.Context, s *CallTx) error) error {
+	return b.Change(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.scope(ctx, tx, c, true)
 		if err != nil {
 			return err
@@ -131,29 +104,30 @@ func (b *Service) write(ctx context.Context, c Caller, fn func(ctx context.Conte
 	})
 }
 
-// change runs fn in a transaction. If there is no store yet, it uses an in-memory store,
+// Change runs fn in a transaction. If there is no store yet, it uses an in-memory store,
 // which is discarded.
-func (b *Service) change(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
-	if b.store == nil {
-		return toFault(store.Scratch(ctx, time.Unix(0, 0), fn))
+func (b *Kernel) Change(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+	if b.Store == nil {
+		return ToFault(store.Scratch(ctx, time.Unix(0, 0), fn))
 	}
-	return toFault(b.store.Write(ctx, store.Full, fn))
+	return ToFault(b.Store.Write(ctx, store.Full, fn))
 }
 
-func (b *Service) scope(ctx context.Context, tx *store.Tx, c Caller, make bool) (*callTx, error) {
+func (b *Kernel) scope(ctx context.Context, tx *store.Tx, c Caller, make bool) (*CallTx, error) {
 	p, err := findProject(ctx, tx, c, make)
 	if err != nil {
 		return nil, err
 	}
-	return b.scopeOf(ctx, tx, p)
+	return b.ScopeOf(ctx, tx, p)
 }
 
-func (b *Service) scopeOf(ctx context.Context, tx *store.Tx, p project.Project) (*callTx, error) {
-	s := &callTx{Service: b, tx: tx, log: tx, until: math.MaxInt64, p: p}
+// ScopeOf returns the transaction of a call on a project, which may have no row.
+func (b *Kernel) ScopeOf(ctx context.Context, tx *store.Tx, p project.Project) (*CallTx, error) {
+	s := &CallTx{Kernel: b, Tx: tx, Log: tx, Until: math.MaxInt64, Project: p}
 	if p.Key == 0 {
 		return s, nil
 	}
-	return s, tx.Get(ctx, []any{&s.tick, &s.stream}, selectClock, p.Key)
+	return s, tx.Get(ctx, []any{&s.Tick, &s.Stream}, selectClock, p.Key)
 }
 
 // findProject returns the caller's project (records §1, current project). Without make, a
@@ -199,69 +173,4 @@ func findProject(ctx context.Context, tx *store.Tx, c Caller, make bool) (p proj
 		p = project.Project{ID: name, Name: name}
 	}
 	return p, err
-}
-
-const maxSessionID = 200
-
-// sessionID returns the id of the caller's session (records §1, current session), or ""
-// if a new one must be created.
-func sessionID(ctx context.Context, tx *store.Tx, c Caller) (string, error) {
-	if c.SessionID != "" {
-		return c.SessionID, checkSessionID(c.SessionID)
-	}
-	if len(c.Ancestors) > 0 {
-		s, ok, err := project.CurrentSession(ctx, tx, c.Ancestors)
-		if err != nil || ok {
-			return s.ID, err
-		}
-	}
-	return c.Transport, nil
-}
-
-func checkSessionID(id string) error {
-	if !utf8.ValidString(id) || utf8.RuneCountInString(id) > maxSessionID || strings.TrimSpace(id) == "" ||
-		strings.ContainsFunc(id, unicode.IsControl) {
-		return invalid("session_id", "a session id must be one line of 1 to 200 characters")
-	}
-	return nil
-}
-
-// member returns the state of the caller's session.
-func (s *callTx) member(ctx context.Context, c Caller) (*sessionState, error) {
-	id, err := sessionID(ctx, s.tx, c)
-	if err != nil {
-		return nil, err
-	}
-	return s.memberOf(ctx, id)
-}
-
-func (s *callTx) memberOf(ctx context.Context, id string) (*sessionState, error) {
-	m := &sessionState{id: id}
-	if id == "" || s.p.Key == 0 {
-		return m, nil
-	}
-	var opened sql.NullInt64
-	err := s.tx.Get(ctx, []any{&m.key, &opened, &m.activity, &m.syncTick, &m.saveTick, &m.lastSave, &m.closed, &m.parent},
-		selectMember, s.p.Key, id)
-	m.known = opened.Valid
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return m, err
-}
-
-// open makes the caller's session active and creates it if necessary. The last change
-// that it logs is the start of the session.
-func (s *callTx) open(ctx context.Context, c Caller) (*sessionState, error) {
-	m, err := s.member(ctx, c)
-	if err != nil || m.isOpen() {
-		return m, err
-	}
-	if m.id == "" {
-		m.id = "S-" + strings.ToUpper(store.NewID())
-	}
-	m.openedHere = true
-	m.syncTick = s.tick
-	m.parent = ""
-	return m, s.event(ctx, m, Event{Type: SessionStarted})
 }

@@ -24,52 +24,36 @@ const (
 	CodeUnavailable        = "STORAGE_UNAVAILABLE"  // Unavailable; details.cause is the store's code
 )
 
-func fail(kind fault.Kind, code, message, hint string, details map[string]any) error {
+// Fail returns an error with a hint and details.
+func Fail(kind fault.Kind, code, message, hint string, details map[string]any) error {
 	e := fault.New(kind, code, message).WithHint(hint)
 	e.Details = details
 	return e
 }
 
-// invalid returns the error for an invalid argument.
-func invalid(field, message string) error {
-	return fail(fault.Invalid, CodeInvalid, message, "correct "+field+" and call again", map[string]any{"field": field})
+// Invalid returns the error for an invalid argument.
+func Invalid(field, message string) error {
+	return Fail(fault.Invalid, CodeInvalid, message, "correct "+field+" and call again", map[string]any{"field": field})
 }
 
-func recordNotFound(ids ...string) error {
+// NotFound returns the error (CodeNotFound) for records that do not exist.
+func NotFound(ids ...string) error {
 	shown := make([]string, len(ids))
 	for i, id := range ids {
 		shown[i] = fmt.Sprintf("%.40q", id)
 	}
-	return fail(fault.NotFound, CodeNotFound, "there is no record "+strings.Join(shown, ", "),
+	return Fail(fault.NotFound, CodeNotFound, "there is no record "+strings.Join(shown, ", "),
 		"check the spelling of the id; list_records and search_records show existing records", map[string]any{"missing": ids})
 }
 
 func projectNotFound(id string) error {
-	return fail(fault.NotFound, CodeProjectNotFound, fmt.Sprintf("there is no project %.80q", id),
+	return Fail(fault.NotFound, CodeProjectNotFound, fmt.Sprintf("there is no project %.80q", id),
 		"list_projects shows them; create_project creates one", map[string]any{"project_id": id})
 }
 
-func sessionNotFound(id string) error {
-	message := "this session has not opened any record of the project"
-	if id != "" {
-		message = fmt.Sprintf("session %.80q is not open in this project", id)
-	}
-	return fail(fault.NotFound, CodeSessionNotFound, message, "start one: call activate with a record", map[string]any{"session_id": id})
-}
-
-func notActivated(id string) error {
-	return fail(fault.Conflict, CodeNotActivated, id+" is not activated in this session",
-		fmt.Sprintf("call activate with id %s first", id), map[string]any{"id": id})
-}
-
-func parentNotActivated(id string) error {
-	return fail(fault.Conflict, CodeParentNotActivated, "the parent "+id+" is not activated in this session",
-		fmt.Sprintf("call activate with id %s first", id), map[string]any{"parent_id": id})
-}
-
-// toFault converts an error of the store to the code of the contract, with the store's
+// ToFault converts an error of the store to the code of the contract, with the store's
 // message and hint (records §6).
-func toFault(err error) error {
+func ToFault(err error) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Kind != fault.Unavailable && f.Code != store.CodeCorrupt || f.Code == CodeUnavailable {
 		return err

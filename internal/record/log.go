@@ -1,12 +1,16 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
+
+// StreamPrefix is the prefix of the streams of records.
+const StreamPrefix = "records/"
 
 // Kinds of the changes of this part, all on the stream records/<project id>.
 const (
@@ -32,8 +36,8 @@ const (
 
 // Events that the log needs and the activity does not show.
 const (
-	sessionSynced  = "session_synced"
-	recordReloaded = "record_reloaded"
+	SessionSynced  = "session_synced"
+	RecordReloaded = "record_reloaded"
 )
 
 // Entry is the document of a change of kind KindRecord: the complete record after the
@@ -85,59 +89,98 @@ type Event struct {
 	Origin   *Origin  `json:"origin,omitempty"`  // for a change from elsewhere that was changed here
 }
 
-// entry stores a version of a record: the next tick, the change, the rows.
-func (s *callTx) entry(ctx context.Context, m *sessionState, e *Entry) error {
+// PutEntry stores a version of a record: the next tick, the change, the rows.
+func (s *CallTx) PutEntry(ctx context.Context, m *Session, e *Entry) error {
 	e.Sources, e.CreatedNS, e.ModifiedNS = e.Cited, int64(e.Created), int64(e.Modified)
-	e.Tick = s.advance(m)
-	e.SyncTick = m.syncTick
+	e.Tick = s.Advance(m)
+	e.SyncTick = m.SyncTick
 	doc, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
-	return s.append(ctx, m, store.Change{Kind: KindRecord, ID: e.ID, Doc: doc}, func(seq, at int64) error {
+	return s.Append(ctx, m, store.Change{Kind: KindRecord, ID: e.ID, Doc: doc}, func(seq, at int64) error {
 		return s.applyEntry(ctx, m, e, seq, at)
 	})
 }
 
-// event stores an event of a session. An event that costs a tick has Tick set.
-func (s *callTx) event(ctx context.Context, m *sessionState, e Event) error {
-	e.SyncTick = m.syncTick
+// PutEvent stores an event of a session. An event that costs a tick has Tick set.
+func (s *CallTx) PutEvent(ctx context.Context, m *Session, e Event) error {
+	e.SyncTick = m.SyncTick
 	doc, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
-	return s.append(ctx, m, store.Change{Kind: KindEvent, ID: m.id, Doc: doc}, func(seq, at int64) error {
+	return s.Append(ctx, m, store.Change{Kind: KindEvent, ID: m.ID, Doc: doc}, func(seq, at int64) error {
 		return s.applyEvent(ctx, m, &e, seq, at)
 	})
 }
 
-// advance increments the project's clock. It also advances the session if that has seen
+// Advance increments the project's clock. It also advances the session if that has seen
 // all earlier ticks (records §2, own writes and the clock).
-func (s *callTx) advance(m *sessionState) int64 {
-	if m.syncTick == s.tick {
-		m.syncTick++
+func (s *CallTx) Advance(m *Session) int64 {
+	if m.SyncTick == s.Tick {
+		m.SyncTick++
 	}
-	s.tick++
-	return s.tick
+	s.Tick++
+	return s.Tick
 }
 
-// append creates the session's row if necessary, logs a change and updates the rows.
-func (s *callTx) append(ctx context.Context, m *sessionState, c store.Change, apply func(seq, at int64) error) error {
-	if m.key == 0 {
-		row, err := project.NewSession(ctx, s.tx, m.id, s.p)
+// Append creates the session's row if necessary, logs a change and updates the rows.
+func (s *CallTx) Append(ctx context.Context, m *Session, c store.Change, apply func(seq, at int64) error) error {
+	if m.Key == 0 {
+		row, err := project.NewSession(ctx, s.Tx, m.ID, s.Project)
 		if err != nil {
 			return err
 		}
-		m.key = row.Key
+		m.Key = row.Key
 	}
-	c.Project, c.Stream, c.Op, c.Session = s.p.ID, s.stream, store.OpPut, m.id
+	c.Project, c.Stream, c.Op, c.Session = s.Project.ID, s.Stream, store.OpPut, m.ID
 	if c.At == 0 {
-		c.At = s.tx.Now().UnixNano()
+		c.At = s.Tx.Now().UnixNano()
 	}
-	seq, err := s.tx.Append(ctx, c)
+	seq, err := s.Tx.Append(ctx, c)
 	if err != nil {
 		return err
 	}
 	m.activity = c.At
 	return apply(seq, c.At)
+}
+
+// PlainJSON encodes a value in the spelling of rows and of agents: unlike the log, it
+// does not escape HTML characters.
+func PlainJSON(v any) (json.RawMessage, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(out.Bytes()), nil
+}
+
+// Canonical returns a JSON text in the spelling of rows. Invalid JSON is returned
+// unchanged.
+func Canonical(text json.RawMessage) json.RawMessage {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var v any
+	if len(text) == 0 || dec.Decode(&v) != nil {
+		return text
+	}
+	out, err := PlainJSON(v)
+	if err != nil {
+		return text
+	}
+	return out
+}
+
+// DecodeObject returns the members of a JSON object, nil for an empty text. Numbers keep
+// their spelling.
+func DecodeObject(data json.RawMessage) (object map[string]any, err error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return object, d.Decode(&object)
 }

@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -16,9 +15,9 @@ import (
 
 const millisecond = int64(time.Millisecond)
 
-// point is a position in a record's history. Exactly one field is set, besides the
+// Point is a position in a record's history. Exactly one field is set, besides the
 // argument's name; tick may be 0.
-type point struct {
+type Point struct {
 	field    string
 	now      bool
 	lastSave bool
@@ -30,8 +29,14 @@ type point struct {
 	at       int64 // the last nanosecond of the given millisecond
 }
 
-// parsePoint reads an RFC 3339 time, last_save, vN or tick:N.
-func parsePoint(field, text string) (p point, err error) {
+// NowAs returns the present as the value of an argument.
+func NowAs(field string) Point { return Point{field: field, now: true} }
+
+// IsBefore reports whether both points are times and p is before q.
+func (p Point) IsBefore(q Point) bool { return p.at != 0 && q.at != 0 && p.at < q.at }
+
+// ParsePoint reads an RFC 3339 time, last_save, vN or tick:N.
+func ParsePoint(field, text string) (p Point, err error) {
 	p.field = field
 	if text == "last_save" {
 		p.lastSave = true
@@ -44,58 +49,46 @@ func parsePoint(field, text string) (p point, err error) {
 	}
 	at, err := parseAt(field, text)
 	if err != nil || at == nil {
-		return p, invalid(field, field+" must be an RFC 3339 time, last_save, v and a version, or tick: and a number")
+		return p, Invalid(field, field+" must be an RFC 3339 time, last_save, v and a version, or tick: and a number")
 	}
 	return *at, nil
 }
 
 // parseMoment parses tick:N and the forms of words.ParseMoment. It returns nil for "".
-func parseMoment(field, text string, now func() time.Time) (*point, error) {
+func parseMoment(field, text string, now func() time.Time) (*Point, error) {
 	if p, err := parseAt(field, text); err == nil {
 		return p, nil
 	}
 	m, err := words.ParseMoment(text, now())
 	switch {
 	case err != nil:
-		return nil, invalid(field, fmt.Sprintf("%s must be %s, or tick: and a number, not %.40q", field, words.MomentForms, text))
+		return nil, Invalid(field, fmt.Sprintf("%s must be %s, or tick: and a number, not %.40q", field, words.MomentForms, text))
 	case m.Time.IsZero():
-		return &point{field: field, isSeq: true, seq: m.Tick}, nil
+		return &Point{field: field, isSeq: true, seq: m.Tick}, nil
 	}
-	return &point{field: field, at: m.Time.UnixNano()}, nil
+	return &Point{field: field, at: m.Time.UnixNano()}, nil
 }
 
 // parseAt reads an RFC 3339 time or tick:N; nil for "".
-func parseAt(field, text string) (*point, error) {
+func parseAt(field, text string) (*Point, error) {
 	if text == "" {
 		return nil, nil
 	}
 	if number, ok := strings.CutPrefix(text, "tick:"); ok {
 		if tick, ok := parseNumber(number); ok {
-			return &point{field: field, isTick: true, tick: tick}, nil
+			return &Point{field: field, isTick: true, tick: tick}, nil
 		}
 	}
-	at, ok := parseTime(text)
+	at, ok := ParseTime(text)
 	if !ok {
-		return nil, invalid(field, fmt.Sprintf("%s must be an RFC 3339 time or tick: and a number, not %.40q", field, text))
+		return nil, Invalid(field, fmt.Sprintf("%s must be an RFC 3339 time or tick: and a number, not %.40q", field, text))
 	}
-	return &point{field: field, at: at + millisecond - 1}, nil
+	return &Point{field: field, at: at + millisecond - 1}, nil
 }
 
-// parseSince returns the first nanosecond that a time includes; "" includes all.
-func parseSince(text string) (int64, error) {
-	if text == "" {
-		return math.MinInt64, nil
-	}
-	at, ok := parseTime(text)
-	if !ok {
-		return 0, invalid("since", fmt.Sprintf("since must be an RFC 3339 time, not %.40q", text))
-	}
-	return at, nil
-}
-
-// parseTime returns the start of the millisecond of an RFC 3339 time. Times before 1970
+// ParseTime returns the start of the millisecond of an RFC 3339 time. Times before 1970
 // or after 2261 are clamped, because no change is outside that range.
-func parseTime(text string) (ns int64, ok bool) {
+func ParseTime(text string) (ns int64, ok bool) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		return 0, false
@@ -132,76 +125,76 @@ const recordsThen = `WITH records AS NOT MATERIALIZED (
 
 // asOf runs fn on the records of the project as of a moment. fn must not read anything else
 // that has a past.
-func (s *callTx) asOf(ctx context.Context, at *point, fn func(ctx context.Context, s *callTx) error) error {
+func (s *CallTx) asOf(ctx context.Context, at *Point, fn func(ctx context.Context, s *CallTx) error) error {
 	moment, err := s.momentOf(ctx, at)
 	if err != nil {
 		return err
 	}
-	s.until, s.then = moment.Tick, &moment
+	s.Until, s.Then = moment.Tick, &moment
 	return fn(ctx, s)
 }
 
 // readsLog reports whether s shows a past state without a replay of it.
-func (s *callTx) readsLog() bool { return s.then != nil && s.tx == s.log }
+func (s *CallTx) readsLog() bool { return s.Then != nil && s.Tx == s.Log }
 
-// shown returns a statement that reads records in the state that s shows, and its arguments:
+// Shown returns a statement that reads records in the state that s shows, and its arguments:
 // ?1 to ?3 are those of recordsThen, ?4 is the first of args.
-func (s *callTx) shown(query string, args ...any) (string, []any) {
+func (s *CallTx) Shown(query string, args ...any) (string, []any) {
 	if s.readsLog() {
 		query = recordsThen + query
 	}
-	return query, append([]any{s.p.Key, s.stream, s.until}, args...)
+	return query, append([]any{s.Project.Key, s.Stream, s.Until}, args...)
 }
 
 // replayed runs fn on a past state of the project: its log up to the moment, replayed into a
 // separate store.
-func (s *callTx) replayed(ctx context.Context, at *point, fn func(ctx context.Context, s *callTx) error) error {
+func (s *CallTx) replayed(ctx context.Context, at *Point, fn func(ctx context.Context, s *CallTx) error) error {
 	moment, err := s.momentOf(ctx, at)
 	if err != nil {
 		return err
 	}
-	return store.Scratch(ctx, s.tx.Now(), func(ctx context.Context, tx *store.Tx) error {
+	return store.Scratch(ctx, s.Tx.Now(), func(ctx context.Context, tx *store.Tx) error {
 		past, err := s.replay(ctx, tx, moment.Tick)
 		if err != nil {
 			return err
 		}
-		past.then = &moment
+		past.Then = &moment
 		return fn(ctx, past)
 	})
 }
 
 // momentOf returns the moment in the log for a caller's point.
-func (s *callTx) momentOf(ctx context.Context, at *point) (m store.Moment, err error) {
-	switch now := s.tx.Now(); {
+func (s *CallTx) momentOf(ctx context.Context, at *Point) (m store.Moment, err error) {
+	switch now := s.Tx.Now(); {
 	case at.isTick:
-		if at.seq, err = s.seqOfTick(ctx, at.field, at.tick); err == nil {
-			m, err = s.tx.MomentOf(ctx, s.stream, time.Time{}, at.seq)
+		if at.seq, err = s.SeqOfTick(ctx, at.field, at.tick); err == nil {
+			m, err = s.Tx.MomentOf(ctx, s.Stream, time.Time{}, at.seq)
 		}
 	case at.isSeq:
-		m, err = s.tx.MomentOf(ctx, s.stream, time.Time{}, at.seq)
+		m, err = s.Tx.MomentOf(ctx, s.Stream, time.Time{}, at.seq)
 	default:
 		when := time.Unix(0, at.at)
 		if when.After(now) && now.UnixNano() > at.at-millisecond {
 			when = now // its millisecond has not passed
 		}
-		m, err = s.tx.MomentOf(ctx, s.stream, when, 0)
+		m, err = s.Tx.MomentOf(ctx, s.Stream, when, 0)
 	}
 	if fault.HasCode(err, store.CodeFuture) {
-		err = invalid(at.field, at.field+": "+fault.As(err).Message)
+		err = Invalid(at.field, at.field+": "+fault.As(err).Message)
 	}
 	return m, err
 }
 
 // replay brings an empty store to the state of the project after a change.
-func (s *callTx) replay(ctx context.Context, tx *store.Tx, until int64) (*callTx, error) {
-	d, err := s.details(ctx)
+func (s *CallTx) replay(ctx context.Context, tx *store.Tx, until int64) (*CallTx, error) {
+	d, err := s.Details(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := project.PutCopy(ctx, tx, s.p, d.Description, int64(d.Created)); err != nil {
+	if err := project.PutCopy(ctx, tx, s.Project, d.Description, int64(d.Created)); err != nil {
 		return nil, err
 	}
-	past := &callTx{Service: s.Service, tx: tx, log: s.log, until: until, p: s.p, stream: s.stream}
-	err = s.log.ChangesUntil(ctx, s.stream, until, func(c store.Change) error { return past.apply(ctx, c) })
+	past := &CallTx{Kernel: s.Kernel, Tx: tx, Log: s.Log, Until: until, Project: s.Project, Stream: s.Stream}
+	err = s.Log.ChangesUntil(ctx, s.Stream, until, func(c store.Change) error { return past.Apply(ctx, c) })
 	return past, err
 }

@@ -10,13 +10,13 @@ func FuzzIDs(f *testing.F) {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
-		number, ok := parseID(id)
+		number, ok := ParseID(id)
 		if !ok {
 			return
 		}
-		again, ok := parseID(formatID(number))
+		again, ok := ParseID(FormatID(number))
 		if !ok || again != number || number < 1 || number > 999_999_999 || !strings.EqualFold(id[:1], "r") {
-			t.Errorf("%q is %d, whose id %s is %d", id, number, formatID(number), again)
+			t.Errorf("%q is %d, whose id %s is %d", id, number, FormatID(number), again)
 		}
 	})
 }
@@ -26,7 +26,7 @@ func FuzzMoments(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := parsePoint("from", text)
+		p, err := ParsePoint("from", text)
 		if err != nil {
 			return
 		}

@@ -95,15 +95,19 @@ type Citation struct {
 	NowAt   string `json:"now_at,omitempty"`  // present lines of the cited text if it has moved
 }
 
-// formatID returns the id of a record number.
-func formatID(number int64) string { return fmt.Sprintf("R%03d", number) }
+// FormatID returns the id of a record number.
+func FormatID(number int64) string { return fmt.Sprintf("R%03d", number) }
+
+// MaxTreeDepth is the maximum depth of a tree. It is higher than that of the commands,
+// because the setting records.max_depth can change theirs.
+const MaxTreeDepth = 1000
 
 // maxIDDigits keeps numbers within the four bytes of a path element.
 const maxIDDigits = 9
 
-// parseID returns the number in an id, which may have any case and leading zeros. ok is
+// ParseID returns the number in an id, which may have any case and leading zeros. ok is
 // false for an invalid id (records §1, §6).
-func parseID(id string) (number int64, ok bool) {
+func ParseID(id string) (number int64, ok bool) {
 	if id == "" || id[0] != 'R' && id[0] != 'r' {
 		return 0, false
 	}
@@ -117,4 +121,10 @@ func parseID(id string) (number int64, ok bool) {
 	}
 	number, err := strconv.ParseInt(digits, 10, 64)
 	return number, err == nil
+}
+
+// NumberOf returns the number of an id in its usual form.
+func NumberOf(id string) (int64, bool) {
+	number, ok := ParseID(id)
+	return number, ok && FormatID(number) == id
 }

@@ -6,47 +6,51 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+
+	"cairn/internal/store"
 )
 
-// recordColumns are the columns of the record r that scanRecord reads.
-const recordColumns = `r.key, r.number, ifnull(r.parent, 0), r.path, r.version, r.state, r.type, r.title, r.summary,
+// RecordColumns are the columns of the record r that ScanRecord reads.
+const RecordColumns = `r.key, r.number, ifnull(r.parent, 0), r.path, r.version, r.state, r.type, r.title, r.summary,
 r.created_at, r.modified_at, r.creator, ifnull(r.resolved_by, 0), ifnull(r.related, ''), ifnull(r.metadata, ''),
 ifnull(r.cited, ''), r.body`
 
-// refColumns are the columns of the record r that scanRef reads.
-const refColumns = `r.number, ifnull(r.parent, 0), r.state, r.type, r.title, r.summary, ifnull(r.cited, ''),
+// RefColumns are the columns of the record r that ScanRef reads.
+const RefColumns = `r.number, ifnull(r.parent, 0), r.state, r.type, r.title, r.summary, ifnull(r.cited, ''),
 (SELECT count(*) FROM records c WHERE c.project_key = r.project_key AND c.parent = r.number),
 (SELECT count(*) FROM records c WHERE c.project_key = r.project_key AND c.parent = r.number AND c.state = 'OPEN')`
 
 const (
-	selectRecord = `SELECT ` + recordColumns + ` FROM records r WHERE r.project_key = ? AND r.number = ?`
-	selectRef    = `SELECT ` + refColumns + ` FROM records r WHERE r.project_key = ?1 AND r.number = ?4` // arguments of callTx.shown
+	selectRecord = `SELECT ` + RecordColumns + ` FROM records r WHERE r.project_key = ? AND r.number = ?`
+	selectRef    = `SELECT ` + RefColumns + ` FROM records r WHERE r.project_key = ?1 AND r.number = ?4` // arguments of CallTx.shown
 	selectPath   = `SELECT path FROM records WHERE project_key = ? AND number = ?`
+	selectOfAll  = `SELECT ` + RecordColumns + ` FROM records r ORDER BY r.key`
+	selectLast   = `SELECT last_record FROM projects WHERE key = ?`
 	selectExists = `SELECT EXISTS (SELECT 1 FROM records WHERE project_key = ? AND number = ?)`
 )
 
-// stored is a record with the further columns of its row.
-type stored struct {
+// Stored is a record with the further columns of its row.
+type Stored struct {
 	Record
-	key, number, parent int64
-	path                []byte
-	creator             int64 // session key
+	Key, Number, Parent int64
+	Path                []byte
+	Creator             int64 // session key
 }
 
-// find reads a record; sql.ErrNoRows if there is none.
-func (s *callTx) find(ctx context.Context, number int64) (r stored, err error) {
+// Find reads a record; sql.ErrNoRows if there is none.
+func (s *CallTx) Find(ctx context.Context, number int64) (r Stored, err error) {
 	found := false
-	err = s.tx.Each(ctx, func(rows *sql.Rows) (err error) {
+	err = s.Tx.Each(ctx, func(rows *sql.Rows) (err error) {
 		found = true
-		r, err = scanRecord(rows)
+		r, err = ScanRecord(rows)
 		return err
-	}, selectRecord, s.p.Key, number)
+	}, selectRecord, s.Project.Key, number)
 	if err == nil && found && s.readsLog() {
 		found = false
-		err = s.eachVersion(ctx, func(v logged) bool {
+		err = s.EachVersion(ctx, func(v Logged) bool {
 			r.Record, found = v.Record, true
 			return false
-		}, selectVersionAt, s.stream, r.ID, s.until)
+		}, selectVersionAt, s.Stream, r.ID, s.Until)
 	}
 	if err == nil && !found {
 		err = sql.ErrNoRows
@@ -54,100 +58,125 @@ func (s *callTx) find(ctx context.Context, number int64) (r stored, err error) {
 	return r, err
 }
 
-// mustFind reads the record with an id. A missing record is CodeNotFound.
-func (s *callTx) mustFind(ctx context.Context, id string) (stored, error) {
-	number, ok := parseID(id)
+// LastNumber returns the highest number that a record of the project has or had.
+func (s *CallTx) LastNumber(ctx context.Context) (number int64, err error) {
+	err = s.Tx.Get(ctx, []any{&number}, selectLast, s.Project.Key)
+	return number, err
+}
+
+// Exists reports whether there is a record.
+func (s *CallTx) Exists(ctx context.Context, number int64) (found bool, err error) {
+	err = s.Tx.Get(ctx, []any{&found}, selectExists, s.Project.Key, number)
+	return found, err
+}
+
+// MustFind reads the record with an id. A missing record is CodeNotFound.
+func (s *CallTx) MustFind(ctx context.Context, id string) (Stored, error) {
+	number, ok := ParseID(id)
 	if !ok {
-		return stored{}, recordNotFound(id)
+		return Stored{}, NotFound(id)
 	}
-	r, err := s.find(ctx, number)
+	r, err := s.Find(ctx, number)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = recordNotFound(id)
+		err = NotFound(id)
 	}
 	return r, err
 }
 
-// mustExist returns the number of the record with an id. A missing record is
+// MustExist returns the number of the record with an id. A missing record is
 // CodeNotFound.
-func (s *callTx) mustExist(ctx context.Context, id string) (number int64, err error) {
+func (s *CallTx) MustExist(ctx context.Context, id string) (number int64, err error) {
 	if s.readsLog() {
-		r, err := s.mustFind(ctx, id)
-		return r.number, err
+		r, err := s.MustFind(ctx, id)
+		return r.Number, err
 	}
-	number, ok := parseID(id)
+	number, ok := ParseID(id)
 	if ok {
-		err = s.tx.Get(ctx, []any{&ok}, selectExists, s.p.Key, number)
+		ok, err = s.Exists(ctx, number)
 	}
 	if err == nil && !ok {
-		err = recordNotFound(id)
+		err = NotFound(id)
 	}
 	return number, err
 }
 
-func scanRecord(rows *sql.Rows) (r stored, err error) {
+// ScanRecord reads a row of RecordColumns.
+func ScanRecord(rows *sql.Rows) (r Stored, err error) {
 	var resolvedBy int64
 	var related, metadata, cited string
-	err = rows.Scan(&r.key, &r.number, &r.parent, &r.path, &r.Version, &r.State, &r.Type, &r.Title, &r.Summary,
-		&r.Created, &r.Modified, &r.creator, &resolvedBy, &related, &metadata, &cited, &r.Body)
+	err = rows.Scan(&r.Key, &r.Number, &r.Parent, &r.Path, &r.Version, &r.State, &r.Type, &r.Title, &r.Summary,
+		&r.Created, &r.Modified, &r.Creator, &resolvedBy, &related, &metadata, &cited, &r.Body)
 	if err != nil {
 		return r, err
 	}
-	r.ID, r.ParentID = formatID(r.number), idOrNil(r.parent)
+	r.ID, r.ParentID = FormatID(r.Number), idOrNil(r.Parent)
 	if resolvedBy != 0 {
-		r.ResolvedBy = formatID(resolvedBy)
+		r.ResolvedBy = FormatID(resolvedBy)
 	}
 	if metadata != "" {
 		r.Metadata = json.RawMessage(metadata)
 	}
-	return r, errors.Join(unpack(related, &r.Related), unpack(cited, &r.Cited))
+	return r, errors.Join(UnpackList(related, &r.Related), UnpackList(cited, &r.Cited))
 }
 
-func scanRef(rows *sql.Rows, more ...any) (r Ref, err error) {
+// ScanRef reads a row of RefColumns, with further columns into more.
+func ScanRef(rows *sql.Rows, more ...any) (r Ref, err error) {
 	var number, parent int64
 	var cited string
 	err = rows.Scan(append([]any{
 		&number, &parent, &r.State, &r.Type, &r.Title, &r.Summary, &cited, &r.ChildrenCount, &r.OpenChildrenCount,
 	}, more...)...)
-	r.ID, r.ParentID = formatID(number), idOrNil(parent)
-	return r, errors.Join(err, unpack(cited, &r.Cited))
+	r.ID, r.ParentID = FormatID(number), idOrNil(parent)
+	return r, errors.Join(err, UnpackList(cited, &r.Cited))
 }
 
-// ref returns the reference of a record, in a list that is empty if there is no such record.
-func (s *callTx) ref(ctx context.Context, number int64) ([]Ref, error) {
-	query, args := s.shown(selectRef, number)
-	return s.refs(ctx, query, args...)
+// Ref returns the reference of a record, in a list that is empty if there is no such record.
+func (s *CallTx) Ref(ctx context.Context, number int64) ([]Ref, error) {
+	query, args := s.Shown(selectRef, number)
+	return s.Refs(ctx, query, args...)
 }
 
-// refs returns the references that a query selects; never nil.
-func (s *callTx) refs(ctx context.Context, query string, args ...any) ([]Ref, error) {
+// Refs returns the references that a query selects; never nil.
+func (s *CallTx) Refs(ctx context.Context, query string, args ...any) ([]Ref, error) {
 	list := []Ref{}
-	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
-		r, err := scanRef(rows)
+	err := s.Tx.Each(ctx, func(rows *sql.Rows) error {
+		r, err := ScanRef(rows)
 		list = append(list, r)
 		return err
 	}, query, args...)
 	return list, err
 }
 
-// records returns the complete records that a query selects; never nil.
-func (s *callTx) records(ctx context.Context, query string, args ...any) ([]Record, error) {
+// Records returns the complete records that a query selects; never nil.
+func (s *CallTx) Records(ctx context.Context, query string, args ...any) ([]Record, error) {
 	list := []Record{}
-	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
-		r, err := scanRecord(rows)
+	err := s.Tx.Each(ctx, func(rows *sql.Rows) error {
+		r, err := ScanRecord(rows)
 		list = append(list, r.Record)
 		return err
 	}, query, args...)
 	return list, err
 }
 
-// columnsOf returns the values of a version in the order of updateRecord, from version
+// EachOfAll calls fn with the records of all projects.
+func EachOfAll(ctx context.Context, tx *store.Tx, fn func(r Stored) error) error {
+	return tx.Each(ctx, func(rows *sql.Rows) error {
+		r, err := ScanRecord(rows)
+		if err != nil {
+			return err
+		}
+		return fn(r)
+	}, selectOfAll)
+}
+
+// ColumnsOf returns the values of a version in the order of updateRecord, from version
 // on.
-func columnsOf(r *Record) ([]any, error) {
-	related, err := pack(r.Related)
+func ColumnsOf(r *Record) ([]any, error) {
+	related, err := PackList(r.Related)
 	if err != nil {
 		return nil, err
 	}
-	cited, err := pack(r.Cited)
+	cited, err := PackList(r.Cited)
 	if err != nil {
 		return nil, err
 	}
@@ -156,16 +185,16 @@ func columnsOf(r *Record) ([]any, error) {
 		metadata = string(r.Metadata)
 	}
 	return []any{
-		r.Version, string(r.State), r.Type, r.Title, r.Summary, int64(r.Modified), numberOrNull(r.ResolvedBy),
+		r.Version, string(r.State), r.Type, r.Title, r.Summary, int64(r.Modified), NumberOrNull(r.ResolvedBy),
 		related, metadata, cited, r.Body,
 	}, nil
 }
 
-// pathOf returns the path of a new record.
-func (s *callTx) pathOf(ctx context.Context, parent *string, number int64) ([]byte, error) {
+// PathOf returns the path of a new record.
+func (s *CallTx) PathOf(ctx context.Context, parent *string, number int64) ([]byte, error) {
 	var path []byte
-	if above, ok := parseID(deref(parent)); ok {
-		err := s.tx.Get(ctx, []any{&path}, selectPath, s.p.Key, above)
+	if above, ok := ParseID(Deref(parent)); ok {
+		err := s.Tx.Get(ctx, []any{&path}, selectPath, s.Project.Key, above)
 		if errors.Is(err, sql.ErrNoRows) { // purged
 			path = step(above)
 		} else if err != nil {
@@ -178,8 +207,8 @@ func (s *callTx) pathOf(ctx context.Context, parent *string, number int64) ([]by
 // step returns a number's part of a path.
 func step(number int64) []byte { return binary.BigEndian.AppendUint32(nil, uint32(number)) }
 
-// behind returns an upper bound of the paths that begin with path.
-func behind(path []byte) []byte {
+// Behind returns an upper bound of the paths that begin with path.
+func Behind(path []byte) []byte {
 	end := append([]byte(nil), path...)
 	for i := len(end) - 1; i >= 0; i-- {
 		if end[i]++; end[i] != 0 {
@@ -193,26 +222,29 @@ func idOrNil(number int64) *string {
 	if number == 0 {
 		return nil
 	}
-	id := formatID(number)
+	id := FormatID(number)
 	return &id
 }
 
-func numberOrNull(id string) any {
-	number, ok := parseID(id)
+// NumberOrNull returns the number in an id as an argument of SQL, nil for "".
+func NumberOrNull(id string) any {
+	number, ok := ParseID(id)
 	if !ok {
 		return nil
 	}
 	return number
 }
 
-func deref(s *string) string {
+// Deref returns the text, "" for nil.
+func Deref(s *string) string {
 	if s == nil {
 		return ""
 	}
 	return *s
 }
 
-func pack[T any](list []T) (any, error) {
+// PackList returns a list as JSON for a column or json_each, nil for an empty list.
+func PackList[T any](list []T) (any, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -220,7 +252,8 @@ func pack[T any](list []T) (any, error) {
 	return string(data), err
 }
 
-func unpack[T any](text string, list *[]T) error {
+// UnpackList reads a list that PackList has written.
+func UnpackList[T any](text string, list *[]T) error {
 	if text == "" {
 		return nil
 	}

@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/shape"
+)
 
 // Rule names of the blocks.
 const (
@@ -78,7 +82,7 @@ func indexTag(text string, from int, tag string) int {
 			break
 		}
 		i += j
-		if hasFold(text[i:], tag) {
+		if shape.HasFold(text[i:], tag) {
 			return i
 		}
 	}
@@ -95,9 +99,9 @@ func privateEnd(text string, start int) int {
 			break
 		}
 		i += j
-		if hasFold(text[i:], privateOpen) {
+		if shape.HasFold(text[i:], privateOpen) {
 			depth++
-		} else if hasFold(text[i:], privateClose) {
+		} else if shape.HasFold(text[i:], privateClose) {
 			if depth--; depth == 0 {
 				return i + len(privateClose)
 			}
@@ -130,7 +134,7 @@ func indexKeyLine(text string, from int, word string) int {
 		if _, ok := keyLine(text[i:], word); ok {
 			return i
 		}
-		i = skip(text, i, len(text), func(c byte) bool { return c == '-' })
+		i = shape.Skip(text, i, len(text), func(c byte) bool { return c == '-' })
 	}
 	return len(text)
 }
@@ -140,9 +144,9 @@ func indexKeyLine(text string, from int, word string) int {
 // end may be missing where the line is cut.
 func keyLine(s, word string) (int, bool) {
 	isDash := func(c byte) bool { return c == '-' }
-	i := skip(s, 0, len(s), isDash)
-	i = skip(s, i, 1, isBlank)
-	if !hasFold(s[i:], word) {
+	i := shape.Skip(s, 0, len(s), isDash)
+	i = shape.Skip(s, i, 1, shape.IsBlank)
+	if !shape.HasFold(s[i:], word) {
 		return 0, false
 	}
 	const (
@@ -152,16 +156,16 @@ func keyLine(s, word string) (int, bool) {
 	)
 	for end := min(len(s), i+longest); i < end; i++ {
 		c := s[i]
-		if hasFold(s[i:], words) {
+		if shape.HasFold(s[i:], words) {
 			i += len(words)
-			if hasFold(s[i:], block) {
+			if shape.HasFold(s[i:], block) {
 				i += len(block)
 			}
-			i = skip(s, i, 1, isBlank)
-			end := skip(s, i, len(s), isDash)
+			i = shape.Skip(s, i, 1, shape.IsBlank)
+			end := shape.Skip(s, i, len(s), isDash)
 			return end, end >= i+4 || word == "end"
 		}
-		if !isWord(c) && c != ' ' && c != '-' {
+		if !shape.IsWord(c) && c != ' ' && c != '-' {
 			break
 		}
 	}

@@ -1,6 +1,11 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/looks"
+	"cairn/internal/redact/shape"
+)
 
 // findCall accepts a quoted argument of a call as the value. It is the argument of a
 // function named like the secret, setPassword("v"). Or it follows the name in a call that
@@ -21,8 +26,8 @@ func (n *naming) findCall(i int) bool {
 	default:
 		return false
 	}
-	j := skip(t, i+1, 4, isBlank)
-	if q := skip(t, j, 2, func(c byte) bool { return c == '\\' }); q == len(t) || !isQuote(t[q]) {
+	j := shape.Skip(t, i+1, 4, shape.IsBlank)
+	if q := shape.Skip(t, j, 2, func(c byte) bool { return c == '\\' }); q == len(t) || !shape.IsQuote(t[q]) {
 		return false
 	}
 	n.sign, n.value, n.quotedName = signCall, j, true
@@ -38,7 +43,7 @@ func storesSecret(name string) bool {
 		"expect", "unexpected", "describe", "delete", "remove", "list", "create", "generate", "parse", "next", "peek", "label", "show",
 		"input", "enter", "add", "split", "env", "from", "forgot", "strip", "redact", "mask", "tostring", "wrong", "bad", "test",
 	} {
-		if hasFold(name, word) {
+		if shape.HasFold(name, word) {
 			return false
 		}
 	}
@@ -52,7 +57,7 @@ func storesNamed(before string) bool {
 	if len(open) == len(before) || !strings.HasSuffix(open, "(") {
 		return false
 	}
-	name := open[back(open, len(open)-1, 32, isWord) : len(open)-1]
+	name := open[shape.Back(open, len(open)-1, 32, shape.IsWord) : len(open)-1]
 	switch strings.ToLower(name) {
 	case "setenv", "putenv", "set", "put", "add", "append", "header", "setheader", "addheader", "with_header", "withheader", "setproperty",
 		"setitem", "set_var", "setdefault", "setstring", "env", "withenv", "withenvvar", "with_env", "addenv", "setvar", "setvariable", "setsecret",
@@ -70,14 +75,14 @@ func (n *naming) isCallSecret(from, to int, quoted bool) bool {
 	if !quoted || strings.ContainsAny(v, " \t") || strings.Trim(v, ":?*.-_ ") == "" || strings.HasSuffix(v, ":") {
 		return false
 	}
-	if name := n.text[n.start:n.end]; isConstant(name) && strings.Contains(name, "_") {
+	if name := n.text[n.start:n.end]; looks.IsConstant(name) && strings.Contains(name, "_") {
 		return true // an environment variable
 	}
-	if n.shortest == shortestPassword && !endsFold(n.text[:n.end], "secret") {
-		return !isStateWord(v) && !isTypeWord(v)
+	if n.shortest == shortestPassword && !shape.EndsFold(n.text[:n.end], "secret") {
+		return !looks.IsStateWord(v) && !looks.IsTypeWord(v)
 	}
-	letters, digits, _ := countKinds(v)
-	return letters > 0 && digits > 0 && looksChosen(v) && strangest(v).halfBits >= 6
+	letters, digits, _ := looks.CountKinds(v)
+	return letters > 0 && digits > 0 && looks.Chosen(v) && looks.Strangest(v).HalfBits >= 6
 }
 
 // keyWord handles a word such as "access" or "auth" at text[start:end].
@@ -93,10 +98,10 @@ func (s *scan) keyWord(start, end int) {
 // or pair.
 func (s *scan) basicAuth(start, end int) bool {
 	t := s.text
-	if endsFold(t[:start], "basic") || endsFold(t[:start], "basic_") {
+	if shape.EndsFold(t[:start], "basic") || shape.EndsFold(t[:start], "basic_") {
 		return s.userAndPassword(end)
 	}
-	return wordStart(t, start) && end < len(t) && t[end] == '=' && s.userAndPassword(end+1)
+	return shape.WordStart(t, start) && end < len(t) && t[end] == '=' && s.userAndPassword(end+1)
 }
 
 // userAndPassword redacts the second of two quoted strings in brackets that open at
@@ -106,19 +111,19 @@ func (s *scan) userAndPassword(i int) bool {
 	if i >= len(t) || t[i] != '(' {
 		return false
 	}
-	_, user := s.quotedString(skip(t, i+1, 4, isBlank))
+	_, user := s.quotedString(shape.Skip(t, i+1, 4, shape.IsBlank))
 	if user < 0 {
 		return false
 	}
-	comma := skip(t, user, 2, func(c byte) bool { return isQuote(c) || c == '\\' })
+	comma := shape.Skip(t, user, 2, func(c byte) bool { return shape.IsQuote(c) || c == '\\' })
 	if comma == len(t) || t[comma] != ',' {
 		return false
 	}
-	from, to := s.quotedString(skip(t, comma+1, 4, isBlank))
+	from, to := s.quotedString(shape.Skip(t, comma+1, 4, shape.IsBlank))
 	if to < 0 {
 		return false
 	}
-	if v := t[from:to]; v != "" && (len(v) > longestReference || !onlyMarks(v) && !isPlaceholder(v)) {
+	if v := t[from:to]; v != "" && (len(v) > longestReference || !onlyMarks(v) && !looks.IsPlaceholder(v)) {
 		s.add(ruleNamed, from, to)
 	}
 	return true
@@ -127,8 +132,8 @@ func (s *scan) userAndPassword(i int) bool {
 // quotedString returns the bounds of the string whose quote, escaped or not, opens
 // at text[i]; to is -1 if there is none.
 func (s *scan) quotedString(i int) (from, to int) {
-	quote := skip(s.text, i, 1, func(c byte) bool { return c == '\\' })
-	if quote == len(s.text) || !isQuote(s.text[quote]) {
+	quote := shape.Skip(s.text, i, 1, func(c byte) bool { return c == '\\' })
+	if quote == len(s.text) || !shape.IsQuote(s.text[quote]) {
 		return 0, -1
 	}
 	return quote + 1, quotedEnd(s.text, quote+1, s.text[i:quote+1])

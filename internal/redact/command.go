@@ -1,6 +1,11 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/looks"
+	"cairn/internal/redact/shape"
+)
 
 const ruleCommand = "command_line"
 
@@ -11,11 +16,11 @@ func (s *scan) command(row, start, end int) {
 		s.standardInput(start, end)
 		return
 	}
-	if !wordStart(t, start) || start > 0 && t[start-1] == '-' {
+	if !shape.WordStart(t, start) || start > 0 && t[start-1] == '-' {
 		return
 	}
 	if !strings.HasSuffix(p.name, " ") {
-		end = skip(t, end, 16, func(c byte) bool { return isLetter(c) || c == '_' }) // mysqldump, …
+		end = shape.Skip(t, end, 16, func(c byte) bool { return shape.IsLetter(c) || c == '_' }) // mysqldump, …
 	}
 	end = max(end, s.commandEnd[row])
 	if p.style == positional {
@@ -51,7 +56,7 @@ func (s *scan) argument(p *program, arg, argEnd, last int) {
 	case p.style == percent:
 		s.percentPassword(value, argEnd, last)
 	case value == argEnd && p.style != attached:
-		if v := skip(t, argEnd, last-argEnd, isBlank); v < last && t[v] != '-' {
+		if v := shape.Skip(t, argEnd, last-argEnd, shape.IsBlank); v < last && t[v] != '-' {
 			s.password(v, argumentEnd(t, v, last))
 		}
 	case p.style != apart && argEnd > value+2:
@@ -62,7 +67,7 @@ func (s *scan) argument(p *program, arg, argEnd, last int) {
 // nextArgument returns the bounds of the argument after text[i], equal if there
 // is none before last.
 func nextArgument(t string, i, last int) (arg, argEnd int) {
-	arg = skip(t, i, last-i, func(c byte) bool { return isSpace(c) || c == '\\' })
+	arg = shape.Skip(t, i, last-i, func(c byte) bool { return shape.IsSpace(c) || c == '\\' })
 	return arg, argumentEnd(t, arg, last)
 }
 
@@ -79,7 +84,7 @@ func commandEnd(t string, i int, readOn bool) int {
 				return i
 			}
 		case '|', '&':
-			if i+1 < len(t) && isSpace(t[i+1]) {
+			if i+1 < len(t) && shape.IsSpace(t[i+1]) {
 				return i
 			}
 		}
@@ -106,7 +111,7 @@ func argumentEnd(t string, i, last int) int {
 				return i
 			}
 			quote = c
-		case isSpace(c) || c == '`':
+		case shape.IsSpace(c) || c == '`':
 			return i
 		}
 	}
@@ -120,16 +125,16 @@ func (s *scan) password(start, end int) {
 	if start >= end {
 		return
 	}
-	if v := s.text[start:end]; len(v) > longestReference || !onlyMarks(v) && !isPlaceholder(v) {
+	if v := s.text[start:end]; len(v) > longestReference || !onlyMarks(v) && !looks.IsPlaceholder(v) {
 		s.add(ruleCommand, start, end)
 	}
 }
 
 func unquote(t string, start, end int) (int, int) {
-	if end-start > 2 && t[start] == '\\' && isQuote(t[start+1]) {
+	if end-start > 2 && t[start] == '\\' && shape.IsQuote(t[start+1]) {
 		start++
 	}
-	if end-start < 2 || !isQuote(t[start]) || t[end-1] != t[start] {
+	if end-start < 2 || !shape.IsQuote(t[start]) || t[end-1] != t[start] {
 		return start, end
 	}
 	if start > 0 && t[start-1] == '\\' && end-start > 2 && t[end-2] == '\\' { // \"v\"
@@ -149,7 +154,7 @@ func (s *scan) positionalPassword(p *program, i, last int) int {
 	switch {
 	case htpasswd:
 		before = 2
-	case lower(p.name[0]) == 'c':
+	case shape.Lower(p.name[0]) == 'c':
 		before = 0
 	}
 	for i < last {

@@ -1,6 +1,11 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/looks"
+	"cairn/internal/redact/shape"
+)
 
 // curl reads the arguments of curl in text[i:last].
 func (s *scan) curl(i, last int) {
@@ -31,11 +36,11 @@ func (s *scan) curlArgument(arg, argEnd, last int, sure bool) {
 		}
 		switch rest := flag[len(name):]; {
 		case rest == "":
-			value = skip(t, argEnd, last-argEnd, func(c byte) bool { return isSpace(c) || c == '\\' })
+			value = shape.Skip(t, argEnd, last-argEnd, func(c byte) bool { return shape.IsSpace(c) || c == '\\' })
 			valueEnd = argumentEnd(t, value, last)
 		case rest[0] == '=':
 			value = arg + len(name) + 1
-		case name[1] != '-' || isQuote(rest[0]):
+		case name[1] != '-' || shape.IsQuote(rest[0]):
 			value = arg + len(name)
 		default:
 			continue
@@ -62,15 +67,15 @@ func (s *scan) curlCookies(start, end int) {
 		if i = s.cookiePair(i); i < 0 || i >= end || s.text[i] != ';' {
 			return
 		}
-		i = skip(s.text, i+1, 2, isBlank)
+		i = shape.Skip(s.text, i+1, 2, shape.IsBlank)
 	}
 }
 
 // areNames reports whether v consists only of names and numbers, joined by a colon.
 func areNames(v string) bool {
 	v = strings.Trim(v, `"'`)
-	plain := skip(v, 0, longestReference, func(c byte) bool { return isWord(c) || c == ':' || c == '.' || c == '-' })
-	return plain == len(v) && strangest(v).halfBits < 6
+	plain := shape.Skip(v, 0, longestReference, func(c byte) bool { return shape.IsWord(c) || c == ':' || c == '.' || c == '-' })
+	return plain == len(v) && looks.Strangest(v).HalfBits < 6
 }
 
 // curlUser redacts the password in user:password, or the user in "user:".
@@ -101,8 +106,8 @@ func (s *scan) curlHeader(start, end int) {
 	if colon < 0 {
 		return
 	}
-	name, value := t[start:start+colon], skip(t, start+colon+1, 8, isBlank)
-	if end-value >= shortest && (endsFold(name, "key") || endsFold(name, "token")) && !strings.ContainsAny(t[value:min(end, value+longestReference)], " \t") {
+	name, value := t[start:start+colon], shape.Skip(t, start+colon+1, 8, shape.IsBlank)
+	if end-value >= shortest && (shape.EndsFold(name, "key") || shape.EndsFold(name, "token")) && !strings.ContainsAny(t[value:min(end, value+longestReference)], " \t") {
 		s.password(value, end)
 	}
 }

@@ -10,13 +10,12 @@
 //
 //   - blocks.go finds private sections and key blocks, which may span lines.
 //   - literals.go scans the text once and looks up every three bytes in a small hash
-//     table of literals. Only at a literal does a rule read further: known shapes
-//     (shape_table.go), vendors' named keys (vendor_table.go), named values (named.go),
-//     headers, URLs, commands, calls (call.go), sentences (prose.go) and piped
-//     standard input (stdin.go).
+//     table of literals. Only at a literal does a rule read further: known shapes and
+//     vendors' named keys (package shape), named values (named.go), headers, URLs,
+//     commands, calls (call.go), sentences (prose.go) and piped standard input (stdin.go).
 //   - words.go checks long words for entropy and for letter sequences that are rare in
-//     language (bigrams.go). It skips random but public ids (public.go). It compares
-//     runs of short words with the list of seed phrases (seed.go).
+//     language (package looks). It skips random but public ids. It compares runs of short
+//     words with the list of seed phrases (seed.go).
 //
 // The rules are plain Go data and hand-written scanners. Nothing is compiled or
 // initialised at program start. The shapes cover the default rules of gitleaks v8.30.1

@@ -3,6 +3,8 @@ package redact
 import (
 	"strings"
 	"testing"
+
+	"cairn/internal/redact/looks"
 )
 
 // TestRandomWordsAreRedacted counts misses, because random text may look like a name by
@@ -25,7 +27,7 @@ func TestRandomWordsAreRedacted(t *testing.T) {
 		missed := 0
 		for i := range uint64(2000) {
 			word := letters(i, c.alphabet, c.length)
-			if shannon(word) < 4 || hexRun(word) {
+			if looks.Shannon(word) < 4 || looks.HexRun(word) {
 				continue
 			}
 			got, _ := f.Text("see " + word + " there")

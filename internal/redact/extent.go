@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/shape"
+)
 
 // findValue returns the bounds of the value, without quotes.
 func (n *naming) findValue() (start, end int, quoted bool) {
@@ -8,17 +12,17 @@ func (n *naming) findValue() (start, end int, quoted bool) {
 	if n.sign == signColon {
 		i = afterType(t, i)
 	}
-	if i+1 < len(t) && strings.IndexByte("fbruFBRU@$", t[i]) >= 0 && isQuote(t[i+1]) {
+	if i+1 < len(t) && strings.IndexByte("fbruFBRU@$", t[i]) >= 0 && shape.IsQuote(t[i+1]) {
 		i++
 	}
 	i = lastOfQuotes(t, i)
-	open := skip(t, i, 4, func(c byte) bool { return c == '\\' })
+	open := shape.Skip(t, i, 4, func(c byte) bool { return c == '\\' })
 	switch {
 	case open == len(t):
 		return 0, 0, false
 	case n.sign == signTag:
 		return i, tagEnd(t, i), false
-	case !isQuote(t[open]):
+	case !shape.IsQuote(t[open]):
 		return i, unquotedEnd(t, i), false
 	}
 	start = open + 1
@@ -27,7 +31,7 @@ func (n *naming) findValue() (start, end int, quoted bool) {
 	}
 	end = quotedEnd(t, start, t[i:open+1])
 	if end < 0 { // the quote is not closed, or closed by a different quote
-		end = skip(t, start, len(t), func(c byte) bool { return !isSpace(c) })
+		end = shape.Skip(t, start, len(t), func(c byte) bool { return !shape.IsSpace(c) })
 		return start, start + len(strings.TrimRight(t[start:end], "\"'`.,;:)")), false
 	}
 	return start, end, true
@@ -36,11 +40,11 @@ func (n *naming) findValue() (start, end int, quoted bool) {
 // afterType skips a type between a colon and an assignment: str = "v".
 func afterType(t string, i int) int {
 	const longest = 48
-	j := skip(t, i, longest, func(c byte) bool { return isWord(c) || strings.IndexByte(" .<>[]|&'?", c) >= 0 })
+	j := shape.Skip(t, i, longest, func(c byte) bool { return shape.IsWord(c) || strings.IndexByte(" .<>[]|&'?", c) >= 0 })
 	if j == i || j+1 >= len(t) || t[j] != '=' || t[j-1] != ' ' {
 		return i
 	}
-	if v := skip(t, j+1, 4, isBlank); v < len(t) && isQuote(t[v]) {
+	if v := shape.Skip(t, j+1, 4, shape.IsBlank); v < len(t) && shape.IsQuote(t[v]) {
 		return v
 	}
 	return i
@@ -50,7 +54,7 @@ func afterType(t string, i int) int {
 // "token: " + t.
 func (n *naming) endsString(i int) bool {
 	t := n.text
-	if i == len(t) || isSpace(t[i]) || strings.IndexByte("+,);", t[i]) >= 0 {
+	if i == len(t) || shape.IsSpace(t[i]) || strings.IndexByte("+,);", t[i]) >= 0 {
 		return true
 	}
 	return (n.sign == signColon || n.spaced) && strings.IndexByte(".&|}]", t[i]) >= 0
@@ -77,7 +81,7 @@ func quotedEnd(t string, start int, quote string) int {
 
 // lastOfQuotes skips all but the last of consecutive quotes, as in """v""".
 func lastOfQuotes(t string, i int) int {
-	for i+2 < len(t) && isQuote(t[i]) && t[i+1] == t[i] && (isQuote(t[i+2]) || isWord(t[i+2])) {
+	for i+2 < len(t) && shape.IsQuote(t[i]) && t[i+1] == t[i] && (shape.IsQuote(t[i+2]) || shape.IsWord(t[i+2])) {
 		i++
 	}
 	return i
@@ -87,7 +91,7 @@ func lastOfQuotes(t string, i int) int {
 // the element is not closed on the line.
 func tagEnd(t string, i int) int {
 	const longest = 1024
-	end := skip(t, i, longest, func(c byte) bool { return c != '<' && c != '\n' })
+	end := shape.Skip(t, i, longest, func(c byte) bool { return c != '<' && c != '\n' })
 	if !strings.HasPrefix(t[end:], "</") {
 		return i
 	}
@@ -98,14 +102,14 @@ func tagEnd(t string, i int) int {
 // punctuation of the surrounding text.
 func unquotedEnd(t string, start int) int {
 	depth, i := 0, start
-	for ; i < len(t) && !isSpace(t[i]) && !isQuote(t[i]); i++ {
+	for ; i < len(t) && !shape.IsSpace(t[i]) && !shape.IsQuote(t[i]); i++ {
 		ends := false
 		switch t[i] {
 		case '(', '[', '{':
 			depth++
 		case ')', ']', '}':
 			depth--
-			ends = depth < 0 && (i+1 == len(t) || !isWord(t[i+1]))
+			ends = depth < 0 && (i+1 == len(t) || !shape.IsWord(t[i+1]))
 		case ',', ';', '&', '|':
 			ends = depth <= 0 && endsValue(t, i+1)
 		case '<':
@@ -126,10 +130,10 @@ func trimmed(t string, start, end int) int {
 // endsValue reports whether the text after a comma, semicolon, ampersand or bar is not
 // part of the value. Such text is empty, another sign, or another name with its value.
 func endsValue(t string, i int) bool {
-	if i == len(t) || isSpace(t[i]) || isBreak(t[i]) || t[i] == '&' || t[i] == '|' {
+	if i == len(t) || shape.IsSpace(t[i]) || isBreak(t[i]) || t[i] == '&' || t[i] == '|' {
 		return true
 	}
 	const longest = 40
-	j := skip(t, i, longest, func(c byte) bool { return isWord(c) || c == '-' || c == '.' || c == ' ' })
+	j := shape.Skip(t, i, longest, func(c byte) bool { return shape.IsWord(c) || c == '-' || c == '.' || c == ' ' })
 	return j > i && j < len(t) && (t[j] == '=' || t[j] == ':')
 }

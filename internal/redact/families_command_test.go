@@ -1,5 +1,7 @@
 package redact
 
+import "cairn/internal/redact/looks"
+
 // commandFamilies are secrets in sentences, in calls and in arguments of programs.
 func commandFamilies() []family {
 	return []family{
@@ -45,7 +47,7 @@ func publicFamilies() []family {
 		{"kubernetes names", alnumToken(32), []string{"pod/web-6d4cf56db6-x7k2p §", "token: §", "job-x7k2p: §"},
 			[]string{"pod/payment-gateway-worker-6b8c9f7d5z-x7k2p", "serviceaccount token: default-token-x7k2p", "secret: db-credentials-9tg5m2kbhc", "secretName: api-gateway-tls-9tg5m2kbhc", "replicaset/a-long-service-name-5b8f6"}},
 		{"nix store", alnumToken(32), []string{"/nix/store/0c1x7mgp3h0kq2y8mnr8z0gk8xv5wl3p-hello §", "/nix/store and §", "nix-token=§"},
-			[]string{"/nix/store/0c1x7mgp3h0kq2y8mnr8z0gk8xv5wl3p-hello-2.12", "/nix/store/" + letters(1, nixLetters, 32) + "-glibc-2.38/lib", "sha256 = \"" + letters(2, nixLetters, 52) + "\";"}},
+			[]string{"/nix/store/0c1x7mgp3h0kq2y8mnr8z0gk8xv5wl3p-hello-2.12", "/nix/store/" + letters(1, looks.NixLetters, 32) + "-glibc-2.38/lib", "sha256 = \"" + letters(2, looks.NixLetters, 52) + "\";"}},
 		{"go build ids", alnumToken(32), []string{"-buildid §", "buildid=" + id(1) + "/" + id(2) + " §", "build id §"},
 			[]string{"-buildid " + id(1) + "/" + id(1), "Go BuildID=" + id(1) + "/" + id(2) + "/" + id(3) + "/" + id(4) + ", stripped", "build id \"" + id(5) + "/" + id(6) + "\""}},
 		{"ids of documents", alnumToken(32), []string{"https://docs.google.com/document/d/" + google + "/edit?token=§", "https://example.com/d/§", "https://docs.google.com.example.com/§"},

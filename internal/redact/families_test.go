@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"cairn/internal/redact/looks"
 )
 
 // family is a kind of secret. It has texts with a secret in place of each §, and similar
@@ -121,7 +123,7 @@ func prefixed(prefix, alphabet string, n int) func(uint64) string {
 }
 
 func seedPhraseOf(n int) func(uint64) string {
-	all := strings.Fields(seedWords)
+	all := strings.Fields(looks.SeedWords)
 	return func(seed uint64) string {
 		words := make([]string, n)
 		for i := range words {

@@ -1,6 +1,11 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/looks"
+	"cairn/internal/redact/shape"
+)
 
 // Rule names of headers.
 const (
@@ -16,16 +21,16 @@ func (s *scan) authorization(start, end int) {
 	if i < 0 || start < s.namedEnd {
 		return
 	}
-	word := skip(t, i, 32, func(c byte) bool { return isAlnum(c) || c == '-' })
-	blank := skip(t, word, 4, isBlank)
+	word := shape.Skip(t, i, 32, func(c byte) bool { return shape.IsAlnum(c) || c == '-' })
+	blank := shape.Skip(t, word, 4, shape.IsBlank)
 	switch {
 	case isScheme(t[i:word]):
 		if blank > word {
 			s.credential(blank)
 		}
-	case wordStart(t, start) && (blank == word || blank == len(t) || isQuote(t[blank])): // no scheme
-		last := skip(t, i, longestChecked, func(c byte) bool { return !isBreak(c) })
-		if last-i == longestChecked || !isName(t[i:last]) {
+	case shape.WordStart(t, start) && (blank == word || blank == len(t) || shape.IsQuote(t[blank])): // no scheme
+		last := shape.Skip(t, i, looks.LongestChecked, func(c byte) bool { return !isBreak(c) })
+		if last-i == looks.LongestChecked || !looks.IsName(t[i:last]) {
 			s.credential(i)
 		}
 	}
@@ -34,19 +39,19 @@ func (s *scan) authorization(start, end int) {
 // headerValue returns the start of the value of a header whose name ends at i: "Name: v",
 // {"Name": "v"} or Set("Name", "v"). It returns -1 for other text.
 func headerValue(t string, i int) int {
-	isClosing := func(c byte) bool { return isQuote(c) || c == '\\' || c == ']' }
-	sign := skip(t, skip(t, i, 3, isClosing), 4, isBlank)
+	isClosing := func(c byte) bool { return shape.IsQuote(c) || c == '\\' || c == ']' }
+	sign := shape.Skip(t, shape.Skip(t, i, 3, isClosing), 4, shape.IsBlank)
 	if sign == len(t) || strings.IndexByte(":=,", t[sign]) < 0 {
 		return -1
 	}
-	v := skip(t, skip(t, sign, 2, func(c byte) bool { return strings.IndexByte(":=>,", c) >= 0 }), 8, isBlank)
-	if t[sign] == ',' && (sign == i || v == len(t) || !isQuote(t[v])) {
+	v := shape.Skip(t, shape.Skip(t, sign, 2, func(c byte) bool { return strings.IndexByte(":=>,", c) >= 0 }), 8, shape.IsBlank)
+	if t[sign] == ',' && (sign == i || v == len(t) || !shape.IsQuote(t[v])) {
 		return -1
 	}
-	if v+1 < len(t) && isLetter(t[v]) && isQuote(t[v+1]) { // f"…"
+	if v+1 < len(t) && shape.IsLetter(t[v]) && shape.IsQuote(t[v+1]) { // f"…"
 		v++
 	}
-	return skip(t, v, 4, func(c byte) bool { return isQuote(c) || c == '\\' })
+	return shape.Skip(t, v, 4, func(c byte) bool { return shape.IsQuote(c) || c == '\\' })
 }
 
 // isScheme reports whether w is the scheme of an Authorization header.
@@ -67,7 +72,7 @@ func (s *scan) credential(i int) {
 		return
 	}
 	v := s.text[i:end]
-	if isSchemeWord(v) || allLetters(v) && len(v) < 16 && n.continuesSentence(end) {
+	if isSchemeWord(v) || looks.AllLetters(v) && len(v) < 16 && n.continuesSentence(end) {
 		return
 	}
 	if n.isSecret(i, end, true) {
@@ -89,20 +94,20 @@ func isSchemeWord(v string) bool {
 // cannot be a word.
 func (s *scan) bearer(start, end int) {
 	const shortest = 16
-	if !wordStart(s.text, start) {
+	if !shape.WordStart(s.text, start) {
 		return
 	}
-	i := skip(s.text, end, 4, isBlank)
+	i := shape.Skip(s.text, end, 4, shape.IsBlank)
 	if i == end {
 		return
 	}
-	last := i + s.runs.count(s.text, i, unbounded, 'F')
-	for last < len(s.text) && s.text[last] == '.' && last+1 < len(s.text) && isWord(s.text[last+1]) {
-		last += 1 + countClass(s.text, last+1, unbounded, 'F')
+	last := i + s.runs.Count(s.text, i, shape.Unbounded, 'F')
+	for last < len(s.text) && s.text[last] == '.' && last+1 < len(s.text) && shape.IsWord(s.text[last+1]) {
+		last += 1 + shape.CountClass(s.text, last+1, shape.Unbounded, 'F')
 	}
 	v := s.text[i:last]
 	if len(v) >= shortest && strings.ContainsAny(v[:min(len(v), earlyDigit)], "0123456789") &&
-		strangest(v[:min(len(v), longestChecked)]).halfBits >= 12 {
+		looks.Strangest(v[:min(len(v), looks.LongestChecked)]).HalfBits >= 12 {
 		s.add("bearer_token", i, last)
 	}
 }
@@ -112,22 +117,22 @@ func (s *scan) bearer(start, end int) {
 func (s *scan) cookie(start, end int) {
 	t := s.text
 	i := -1
-	name := back(t, start, 16, func(c byte) bool { return isLetter(c) || c == '-' })
-	only := hasFold(t[name:], "set-")
+	name := shape.Back(t, start, 16, func(c byte) bool { return shape.IsLetter(c) || c == '-' })
+	only := shape.HasFold(t[name:], "set-")
 	switch {
 	case start < s.cookieEnd:
 		return
 	case name == start || only:
 		i = headerValue(t, end)
 	case t[name:start] == "--": // curl --cookie a=b
-		i = skip(t, skip(t, end, 4, func(c byte) bool { return isBlank(c) || c == '=' }), 2, isQuote)
+		i = shape.Skip(t, shape.Skip(t, end, 4, func(c byte) bool { return shape.IsBlank(c) || c == '=' }), 2, shape.IsQuote)
 	}
 	for i >= 0 && i < len(t) {
 		i = s.cookiePair(i)
 		if only || i < 0 || i == len(t) || t[i] != ';' {
 			return
 		}
-		i = skip(t, i+1, 2, isBlank)
+		i = shape.Skip(t, i+1, 2, shape.IsBlank)
 	}
 }
 
@@ -136,12 +141,12 @@ func (s *scan) cookie(start, end int) {
 func (s *scan) cookiePair(i int) int {
 	const longest = 256 // bytes of name
 	t := s.text
-	eq := skip(t, i, longest, func(c byte) bool { return !isSpace(c) && !isQuote(c) && strings.IndexByte("=;:", c) < 0 })
+	eq := shape.Skip(t, i, longest, func(c byte) bool { return !shape.IsSpace(c) && !shape.IsQuote(c) && strings.IndexByte("=;:", c) < 0 })
 	if eq == len(t) || t[eq] != '=' || eq == i {
 		return -1
 	}
-	last := skip(t, eq+1, len(t), func(c byte) bool { return !isSpace(c) && !isQuote(c) && c != ';' })
-	if v := strings.TrimRight(t[eq+1:last], `\`); v != "" && (len(v) > longestReference || !isPlaceholder(v)) {
+	last := shape.Skip(t, eq+1, len(t), func(c byte) bool { return !shape.IsSpace(c) && !shape.IsQuote(c) && c != ';' })
+	if v := strings.TrimRight(t[eq+1:last], `\`); v != "" && (len(v) > longestReference || !looks.IsPlaceholder(v)) {
 		s.add(ruleCookie, eq+1, eq+1+len(v))
 		s.namedEnd = max(s.namedEnd, eq+1+len(v))
 	}

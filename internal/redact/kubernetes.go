@@ -1,6 +1,11 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/looks"
+	"cairn/internal/redact/shape"
+)
 
 const ruleKubernetes = "kubernetes_secret"
 
@@ -9,7 +14,7 @@ const ruleKubernetes = "kubernetes_secret"
 // whether the word was such a kind.
 func (s *scan) kubernetesSecret(start, end int) bool {
 	t := s.text
-	if t[start:end] != "Secret" || end < len(t) && isWord(t[end]) {
+	if t[start:end] != "Secret" || end < len(t) && shape.IsWord(t[end]) {
 		return false
 	}
 	before := strings.TrimRight(t[max(0, start-16):start], " \t\"'\\")
@@ -46,20 +51,20 @@ func (s *scan) kubernetesSecret(start, end int) bool {
 }
 
 func wordEndsData(t string) bool {
-	return strings.HasSuffix(t, "stringData") || strings.HasSuffix(t, "data") && wordStart(t, len(t)-len("data"))
+	return strings.HasSuffix(t, "stringData") || strings.HasSuffix(t, "data") && shape.WordStart(t, len(t)-len("data"))
 }
 
 // secretData redacts the values of the mapping whose key ends at i: JSON in braces, or the
 // more deeply indented lines of YAML.
 func (s *scan) secretData(i, limit int) {
 	t := s.text
-	line := back(t, i, 256, func(c byte) bool { return c != '\n' })
-	indent := skip(t, line, 256, isBlank) - line
-	i = skip(t, i, 2, func(c byte) bool { return isQuote(c) || c == '\\' })
+	line := shape.Back(t, i, 256, func(c byte) bool { return c != '\n' })
+	indent := shape.Skip(t, line, 256, shape.IsBlank) - line
+	i = shape.Skip(t, i, 2, func(c byte) bool { return shape.IsQuote(c) || c == '\\' })
 	if i >= limit || t[i] != ':' {
 		return
 	}
-	i = skip(t, i+1, 16, isBlank)
+	i = shape.Skip(t, i+1, 16, shape.IsBlank)
 	if i < limit && t[i] == '{' {
 		s.secretObject(i+1, limit)
 		return
@@ -69,7 +74,7 @@ func (s *scan) secretData(i, limit int) {
 		if line == i {
 			return
 		}
-		key := skip(t, line, 256, isBlank)
+		key := shape.Skip(t, line, 256, shape.IsBlank)
 		if key >= limit || key-line <= indent && t[key] != '\n' {
 			return
 		}
@@ -89,7 +94,7 @@ func (s *scan) secretLine(start, end int) {
 	t := s.text
 	value := start
 	if i := strings.Index(t[start:end], ":"); i >= 0 {
-		value = skip(t, start+i+1, 64, isBlank)
+		value = shape.Skip(t, start+i+1, 64, shape.IsBlank)
 	}
 	if value < end && t[end-1] == '\r' {
 		end--
@@ -98,7 +103,7 @@ func (s *scan) secretLine(start, end int) {
 		return
 	}
 	value, end = unquote(t, value, end)
-	if v := t[min(value, end):end]; len(v) >= shortest && !onlyMarks(v) && (len(v) > longestReference || !isPlaceholder(v)) {
+	if v := t[min(value, end):end]; len(v) >= shortest && !onlyMarks(v) && (len(v) > longestReference || !looks.IsPlaceholder(v)) {
 		s.add(ruleKubernetes, value, end)
 	}
 }
@@ -111,8 +116,8 @@ func (s *scan) secretObject(i, limit int) {
 		if colon < 0 || strings.IndexByte(t[i:i+colon], '}') >= 0 {
 			return
 		}
-		quote := skip(t, i+colon+1, 16, isSpace)
-		open := skip(t, quote, 4, func(c byte) bool { return c == '\\' })
+		quote := shape.Skip(t, i+colon+1, 16, shape.IsSpace)
+		open := shape.Skip(t, quote, 4, func(c byte) bool { return c == '\\' })
 		if open >= limit || t[open] != '"' {
 			return
 		}
@@ -120,9 +125,9 @@ func (s *scan) secretObject(i, limit int) {
 		if end < 0 || end > limit {
 			return
 		}
-		if v := t[open+1 : end]; v != "" && !onlyMarks(v) && (len(v) > longestReference || !isPlaceholder(v)) {
+		if v := t[open+1 : end]; v != "" && !onlyMarks(v) && (len(v) > longestReference || !looks.IsPlaceholder(v)) {
 			s.add(ruleKubernetes, open+1, end)
 		}
-		i = skip(t, end+open+1-quote, 16, func(c byte) bool { return isSpace(c) || c == ',' })
+		i = shape.Skip(t, end+open+1-quote, 16, func(c byte) bool { return shape.IsSpace(c) || c == ',' })
 	}
 }

@@ -1,5 +1,7 @@
 package redact
 
+import "cairn/internal/redact/shape"
+
 // action is the scanner for a literal found in a text.
 type action uint8
 
@@ -56,15 +58,15 @@ type entry struct {
 
 // newLiteralIndex takes about ten microseconds.
 func newLiteralIndex() *literalIndex {
-	x := &literalIndex{entries: make([]entry, 0, len(shapes)+len(vendors)+len(middles)+len(webhooks)+len(programs)+len(anchors))}
-	for i := range shapes {
-		x.insert(entry{literal: shapes[i].literal, act: actShape, fold: shapes[i].flags&anyCase != 0, row: uint16(i)})
+	x := &literalIndex{entries: make([]entry, 0, len(shape.Shapes)+len(shape.Vendors)+len(shape.Middles)+len(webhooks)+len(programs)+len(anchors))}
+	for i := range shape.Shapes {
+		x.insert(entry{literal: shape.Shapes[i].Literal, act: actShape, fold: shape.Shapes[i].Flags&shape.AnyCase != 0, row: uint16(i)})
 	}
-	for i := range vendors {
-		x.insert(entry{literal: vendors[i].keyword, act: actVendor, fold: true, row: uint16(i)})
+	for i := range shape.Vendors {
+		x.insert(entry{literal: shape.Vendors[i].Keyword, act: actVendor, fold: true, row: uint16(i)})
 	}
-	for i := range middles {
-		x.insert(entry{literal: middles[i].literal, act: actMiddle, row: uint16(i)})
+	for i := range shape.Middles {
+		x.insert(entry{literal: shape.Middles[i].Literal, act: actMiddle, row: uint16(i)})
 	}
 	for i := range webhooks {
 		x.insert(entry{literal: webhooks[i], act: actWebhook, fold: true, row: uint16(i)})
@@ -102,7 +104,7 @@ func (e *entry) matches(key uint32, s string) bool {
 		return false
 	}
 	if e.fold {
-		return hasFold(s, e.literal)
+		return shape.HasFold(s, e.literal)
 	}
 	return len(s) >= len(e.literal) && s[:len(e.literal)] == e.literal
 }
@@ -143,11 +145,11 @@ func (x *literalIndex) hasLiteral(s string) bool {
 func (s *scan) scanAt(e *entry, start, end int) {
 	switch e.act {
 	case actShape:
-		s.shape(&shapes[e.row], start, end)
+		s.shape(&shape.Shapes[e.row], start, end)
 	case actVendor:
-		s.vendor(&vendors[e.row], end)
+		s.vendor(&shape.Vendors[e.row], end)
 	case actMiddle:
-		s.middle(&middles[e.row], start, end)
+		s.middle(&shape.Middles[e.row], start, end)
 	case actNamed:
 		s.named(start, end)
 	case actKeyWord:

@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/shape"
+)
 
 // ruleNamed is the rule for values that follow a secret's name.
 const ruleNamed = "named_value"
@@ -58,7 +62,7 @@ func (s *scan) named(start, end int) {
 // not a secret's name, unless the word is common next to secrets.
 func (s *scan) notNamed(start, end int) {
 	word := s.text[start:end]
-	if word[0] != '_' && len(word) != len("pass") && (len(word) != len("psk") || lower(word[1]) != 's') {
+	if word[0] != '_' && len(word) != len("pass") && (len(word) != len("psk") || shape.Lower(word[1]) != 's') {
 		s.randomNamed(start, end)
 	}
 }
@@ -70,7 +74,7 @@ func (n *naming) takesUser() bool {
 		return false
 	}
 	name := n.text[:n.end]
-	return endsFold(name, "userpassword") || endsFold(name, "userpass")
+	return shape.EndsFold(name, "userpassword") || shape.EndsFold(name, "userpass")
 }
 
 // covered reports whether the most recently found span covers text[start:end].
@@ -88,14 +92,14 @@ func (n *naming) findName(start, end int) bool {
 		return false
 	}
 	end = n.longerWord(start, end)
-	if digits := skip(t, skip(t, end, 1, isUnderscore), 2, isDigit); digits > end && isDigit(t[digits-1]) {
+	if digits := shape.Skip(t, shape.Skip(t, end, 1, isUnderscore), 2, shape.IsDigit); digits > end && shape.IsDigit(t[digits-1]) {
 		end = digits
 	}
-	if end < len(t) && isWord(t[end]) ||
-		end+1 < len(t) && (t[end] == '-' || t[end] == '.') && isWord(t[end+1]) {
+	if end < len(t) && shape.IsWord(t[end]) ||
+		end+1 < len(t) && (t[end] == '-' || t[end] == '.') && shape.IsWord(t[end+1]) {
 		return false
 	}
-	n.start = back(t, start, longest, func(c byte) bool { return isWord(c) || c == '-' || c == '.' })
+	n.start = shape.Back(t, start, longest, func(c byte) bool { return shape.IsWord(c) || c == '-' || c == '.' })
 	n.end = end
 	return true
 }
@@ -108,9 +112,9 @@ func shortestOf(t string, start, end int) int {
 	switch word := t[start:end]; len(word) {
 	case len("key"):
 		switch {
-		case lower(word[1]) == 'w': // pwd
+		case shape.Lower(word[1]) == 'w': // pwd
 			return shortestPassword
-		case lower(word[0]) == 'p': // psk
+		case shape.Lower(word[0]) == 'p': // psk
 			return shortestIf(separated(t, start), shortestToken)
 		}
 		return shortestIf(keyOpens(t[:start]), shortestToken)
@@ -119,8 +123,8 @@ func shortestOf(t string, start, end int) int {
 	case len("token"):
 		return shortestIf(word[0] != '_' || word == "_auth", shortestToken) // token, creds, _auth
 	case len("credential"):
-		if lower(word[0]) == 'c' {
-			return shortestIf(end < len(t) && lower(t[end]) == 's', shortestToken)
+		if shape.Lower(word[0]) == 'c' {
+			return shortestIf(end < len(t) && shape.Lower(t[end]) == 's', shortestToken)
 		}
 	}
 	return shortestPassword // password, passwd, passphrase, secret
@@ -140,9 +144,9 @@ func keyOpens(before string) bool {
 		"api", "access", "private", "account", "secret", "signing", "encryption", "auth", "master", "subscription",
 		"preshared", "pre_shared", "pre-shared",
 	} {
-		if endsFold(before, w) {
+		if shape.EndsFold(before, w) {
 			rest := before[:len(before)-len(w)]
-			return rest == "" || !isLetter(rest[len(rest)-1]) || isUpper(before[len(rest)]) || w != "api" && w != "auth"
+			return rest == "" || !shape.IsLetter(rest[len(rest)-1]) || shape.IsUpper(before[len(rest)]) || w != "api" && w != "auth"
 		}
 	}
 	return false
@@ -159,7 +163,7 @@ func shortestIf(ok bool, n int) int {
 // separated reports whether the word at t[start:] begins a name or follows a separator
 // inside one.
 func separated(t string, start int) bool {
-	return start == 0 || !isAlnum(t[start-1])
+	return start == 0 || !shape.IsAlnum(t[start-1])
 }
 
 // longerWord extends the secret's word text[start:end] and returns its new end:
@@ -167,11 +171,11 @@ func separated(t string, start int) bool {
 // little evidence as weak.
 func (n *naming) longerWord(start, end int) int {
 	t := n.text
-	switch lower(t[start]) {
+	switch shape.Lower(t[start]) {
 	case 'c':
 		n.weak = true
 		if end-start == len("credential") {
-			return skip(t, end, 1, func(c byte) bool { return lower(c) == 's' })
+			return shape.Skip(t, end, 1, func(c byte) bool { return shape.Lower(c) == 's' })
 		}
 	case '_':
 		n.weak = true

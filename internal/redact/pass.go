@@ -1,12 +1,16 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/shape"
+)
 
 // passOpens reports whether "pass" at t[start:end] ends the name of a password: DB_PASS,
 // smtp_pass, userPass, --pass, -storepass. It is false for first_pass, bypass and the
 // result of a test. The name "pass" alone counts only next to a user's name.
 func passOpens(t string, start, end int) bool {
-	if end < len(t) && isLetter(t[end]) {
+	if end < len(t) && shape.IsLetter(t[end]) {
 		return false
 	}
 	if start == 0 {
@@ -17,22 +21,22 @@ func passOpens(t string, start, end int) bool {
 		return strings.HasSuffix(t[:start], "--") // not -pass, which other programs use
 	case before == '_' || before == '-' || before == '.':
 		return isAssignedConstant(t, start, end) || isAccountName(t[:start-1])
-	case t[start] == 'P' && isAlnum(before):
+	case t[start] == 'P' && shape.IsAlnum(before):
 		return isAccountName(t[:start])
-	case isLetter(before):
+	case shape.IsLetter(before):
 		return isKeytoolFlag(t[:start])
 	}
 	return nextToUser(t, start, end)
 }
 
 // wordBefore reports whether a word ends at text[:i].
-func wordBefore(t string, i int) bool { return i > 0 && isWord(t[i-1]) }
+func wordBefore(t string, i int) bool { return i > 0 && shape.IsWord(t[i-1]) }
 
 // isKeytoolFlag reports whether t ends with a flag of keytool up to "pass":
 // -storepass, -keypass.
 func isKeytoolFlag(t string) bool {
-	flag := back(t, len(t), 16, isLetter)
-	return flag > 0 && t[flag-1] == '-' && (endsFold(t, "store") || endsFold(t, "key"))
+	flag := shape.Back(t, len(t), 16, shape.IsLetter)
+	return flag > 0 && t[flag-1] == '-' && (shape.EndsFold(t, "store") || shape.EndsFold(t, "key"))
 }
 
 // isAssignedConstant reports whether "PASS" at t[start:end] ends the name of an
@@ -45,29 +49,29 @@ func isAssignedConstant(t string, start, end int) bool {
 // account. Its last word is an account word, or the name is one of Ansible's.
 func isAccountName(t string) bool {
 	const longest = 16
-	word := back(t, len(t), longest, isLower)
-	if word > 0 && isUpper(t[word-1]) { // dbPass, DBPass, DB_PASS
-		word = back(t, word, longest, isUpper)
+	word := shape.Back(t, len(t), longest, shape.IsLower)
+	if word > 0 && shape.IsUpper(t[word-1]) { // dbPass, DBPass, DB_PASS
+		word = shape.Back(t, word, longest, shape.IsUpper)
 	}
-	return isAccountWord(strings.ToLower(t[word:])) || hasFold(t[back(t, word, longest, isWord):], "ansible_")
+	return isAccountWord(strings.ToLower(t[word:])) || shape.HasFold(t[shape.Back(t, word, longest, shape.IsWord):], "ansible_")
 }
 
 // nextToUser reports whether the name "pass" at t[start:end] is a field with a quoted
 // value. It must follow a field with a user's name: { user: "bob", pass: "v" }.
 func nextToUser(t string, start, end int) bool {
 	const reach = 100 // bytes before the name
-	i := skip(t, end, 2, func(c byte) bool { return isQuote(c) || c == '\\' })
+	i := shape.Skip(t, end, 2, func(c byte) bool { return shape.IsQuote(c) || c == '\\' })
 	if i == len(t) || t[i] != ':' && t[i] != '=' {
 		return false
 	}
-	i = skip(t, i+1, 4, isBlank)
-	i = skip(t, i, 2, func(c byte) bool { return c == '\\' })
-	if i == len(t) || !isQuote(t[i]) {
+	i = shape.Skip(t, i+1, 4, shape.IsBlank)
+	i = shape.Skip(t, i, 2, func(c byte) bool { return c == '\\' })
+	if i == len(t) || !shape.IsQuote(t[i]) {
 		return false
 	}
 	before := t[max(0, start-reach):start]
 	for j := 0; j+len("user") < len(before); j++ {
-		if hasFold(before[j:], "user") {
+		if shape.HasFold(before[j:], "user") {
 			return true
 		}
 	}

@@ -1,6 +1,11 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/looks"
+	"cairn/internal/redact/shape"
+)
 
 // findProse accepts a value that a sentence assigns to the name: "the password is v", "set
 // the password to v", "the password for bob is v", "log in with password v". The blanks
@@ -10,7 +15,7 @@ func (n *naming) findProse(j int) bool {
 	switch {
 	case j == n.end || j == len(t) || n.quotedName:
 		return false
-	case n.followsWith() && !isSmallWord(t[j:skip(t, j, 12, isLetter)]):
+	case n.followsWith() && !looks.IsSmallWord(t[j:shape.Skip(t, j, 12, shape.IsLetter)]):
 		n.value = j
 	default:
 		if n.value = statedValue(t, j); n.value < 0 {
@@ -26,8 +31,8 @@ func (n *naming) findProse(j int) bool {
 func statedValue(t string, i int) int {
 	const words = 6 // number of words in a phrase like "for the user bob"
 	for k := range words {
-		end := skip(t, i, 24, func(c byte) bool { return !isSpace(c) })
-		next := skip(t, end, 3, isBlank)
+		end := shape.Skip(t, i, 24, func(c byte) bool { return !shape.IsSpace(c) })
+		next := shape.Skip(t, end, 3, shape.IsBlank)
 		if end == i || next == end {
 			return -1
 		}
@@ -55,7 +60,7 @@ func statedValue(t string, i int) int {
 // does not end the clause.
 func isPhraseWord(w string) bool {
 	last := w[len(w)-1]
-	return isAlnum(last) || isQuote(last)
+	return shape.IsAlnum(last) || shape.IsQuote(last)
 }
 
 // followsWith reports whether the name is a plain word for a password that
@@ -68,7 +73,7 @@ func (n *naming) followsWith() bool {
 	}
 	before := strings.TrimRight(n.text[max(0, n.start-16):n.start], " \t")
 	before = strings.TrimRight(strings.TrimSuffix(before, " the"), " ")
-	return endsFold(before, "with") || endsFold(before, "using")
+	return shape.EndsFold(before, "with") || shape.EndsFold(before, "using")
 }
 
 // isProseSecret reports whether text[from:to] is a secret in a sentence. A plain word is
@@ -81,11 +86,11 @@ func (n *naming) isProseSecret(from, to int, quoted bool) bool {
 	if !quoted {
 		v = strings.TrimRight(v, "?")
 	}
-	if len(v) < n.shortest || !looksChosen(v) {
+	if len(v) < n.shortest || !looks.Chosen(v) {
 		return false
 	}
-	letters, _, signs := countKinds(v)
-	if n.shortest == shortestToken && (letters == 0 || signs == 0 && strangest(v).halfBits < 6) {
+	letters, _, signs := looks.CountKinds(v)
+	if n.shortest == shortestToken && (letters == 0 || signs == 0 && looks.Strangest(v).HalfBits < 6) {
 		return false
 	}
 	return quoted || letters > 0 || !n.continuesSentence(to)
@@ -97,21 +102,21 @@ func (n *naming) isProseSecret(from, to int, quoted bool) bool {
 func (n *naming) phraseEnd(i int) int {
 	const fewest, most = 4, 24
 	t := n.text
-	if !endsFold(n.text[:n.end], "passphrase") || n.sign != signColon && n.sign != signAssign {
+	if !shape.EndsFold(n.text[:n.end], "passphrase") || n.sign != signColon && n.sign != signAssign {
 		return i
 	}
 	words, end := 0, i
 	for j := i; words < most; {
-		word := skip(t, j, 16, isLower)
-		if word-j < 3 || isSmallWord(t[j:word]) || isInstruction(t[j:word]) {
+		word := shape.Skip(t, j, 16, shape.IsLower)
+		if word-j < 3 || looks.IsSmallWord(t[j:word]) || isInstruction(t[j:word]) {
 			break
 		}
 		words, end = words+1, word
-		if j = skip(t, word, 1, isBlank); j == word {
+		if j = shape.Skip(t, word, 1, shape.IsBlank); j == word {
 			break
 		}
 	}
-	if words < fewest || end < len(t) && !isBreak(t[end]) && t[end] != '\\' || end < len(t) && isBlank(t[end]) {
+	if words < fewest || end < len(t) && !isBreak(t[end]) && t[end] != '\\' || end < len(t) && shape.IsBlank(t[end]) {
 		return i
 	}
 	return end

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"cairn/internal/redact/shape"
 )
 
 // span is a part of a text to replace, and the rule that found it.
@@ -30,7 +32,7 @@ type scan struct {
 	sorted   int // number of sorted spans, without those that words finds
 	nextSpan int // the first of these that does not end before the current word
 
-	runs       runCache
+	runs       shape.RunCache
 	namedEnd   int // named values up to here are already taken
 	notJWTEnd  int // no further web token begins before this
 	apiKeyEnd  int // no further key with "sk-" begins before this

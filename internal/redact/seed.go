@@ -2,7 +2,9 @@ package redact
 
 import (
 	"slices"
-	"strings"
+
+	"cairn/internal/redact/looks"
+	"cairn/internal/redact/shape"
 )
 
 // Seed phrases of wallets (BIP-39) consist of words from a list of 2,048. Each word has
@@ -10,8 +12,6 @@ import (
 const (
 	ruleSeedPhrase  = "seed_phrase"
 	seedPhraseWords = 12 // the shortest phrase
-	seedShortest    = 3
-	seedLongest     = 8
 )
 
 // seedPhrase redacts a seed phrase whose twelfth or later word ends at text[:end]. White
@@ -30,7 +30,7 @@ func (s *scan) seedPhrase(end int) int {
 		return seedPhraseWords - 1
 	}
 	for n, word := range words {
-		if !isSeedWord(word) {
+		if !looks.IsSeedWord(word) {
 			return n
 		}
 	}
@@ -44,8 +44,8 @@ func (s *scan) seedPhrase(end int) int {
 // the first word. n is less than twelve if there are fewer words.
 func wordsBefore(t string, end int) (words [seedPhraseWords]string, start, n int) {
 	for n := range words {
-		first := back(t, end, seedLongest+1, isLetter)
-		if first == end || end-first > seedLongest || first > 0 && isWord(t[first-1]) {
+		first := shape.Back(t, end, looks.SeedLongest+1, shape.IsLetter)
+		if first == end || end-first > looks.SeedLongest || first > 0 && shape.IsWord(t[first-1]) {
 			return words, start, n
 		}
 		words[n], start = t[first:end], first
@@ -61,8 +61,8 @@ func wordsBefore(t string, end int) (words [seedPhraseWords]string, start, n int
 func seedPhraseStart(t string, start int) int {
 	for range seedPhraseWords {
 		end := backSeparator(t, start)
-		first := back(t, end, seedLongest+1, isLetter)
-		if end == start || !isSeedWord(t[first:end]) || first > 0 && isWord(t[first-1]) {
+		first := shape.Back(t, end, looks.SeedLongest+1, shape.IsLetter)
+		if end == start || !looks.IsSeedWord(t[first:end]) || first > 0 && shape.IsWord(t[first-1]) {
 			break
 		}
 		start = first
@@ -91,7 +91,7 @@ const maxSeparator = 16
 // none. A separator consists of white space, commas and quotes, and a number with a dot or
 // a bracket.
 func backSeparator(t string, i int) int {
-	j := back(t, i, maxSeparator, isSeedSeparator)
+	j := shape.Back(t, i, maxSeparator, isSeedSeparator)
 	if j == i {
 		return i
 	}
@@ -99,15 +99,15 @@ func backSeparator(t string, i int) int {
 	if j > 0 && (t[j-1] == '.' || t[j-1] == ')') {
 		number--
 	}
-	if digits := back(t, number, 2, isDigit); digits < number {
-		return back(t, digits, maxSeparator, isSeedSeparator)
+	if digits := shape.Back(t, number, 2, shape.IsDigit); digits < number {
+		return shape.Back(t, digits, maxSeparator, isSeedSeparator)
 	}
 	return j
 }
 
 // isSeedSeparator reports whether c can be between two words of a seed phrase.
 func isSeedSeparator(c byte) bool {
-	return isSpace(c) || isQuote(c) || c == ',' || c == '\\'
+	return shape.IsSpace(c) || shape.IsQuote(c) || c == ',' || c == '\\'
 }
 
 // seedPhraseEnd returns the end of the last word of the seed phrase that begins at
@@ -115,47 +115,18 @@ func isSeedSeparator(c byte) bool {
 func seedPhraseEnd(t string, i int) int {
 	end := i
 	for {
-		last := skip(t, i, seedLongest+1, isLetter)
-		if !isSeedWord(t[i:last]) || last < len(t) && isWord(t[last]) {
+		last := shape.Skip(t, i, looks.SeedLongest+1, shape.IsLetter)
+		if !looks.IsSeedWord(t[i:last]) || last < len(t) && shape.IsWord(t[last]) {
 			return end
 		}
 		end = last
-		i = skip(t, last, maxSeparator, isSeedSeparator)
-		if digits := skip(t, i, 2, isDigit); digits > i {
-			digits = skip(t, digits, 1, func(c byte) bool { return c == '.' || c == ')' })
-			i = skip(t, digits, maxSeparator, isSeedSeparator)
+		i = shape.Skip(t, last, maxSeparator, isSeedSeparator)
+		if digits := shape.Skip(t, i, 2, shape.IsDigit); digits > i {
+			digits = shape.Skip(t, digits, 1, func(c byte) bool { return c == '.' || c == ')' })
+			i = shape.Skip(t, digits, maxSeparator, isSeedSeparator)
 		}
 		if i == last {
 			return end
 		}
 	}
-}
-
-// isSeedWord reports whether w, in any case, is one of seedWords. It uses a binary search.
-func isSeedWord(w string) bool {
-	if len(w) < seedShortest || len(w) > seedLongest {
-		return false
-	}
-	var folded [seedLongest]byte
-	for i := range len(w) {
-		folded[i] = lower(w[i])
-	}
-	word := string(folded[:len(w)])
-	low, high := 0, len(seedWords) // offsets of words
-	for low < high {
-		middle := strings.LastIndexByte(seedWords[:(low+high)/2], ' ') + 1
-		if middle < low {
-			middle = low
-		}
-		end := middle + strings.IndexByte(seedWords[middle:], ' ')
-		switch strings.Compare(seedWords[middle:end], word) {
-		case 0:
-			return true
-		case -1:
-			low = end + 1
-		default:
-			high = middle
-		}
-	}
-	return false
 }

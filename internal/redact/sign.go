@@ -1,6 +1,11 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/looks"
+	"cairn/internal/redact/shape"
+)
 
 // sign is the operator between a name and its value.
 type sign uint8
@@ -43,12 +48,12 @@ func readSign(s string) (sign, int) {
 // findSign reads the sign after the name and finds the start of the value.
 func (n *naming) findSign() bool {
 	t := n.text
-	i := skip(t, n.end, 4, func(c byte) bool { return isQuote(c) || c == '\\' || c == '*' || c == ']' })
-	n.quotedName = i > n.end && (isQuote(t[i-1]) || t[i-1] == ']')
+	i := shape.Skip(t, n.end, 4, func(c byte) bool { return shape.IsQuote(c) || c == '\\' || c == '*' || c == ']' })
+	n.quotedName = i > n.end && (shape.IsQuote(t[i-1]) || t[i-1] == ']')
 	if n.findPair(i) {
 		return true
 	}
-	j := skip(t, i, 40, isBlank)
+	j := shape.Skip(t, i, 40, shape.IsBlank)
 	if j == len(t) {
 		return false
 	}
@@ -57,7 +62,7 @@ func (n *naming) findSign() bool {
 		return n.findCall(j) || n.findBlank(i, j) || n.findProse(j)
 	}
 	n.sign = sign
-	n.value = skip(t, j+width, 40, func(c byte) bool { return isBlank(c) || c == '=' })
+	n.value = shape.Skip(t, j+width, 40, func(c byte) bool { return shape.IsBlank(c) || c == '=' })
 	n.spaced = j > i || n.value > j+width
 	return n.accepts(j, j+width)
 }
@@ -68,8 +73,8 @@ func (n *naming) accepts(from, to int) bool {
 	t, before := n.text, n.text[:n.start]
 	switch n.sign {
 	case signColon:
-		if hasFold(t[n.value:], "**") { // **Password:** v
-			n.value = skip(t, n.value+2, 16, isBlank)
+		if shape.HasFold(t[n.value:], "**") { // **Password:** v
+			n.value = shape.Skip(t, n.value+2, 16, shape.IsBlank)
 		}
 		return !n.endsPath(to)
 	case signDefault:
@@ -77,7 +82,7 @@ func (n *naming) accepts(from, to int) bool {
 		return strings.HasSuffix(before, "${")
 	case signElse:
 		n.sign = signAssign
-		return n.value < len(t) && isQuote(t[n.value])
+		return n.value < len(t) && shape.IsQuote(t[n.value])
 	case signTag:
 		return from == n.end && strings.HasSuffix(before, "<")
 	}
@@ -88,7 +93,7 @@ func (n *naming) accepts(from, to int) bool {
 // a field between two colons.
 func (n *naming) endsPath(i int) bool {
 	before := n.text[:n.start]
-	return strings.HasSuffix(before, "/") || strings.HasSuffix(before, ":") && i < len(n.text) && !isSpace(n.text[i])
+	return strings.HasSuffix(before, "/") || strings.HasSuffix(before, ":") && i < len(n.text) && !shape.IsSpace(n.text[i])
 }
 
 // findBlank accepts a value that is separated from its name only by blanks. Examples are a
@@ -125,11 +130,11 @@ func (n *naming) findBlank(i, j int) bool {
 // nextElement returns the start of the next string of a list, at its quote, if a comma is
 // at or before text[i]. It returns -1 if there is none.
 func nextElement(t string, i int) int {
-	if i = skip(t, i, 1, func(c byte) bool { return c == ',' }); !strings.HasSuffix(t[:i], ",") {
+	if i = shape.Skip(t, i, 1, func(c byte) bool { return c == ',' }); !strings.HasSuffix(t[:i], ",") {
 		return -1
 	}
-	i = skip(t, i, 16, isSpace)
-	if q := skip(t, i, 2, func(c byte) bool { return c == '\\' }); q == len(t) || !isQuote(t[q]) {
+	i = shape.Skip(t, i, 16, shape.IsSpace)
+	if q := shape.Skip(t, i, 2, func(c byte) bool { return c == '\\' }); q == len(t) || !shape.IsQuote(t[q]) {
 		return -1
 	}
 	return i
@@ -138,33 +143,33 @@ func nextElement(t string, i int) int {
 // followsLogin reports whether the last two words of t are "login" and a name.
 func followsLogin(t string) bool {
 	const longest = 100
-	i := back(t, len(t), 8, isSpace)
-	j := back(t, i, longest, func(c byte) bool { return !isSpace(c) })
-	return i < len(t) && j < i && !isSmallWord(t[j:i]) && strings.HasSuffix(strings.TrimRight(t[max(0, j-8):j], " \t\n"), "login")
+	i := shape.Back(t, len(t), 8, shape.IsSpace)
+	j := shape.Back(t, i, longest, func(c byte) bool { return !shape.IsSpace(c) })
+	return i < len(t) && j < i && !looks.IsSmallWord(t[j:i]) && strings.HasSuffix(strings.TrimRight(t[max(0, j-8):j], " \t\n"), "login")
 }
 
 // findPair accepts a name that is a value, with the secret next to it: "name: DB_PASSWORD"
 // and "value: v" on the next line. It also accepts JSON and XML.
 func (n *naming) findPair(i int) bool {
 	t := n.text
-	i = skip(t, i, 1, func(c byte) bool { return c == ',' })
-	j := skip(t, i, 40, isSpace)
+	i = shape.Skip(t, i, 1, func(c byte) bool { return c == ',' })
+	j := shape.Skip(t, i, 40, shape.IsSpace)
 	if j == i && strings.HasSuffix(t[:i], `\`) && strings.HasPrefix(t[i:], "n") { // YAML in JSON
-		j = skip(t, i+1, 40, isBlank)
+		j = shape.Skip(t, i+1, 40, shape.IsBlank)
 	}
 	if j == i && !n.quotedName {
 		return false
 	}
-	j = skip(t, j, 2, func(c byte) bool { return isQuote(c) || c == '\\' })
-	if !hasFold(t[j:], "value") {
+	j = shape.Skip(t, j, 2, func(c byte) bool { return shape.IsQuote(c) || c == '\\' })
+	if !shape.HasFold(t[j:], "value") {
 		return false
 	}
-	j = skip(t, j+len("value"), 2, func(c byte) bool { return isQuote(c) || c == '\\' })
-	j = skip(t, j, 8, isBlank)
+	j = shape.Skip(t, j+len("value"), 2, func(c byte) bool { return shape.IsQuote(c) || c == '\\' })
+	j = shape.Skip(t, j, 8, shape.IsBlank)
 	if j == len(t) || t[j] != ':' && t[j] != '=' {
 		return false
 	}
-	n.sign, n.value = signAssign, skip(t, j+1, 16, isBlank)
+	n.sign, n.value = signAssign, shape.Skip(t, j+1, 16, shape.IsBlank)
 	n.quotedName = true
 	return true
 }

@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/shape"
+)
 
 // standardInput handles a program that reads a password from its standard input, according
 // to the flag or name at text[start:end]. It redacts the text piped into the program: echo
@@ -8,10 +12,10 @@ import "strings"
 func (s *scan) standardInput(start, end int) {
 	const reach = 512 // bytes of the line before and after
 	t := s.text
-	if end < len(t) && (isAlnum(t[end]) || t[end] == '-') {
+	if end < len(t) && (shape.IsAlnum(t[end]) || t[end] == '-') {
 		return
 	}
-	line := back(t, start, reach, func(c byte) bool { return c != '\n' })
+	line := shape.Back(t, start, reach, func(c byte) bool { return c != '\n' })
 	pairs := t[start] == 'c' // chpasswd reads user:password
 	if pipe := strings.LastIndexByte(t[line:start], '|'); pipe >= 0 && !strings.HasSuffix(t[:line+pipe], "|") {
 		if from, to := echoed(t, line, line+pipe); from < to {
@@ -29,10 +33,10 @@ func (s *scan) standardInput(start, end int) {
 // text[line:pipe]. They are equal if another command writes into the pipe.
 func echoed(t string, line, pipe int) (from, to int) {
 	i := max(strings.LastIndex(t[line:pipe], "echo "), strings.LastIndex(t[line:pipe], "printf "))
-	if i < 0 || !wordStart(t, line+i) || strings.IndexByte(t[line+i:pipe], '|') >= 0 {
+	if i < 0 || !shape.WordStart(t, line+i) || strings.IndexByte(t[line+i:pipe], '|') >= 0 {
 		return 0, 0
 	}
-	i = skip(t, line+i, len("printf"), isLetter)
+	i = shape.Skip(t, line+i, len("printf"), shape.IsLetter)
 	for {
 		arg, argEnd := nextArgument(t, i, pipe)
 		if arg == argEnd {

@@ -1,6 +1,11 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/looks"
+	"cairn/internal/redact/shape"
+)
 
 // Rule names of URLs.
 const (
@@ -27,7 +32,7 @@ func (s *scan) webhook(_, end int) {
 		return
 	}
 	last := urlEnd(s.text, end)
-	if last-end >= shortest && !isPlaceholder(s.text[end:min(last, end+longestChecked)]) {
+	if last-end >= shortest && !looks.IsPlaceholder(s.text[end:min(last, end+looks.LongestChecked)]) {
 		s.add(ruleWebhook, end, last)
 		s.urlEnd = last
 	}
@@ -54,11 +59,11 @@ type urlRun struct {
 
 // urlPassword handles the "://" at text[start:end] for user:password@.
 func (s *scan) urlPassword(start, end int) {
-	if start == 0 || !isAlnum(s.text[start-1]) || start < s.urlEnd || s.lastAtFrom(end) < 0 {
+	if start == 0 || !shape.IsAlnum(s.text[start-1]) || start < s.urlEnd || s.lastAtFrom(end) < 0 {
 		return
 	}
 	const longest = 256 // maximum bytes of the user name
-	user := skip(s.text, end, longest, func(c byte) bool { return !isSpace(c) && strings.IndexByte(":/@?#", c) < 0 })
+	user := shape.Skip(s.text, end, longest, func(c byte) bool { return !shape.IsSpace(c) && strings.IndexByte(":/@?#", c) < 0 })
 	switch s.text[user] {
 	case '@':
 		s.urlToken(end, user)
@@ -77,7 +82,7 @@ func (s *scan) urlPassword(start, end int) {
 // quotes, or -1 if there is none from i on.
 func (s *scan) lastAtFrom(i int) int {
 	if s.run.end == 0 || i > s.run.end {
-		end := skip(s.text, i, len(s.text), func(c byte) bool { return !isSpace(c) && !isQuote(c) && c != '<' && c != '>' })
+		end := shape.Skip(s.text, i, len(s.text), func(c byte) bool { return !shape.IsSpace(c) && !shape.IsQuote(c) && c != '<' && c != '>' })
 		s.run = urlRun{end: end, lastAt: i + strings.LastIndexByte(s.text[i:end], '@')}
 	}
 	if s.run.lastAt < i {
@@ -89,7 +94,7 @@ func (s *scan) lastAtFrom(i int) int {
 // isURLPassword reports whether v, between a colon and an '@', is a password rather than a
 // placeholder.
 func isURLPassword(v string) bool {
-	return len(v) > longestReference || !onlyMarks(v) && !isMasked(v) && !isVariable(v) && !isURLTemplate(v)
+	return len(v) > longestReference || !onlyMarks(v) && !looks.IsMasked(v) && !looks.IsVariable(v) && !isURLTemplate(v)
 }
 
 func isURLTemplate(v string) bool {
@@ -113,13 +118,13 @@ func isURLToken(v string) bool {
 	if len(v) < shortest || len(v) > longestReference {
 		return false
 	}
-	halfBits := strangest(v).halfBits
+	halfBits := looks.Strangest(v).HalfBits
 	switch {
-	case isUUID(v):
+	case shape.IsUUID(v):
 		return true
 	case !strings.ContainsAny(v, "0123456789"):
 		return len(v) >= 20 && halfBits >= 20
-	case allHex(v):
+	case looks.AllHex(v):
 		return true
 	case !strings.ContainsAny(strings.TrimRight(v, "0123456789"), "0123456789"): // john.smith1985
 		return halfBits >= 20
@@ -132,7 +137,7 @@ func isURLToken(v string) bool {
 // if the text is a port and a path.
 func (s *scan) passwordEnd(i int) int {
 	t, lastAt := s.text, s.lastAtFrom(i)
-	port := skip(t, i, 6, isDigit)
+	port := shape.Skip(t, i, 6, shape.IsDigit)
 	if lastAt < 0 || port > i && (port == s.run.end || strings.IndexByte("/?#", t[port]) >= 0) {
 		return -1
 	}
@@ -142,7 +147,7 @@ func (s *scan) passwordEnd(i int) int {
 	}
 	for at := i; at < authority; at++ {
 		if t[at] == '@' {
-			host := skip(t, at+1, 255, isHostByte)
+			host := shape.Skip(t, at+1, 255, isHostByte)
 			ends := host >= s.run.end || strings.IndexByte("/?#,;)\\", t[host]) >= 0
 			if ends && (at == lastAt || looksLikeHost(t[at+1:host])) {
 				return at
@@ -155,7 +160,7 @@ func (s *scan) passwordEnd(i int) int {
 // isHostByte reports whether c may occur in a host with its port, or in a variable for a
 // host.
 func isHostByte(c byte) bool {
-	return isWord(c) || strings.IndexByte(".-:[]${}*", c) >= 0
+	return shape.IsWord(c) || strings.IndexByte(".-:[]${}*", c) >= 0
 }
 
 // looksLikeHost reports whether h is recognisable as a host: it has a dot or a port, or is
@@ -172,9 +177,9 @@ func (s *scan) query(start, end int) {
 	if !isParameter(t[:start], t[start:end]) {
 		return
 	}
-	last := skip(t, end, len(t), func(c byte) bool { return !isBreak(c) && strings.IndexByte("&#\\|", c) < 0 })
+	last := shape.Skip(t, end, len(t), func(c byte) bool { return !isBreak(c) && strings.IndexByte("&#\\|", c) < 0 })
 	v := t[end:last]
-	if len(v) < shortest || len(v) <= longestReference && isPlaceholder(v) {
+	if len(v) < shortest || len(v) <= longestReference && looks.IsPlaceholder(v) {
 		return
 	}
 	s.add(ruleURLQuery, end, last)
@@ -188,8 +193,8 @@ func isParameter(before, name string) bool {
 	if strings.HasSuffix(before, "u0026") {
 		return true
 	}
-	i := back(before, len(before), longest, func(c byte) bool { return isWord(c) || c == '-' })
-	if hasFold(name, "key") && i < len(before) && !keyOpens(before) {
+	i := shape.Back(before, len(before), longest, func(c byte) bool { return shape.IsWord(c) || c == '-' })
+	if shape.HasFold(name, "key") && i < len(before) && !keyOpens(before) {
 		return false
 	}
 	opening := before[:i]

@@ -1,12 +1,17 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+
+	"cairn/internal/redact/looks"
+	"cairn/internal/redact/shape"
+)
 
 // isMetavar reports whether v, which follows a flag and ends at text[to], is the name of
 // the flag's value in a usage text: "--password PASS", "[--token TOK]",
 // "  --secret text   the secret to use".
 func (n *naming) isMetavar(v string, to int) bool {
-	if !isIdentifierText(v) && !isConstant(v) {
+	if !looks.IsIdentifierText(v) && !looks.IsConstant(v) {
 		return false
 	}
 	t := n.text
@@ -14,10 +19,10 @@ func (n *naming) isMetavar(v string, to int) bool {
 	case "strings", "stringarray", "stringslice", "stringtostring", "bytesbase64", "arg", "val", "text", "str":
 		return true
 	}
-	if isConstant(v) && (isMetaWord(v) || n.inUsage()) {
+	if looks.IsConstant(v) && (isMetaWord(v) || n.inUsage()) {
 		return true
 	}
-	line := back(t, n.start, 200, func(c byte) bool { return c != '\n' })
+	line := shape.Back(t, n.start, 200, func(c byte) bool { return c != '\n' })
 	switch {
 	case n.start > 0 && t[n.start-1] == '[' && to < len(t) && t[to] == ']':
 		return true
@@ -41,14 +46,14 @@ func isMetaWord(v string) bool {
 // inUsage reports whether the line of the name begins like a usage text.
 func (n *naming) inUsage() bool {
 	const reach = 200
-	line := back(n.text, n.start, reach, func(c byte) bool { return c != '\n' })
+	line := shape.Back(n.text, n.start, reach, func(c byte) bool { return c != '\n' })
 	return strings.Contains(strings.ToLower(n.text[line:n.start]), "usage:")
 }
 
 // isBlanksAndFlags reports whether s is the start of a line in a list of options: blanks,
 // optionally followed by other flags with a comma.
 func isBlanksAndFlags(s string) bool {
-	blanks := skip(s, 0, len(s), isBlank)
+	blanks := shape.Skip(s, 0, len(s), shape.IsBlank)
 	rest := strings.TrimRight(s[blanks:], " ")
 	return rest == "" || rest[0] == '-' && strings.HasSuffix(rest, ",") && !strings.Contains(rest, " ")
 }
@@ -56,6 +61,6 @@ func isBlanksAndFlags(s string) bool {
 // describes reports whether a description follows text[:i] as in a list of options: at
 // least two blanks, or a tab, then a word.
 func describes(t string, i int) bool {
-	j := skip(t, i, 80, isBlank)
-	return j < len(t) && (j-i >= 2 || j > i && t[i] == '\t') && (isAlnum(t[j]) || t[j] == '(' || t[j] == '[')
+	j := shape.Skip(t, i, 80, shape.IsBlank)
+	return j < len(t) && (j-i >= 2 || j > i && t[i] == '\t') && (shape.IsAlnum(t[j]) || t[j] == '(' || t[j] == '[')
 }

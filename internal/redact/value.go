@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"cairn/internal/redact/shape"
 )
 
 // deepest is the maximum number of levels of a value that are examined. JSON that cairn
@@ -192,7 +194,7 @@ func (f *Filter) underKey(k, v string) (any, bool) {
 // isPlainName reports whether k is a name without punctuation.
 func isPlainName(k string) bool {
 	const longest = 64
-	return len(k) <= longest && skip(k, 0, longest, func(c byte) bool { return isWord(c) || c == '-' || c == '.' }) == len(k)
+	return len(k) <= longest && shape.Skip(k, 0, longest, func(c byte) bool { return shape.IsWord(c) || c == '-' || c == '.' }) == len(k)
 }
 
 // secretKey returns the minimum length of a secret under the key k. It returns 0 if k does
@@ -204,10 +206,10 @@ func secretKey(k string) int {
 	}
 	for _, word := range [...]string{"password", "passwd", "passphrase", "pwd", "secret", "token", "key", "pass", "psk", "_auth"} {
 		end := len(k)
-		for end > 0 && isDigit(k[end-1]) && end > len(k)-2 {
+		for end > 0 && shape.IsDigit(k[end-1]) && end > len(k)-2 {
 			end--
 		}
-		if start := end - len(word); start >= 0 && (hasFold(k[start:], word) || k[start:end] == word) {
+		if start := end - len(word); start >= 0 && (shape.HasFold(k[start:], word) || k[start:end] == word) {
 			n := naming{text: k + "="}
 			if n.findName(start, end) {
 				return n.shortest

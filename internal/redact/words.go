@@ -1,9 +1,10 @@
 package redact
 
 import (
-	"math"
-	"math/bits"
 	"strings"
+
+	"cairn/internal/redact/looks"
+	"cairn/internal/redact/shape"
 )
 
 // entropyLimits contains the minimum length and entropy per byte of a word that is
@@ -42,8 +43,8 @@ func (s *scan) words() {
 		case n >= shortest:
 			s.longWord(start, i)
 			short = 0
-		case n == 0 || isDigit(t[start]): // "12." before a word
-		case seedShortest <= n && n <= seedLongest:
+		case n == 0 || shape.IsDigit(t[start]): // "12." before a word
+		case looks.SeedShortest <= n && n <= looks.SeedLongest:
 			if short++; short >= seedPhraseWords && i > s.seedEnd {
 				short = s.seedPhrase(i)
 			}
@@ -58,20 +59,20 @@ func (s *scan) longWord(start, end int) {
 	s.rareShapes(start, end)
 	word := strings.TrimRight(s.text[start:end], ".:!?")
 	l := s.f.entropy
-	if l.off || len(word) < l.length || !spread(word, l.bits) {
+	if l.off || len(word) < l.length || !looks.Spread(word, l.bits) {
 		return
 	}
-	if n := documentEnd(word); n > 0 {
+	if n := looks.DocumentEnd(word); n > 0 {
 		start, word = start+n, word[n:]
 		if len(word) < l.length {
 			return
 		}
 	}
-	r := strangest(word)
-	if l.bits < 4 && !r.strange(word, 12, 20) || l.bits >= 4 && !r.strange(word, 16, 28) || shannon(word) < l.bits {
+	r := looks.Strangest(word)
+	if l.bits < 4 && !r.Strange(word, 12, 20) || l.bits >= 4 && !r.Strange(word, 16, 28) || looks.Shannon(word) < l.bits {
 		return
 	}
-	from, to := r.whole(word)
+	from, to := r.Whole(word)
 	s.add("entropy", s.afterName(start+from, start+to), start+to)
 }
 
@@ -86,39 +87,10 @@ func (s *scan) afterName(start, end int) int {
 		return start
 	}
 	first := s.spans[s.nextSpan].start
-	if first <= start || first >= end || strangest(s.text[start:first]).strange(s.text[start:first], 16, 28) {
+	if first <= start || first >= end || looks.Strangest(s.text[start:first]).Strange(s.text[start:first], 16, 28) {
 		return start
 	}
 	return first
-}
-
-// spread reports whether s contains enough different bytes to reach an entropy of b bits
-// per byte. It quickly excludes most words.
-func spread(s string, b float64) bool {
-	var seen [4]uint64
-	for i := range len(s) {
-		seen[s[i]>>6] |= 1 << (s[i] & 63)
-	}
-	n := 0
-	for _, w := range seen {
-		n += bits.OnesCount64(w)
-	}
-	return float64(n) >= math.Exp2(b)
-}
-
-// shannon returns the entropy of s in bits per byte.
-func shannon(s string) float64 {
-	var count [256]int
-	for i := range len(s) {
-		count[s[i]]++
-	}
-	total, sum := float64(len(s)), 0.0
-	for _, n := range count {
-		if n > 0 {
-			sum -= float64(n) / total * math.Log2(float64(n)/total)
-		}
-	}
-	return sum
 }
 
 // rareShapes searches a long word for secrets whose shape does not begin with a literal
@@ -148,10 +120,10 @@ func (s *scan) rareShapes(start, end int) {
 
 // vaultToken handles "s." before 24 letters and digits.
 func (s *scan) vaultToken(i int) {
-	if s.text[i+1] != '.' || !wordStart(s.text, i) {
+	if s.text[i+1] != '.' || !shape.WordStart(s.text, i) {
 		return
 	}
-	if last, ok := match(s.text, i+2, "a24"); ok && strings.ContainsAny(s.text[i+2:last], "0123456789") && strangest(s.text[i+2:last]).halfBits >= 16 {
+	if last, ok := shape.Match(s.text, i+2, "a24"); ok && strings.ContainsAny(s.text[i+2:last], "0123456789") && looks.Strangest(s.text[i+2:last]).HalfBits >= 16 {
 		s.add("vault_token", i, last)
 	}
 }
@@ -161,7 +133,7 @@ func (s *scan) twilioKey(i int) {
 	if s.text[i+1] != 'K' {
 		return
 	}
-	if last, ok := match(s.text, i+2, "X32+"); ok {
+	if last, ok := shape.Match(s.text, i+2, "X32+"); ok {
 		s.add("twilio_api_key", i, last)
 	}
 }
@@ -170,10 +142,10 @@ func (s *scan) twilioKey(i int) {
 // start.
 func (s *scan) azureSecret(start, i int) {
 	const shortest, longest = 31, 40
-	if s.text[i+1] != '~' || i < start+4 || !isDigit(s.text[i-1]) {
+	if s.text[i+1] != '~' || i < start+4 || !shape.IsDigit(s.text[i-1]) {
 		return
 	}
-	last := skip(s.text, i+2, longest, func(c byte) bool { return isWord(c) || c == '.' || c == '~' || c == '-' })
+	last := shape.Skip(s.text, i+2, longest, func(c byte) bool { return shape.IsWord(c) || c == '.' || c == '~' || c == '-' })
 	if last-i-2 >= shortest {
 		s.add("azure_client_secret", i-4, last)
 	}
@@ -181,25 +153,25 @@ func (s *scan) azureSecret(start, i int) {
 
 // telegram handles a colon within digits and a bot's 35 letters.
 func (s *scan) telegram(colon int) {
-	first := back(s.text, colon, 17, isDigit)
+	first := shape.Back(s.text, colon, 17, shape.IsDigit)
 	n := colon - first
-	last, ok := match(s.text, colon+1, "b35")
-	if !ok || n < 8 || n > 16 || !wordStart(s.text, first) && !strings.HasSuffix(s.text[:first], "/bot") {
+	last, ok := shape.Match(s.text, colon+1, "b35")
+	if !ok || n < 8 || n > 16 || !shape.WordStart(s.text, first) && !strings.HasSuffix(s.text[:first], "/bot") {
 		return
 	}
-	if body := s.text[colon+1 : last]; body[0] == 'A' || !isName(body) && strangest(body).halfBits >= 16 {
+	if body := s.text[colon+1 : last]; body[0] == 'A' || !looks.IsName(body) && looks.Strangest(body).HalfBits >= 16 {
 		s.add("telegram_token", first, last)
 	}
 }
 
 // facebook handles the bar between an application's number and its secret.
 func (s *scan) facebook(bar int) {
-	first, ok := matchBack(s.text, bar, "d15")
+	first, ok := shape.MatchBack(s.text, bar, "d15")
 	if !ok {
 		return
 	}
-	if last, ok := match(s.text, bar+1, "b27-40"); ok && !isName(s.text[bar+1:last]) {
-		s.add("facebook_token", back(s.text, first, 1, isDigit), last)
+	if last, ok := shape.Match(s.text, bar+1, "b27-40"); ok && !looks.IsName(s.text[bar+1:last]) {
+		s.add("facebook_token", shape.Back(s.text, first, 1, shape.IsDigit), last)
 	}
 }
 
@@ -207,21 +179,21 @@ func (s *scan) facebook(bar int) {
 // digits. The word with the token begins at start.
 func (s *scan) asana(start, colon int) {
 	const fewest = 10 // digits of a number
-	if colon == start || !isDigit(s.text[colon-1]) {
+	if colon == start || !shape.IsDigit(s.text[colon-1]) {
 		return
 	}
-	last, ok := match(s.text, colon+1, "X32")
+	last, ok := shape.Match(s.text, colon+1, "X32")
 	if !ok {
 		return
 	}
 	first := colon
 	for n := 0; n < 2; n++ {
-		digits := back(s.text, first, 20, isDigit)
+		digits := shape.Back(s.text, first, 20, shape.IsDigit)
 		if first-digits < fewest || digits < start+2 || s.text[digits-1] != '/' {
 			return
 		}
 		first = digits - 1
-		if c := s.text[first-1]; (c == '1' || c == '2') && wordStart(s.text, first-1) {
+		if c := s.text[first-1]; (c == '1' || c == '2') && shape.WordStart(s.text, first-1) {
 			s.add("asana_token", first-1, last)
 			return
 		}
@@ -231,10 +203,10 @@ func (s *scan) asana(start, colon int) {
 // oldAsana handles "0/" before 32 hexadecimal digits.
 func (s *scan) oldAsana(slash int) {
 	t := s.text
-	if slash == 0 || t[slash-1] != '0' || slash > 1 && (isWord(t[slash-2]) || strings.IndexByte("/-.\\", t[slash-2]) >= 0) {
+	if slash == 0 || t[slash-1] != '0' || slash > 1 && (shape.IsWord(t[slash-2]) || strings.IndexByte("/-.\\", t[slash-2]) >= 0) {
 		return
 	}
-	if last, ok := match(t, slash+1, "x32"); ok && (last == len(t) || strings.IndexByte("/-.", t[last]) < 0) {
+	if last, ok := shape.Match(t, slash+1, "x32"); ok && (last == len(t) || strings.IndexByte("/-.", t[last]) < 0) {
 		s.add("asana_token", slash-1, last)
 	}
 }
@@ -242,14 +214,14 @@ func (s *scan) oldAsana(slash int) {
 // mailgun handles the first hyphen of 32, 8 and 8 hexadecimal digits.
 func (s *scan) mailgun(hyphen int) {
 	t := s.text
-	if hyphen < 32 || len(t) < hyphen+18 || t[hyphen+9] != '-' || !isHex(t[hyphen-1]) {
+	if hyphen < 32 || len(t) < hyphen+18 || t[hyphen+9] != '-' || !shape.IsHex(t[hyphen-1]) {
 		return
 	}
-	last, ok := match(t, hyphen+1, "x8'-'x8")
+	last, ok := shape.Match(t, hyphen+1, "x8'-'x8")
 	if !ok || last < len(t) && t[last] == '-' {
 		return
 	}
-	if first, ok := matchBack(t, hyphen, "x32"); ok && wordStart(t, first) && (first == 0 || t[first-1] != '-') {
+	if first, ok := shape.MatchBack(t, hyphen, "x32"); ok && shape.WordStart(t, first) && (first == 0 || t[first-1] != '-') {
 		s.add("mailgun_key", first, last)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"cairn/internal/observation"
 	"cairn/internal/observation/integrity"
 	"cairn/internal/project"
-	"cairn/internal/record"
+	"cairn/internal/record/consistency"
 	"cairn/internal/store"
 	"cairn/internal/store/salvage"
 )
@@ -59,7 +59,7 @@ func checkParts(ctx context.Context, s *store.Store) (found []string, err error)
 		{"observations", func(ctx context.Context) ([]string, error) {
 			return integrity.Check(ctx, observation.New(s, observation.Config{}))
 		}},
-		{"records", record.New(s, record.Config{}).Check},
+		{"records", reading(consistency.Check)},
 		{"mail", reading(documents.Check)},
 		{"memories", reading(items.Check)},
 		{"projects", reading(project.Check)},
@@ -93,7 +93,7 @@ func CheckContent(ctx context.Context, s *store.Store) ([]string, error) {
 	for _, part := range []struct {
 		name  string
 		check func(context.Context, *store.Tx) ([]string, error)
-	}{{"observations", integrity.CheckWords}, {"records", record.CheckWords}, {"mail", documents.CheckWords}, {"memories", contents.CheckWords}} {
+	}{{"observations", integrity.CheckWords}, {"records", consistency.CheckWords}, {"mail", documents.CheckWords}, {"memories", contents.CheckWords}} {
 		var more []string
 		err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			more, err = part.check(ctx, tx)
@@ -121,7 +121,7 @@ func repairParts(ctx context.Context, s *store.Store, altered func(table string,
 	for _, part := range []struct {
 		name   string
 		repair func(context.Context, *store.Tx) error
-	}{{"records", record.Repair}, {"mail", documents.Repair}, {"memories", items.Repair}, {"archive", archive.Repair}, {"projects", project.Repair}} {
+	}{{"records", consistency.Repair}, {"mail", documents.Repair}, {"memories", items.Repair}, {"archive", archive.Repair}, {"projects", project.Repair}} {
 		if err := s.Write(ctx, store.Full, part.repair); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"cairn/internal/linediff"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/record/commands"
 )
 
 // The actions of a record's form.
@@ -62,7 +63,7 @@ func (p *recordsPage) newRecordForm(r *http.Request) *recordForm {
 	case doEdit:
 		f.Title, f.Summary, f.Body = p.One.Title, p.One.Summary, p.One.Body
 	case doState:
-		f.States = record.NextStates(p.One.State)
+		f.States = commands.NextStates(p.One.State)
 	case doAnswer:
 		f.Type = "conclusion"
 	default:

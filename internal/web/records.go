@@ -13,6 +13,7 @@ import (
 
 	"cairn/internal/linediff"
 	"cairn/internal/record"
+	"cairn/internal/record/commands"
 )
 
 // recordsPage shows the records of a project as a tree, and one of them in full.
@@ -144,7 +145,7 @@ func (s *Site) recordsWith(r *http.Request, v Visitor, at place, sent *recordFor
 	if p.Form = sent; sent == nil {
 		p.Form = p.newRecordForm(r)
 	} else if p.One != nil && sent.Do == doState {
-		sent.States = record.NextStates(p.One.State)
+		sent.States = commands.NextStates(p.One.State)
 	}
 	a, err := s.show(r, v, "records", title, p)
 	a.Forms = p.Form != nil || len(p.Others) > 0

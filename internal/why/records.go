@@ -8,6 +8,7 @@ import (
 	"cairn/internal/citation"
 	"cairn/internal/fault"
 	"cairn/internal/record"
+	"cairn/internal/record/commands"
 )
 
 // Record is a record that is related to the line or file.
@@ -72,7 +73,7 @@ func (q *question) findRecords(ctx context.Context, a Args) error {
 
 // recordList collects records without duplicates.
 type recordList struct {
-	book   *record.Service
+	book   *commands.Commands
 	caller record.Caller
 	list   []Record
 }

@@ -24,6 +24,7 @@ import (
 	"cairn/internal/observation/origin"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/record/commands"
 	"cairn/internal/redact"
 	"cairn/internal/store"
 )
@@ -33,7 +34,7 @@ import (
 type Service struct {
 	Store   *store.Store         // nil before a store exists
 	Journal *observation.Service // over the store
-	Records *record.Service      // over the store; nil before a store exists
+	Records *commands.Commands   // over the store; nil before a store exists
 	Filter  *redact.Filter
 	Place   project.Location // location of the working directory
 	Cwd     string           // the working directory, "" if it is unknown

@@ -15,6 +15,7 @@ import (
 	"cairn/internal/observation/sessionstart"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/record/lookup"
 	"cairn/internal/store"
 )
 
@@ -126,7 +127,7 @@ func (w *Workspace) OpenRecords(ctx context.Context, s *store.Store, projectID s
 	if w.ObservationConfig.Limits.Off {
 		return section, nil
 	}
-	refs, err := record.New(s, w.RecordConfig()).LastActive(ctx, record.Caller{Project: projectID}, maxOpenRecords)
+	refs, err := lookup.New(record.New(s, w.RecordConfig())).LastActive(ctx, record.Caller{Project: projectID}, maxOpenRecords)
 	for _, r := range refs {
 		section.Lines = append(section.Lines, r.ID+" "+r.Type+": "+r.Title)
 	}

@@ -19,6 +19,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/httpapi"
 	"cairn/internal/hub"
+	"cairn/internal/hub/database"
 )
 
 // hubFlags are the flags of the hub's commands and of its server.
@@ -148,7 +149,7 @@ changed later. For PostgreSQL choose 1 for up to about a hundred million entries
 			if err != nil {
 				return err
 			}
-			if err := hub.Init(cmd.Context(), address, partitions); err != nil {
+			if err := database.Init(cmd.Context(), address, partitions); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(p.Out, "the hub's tables exist, partitions: %d\n", partitions)

@@ -22,6 +22,7 @@ import (
 	"cairn/internal/httpapi"
 	"cairn/internal/mail"
 	"cairn/internal/mcp"
+	"cairn/internal/mcp/toolargs"
 	"cairn/internal/observation"
 	"cairn/internal/observation/browse"
 	"cairn/internal/observation/search"
@@ -232,7 +233,7 @@ type toolHandlers struct {
 // here returns the project of a call without a project argument, "" for all projects.
 func (q toolHandlers) here(ctx context.Context) (string, error) { return q.cairn.Here(ctx, q.project) }
 
-func (q toolHandlers) scope(ctx context.Context, s mcp.Scope) (observation.Scope, error) {
+func (q toolHandlers) scope(ctx context.Context, s toolargs.Scope) (observation.Scope, error) {
 	switch {
 	case s.All:
 		return observation.Scope{}, nil
@@ -369,7 +370,7 @@ func or(given *int, standard int) int {
 	return *given
 }
 
-func (q toolHandlers) context(ctx context.Context, s mcp.Scope) (string, error) {
+func (q toolHandlers) context(ctx context.Context, s toolargs.Scope) (string, error) {
 	name := s.Name
 	if name == "" {
 		name = q.project

@@ -1,4 +1,0 @@
-package archive
-
-// lowerPriority does nothing: git runs with the priority of this process.
-func lowerPriority(int) {}
