@@ -79,6 +79,16 @@ func (t *AgentTranscript) EndTurn() error {
 	return t.Yield(LastMessage(t.Spoke, said))
 }
 
+// YieldCalls yields the calls of a tool with their results. failed is what the harness reports.
+func (t *AgentTranscript) YieldCalls(calls []observation.Call, failed bool) error {
+	e := t.NewEvent(observation.Tool, OnToolUse, "")
+	if failed {
+		e.Source = OnToolFailure
+	}
+	e.Calls = calls
+	return t.Yield(e)
+}
+
 // Finish ends the reading. open is the number of calls without a known outcome. A turn whose last
 // message is followed by a call is not over.
 func (t *AgentTranscript) Finish(open int) error {

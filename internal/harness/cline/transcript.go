@@ -170,13 +170,7 @@ func (c *chat) result(id string, content lazyjson.Value, failed bool) error {
 		c.Skip(harness.OwnTool)
 		return nil
 	}
-	source := harness.OnToolUse
-	if failed {
-		source = harness.OnToolFailure
-	}
-	e := c.NewEvent(observation.Tool, source, "")
-	e.Calls = calls
-	return c.Yield(e)
+	return c.YieldCalls(calls, failed)
 }
 
 // result describes the calls of a tool with their results: a list with one result per call,

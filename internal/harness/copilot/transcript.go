@@ -155,19 +155,13 @@ func (c *chat) result(data lazyjson.Value) error {
 		c.Skip(why)
 		return nil
 	}
-	source := harness.OnToolUse
-	if r.failed {
-		source = harness.OnToolFailure
-	}
 	for i := range calls {
 		r.apply(&calls[i], p.Input)
 		if calls[i].Action == observation.Shell && calls[i].ExitCode == nil {
 			calls[i].ExitCode = f[4].Get("exitCode").Code()
 		}
 	}
-	e := c.NewEvent(observation.Tool, source, "")
-	e.Calls = calls
-	return c.Yield(e)
+	return c.YieldCalls(calls, r.failed)
 }
 
 // withoutHookGuidance removes the text that Copilot CLI appends to a result for hooks.

@@ -150,14 +150,8 @@ func (q *qwenChat) result(parts, outcome lazyjson.Value) error {
 			q.Skip(harness.Denied)
 			continue
 		}
-		source := harness.OnToolUse
-		if a.failed {
-			source = harness.OnToolFailure
-		}
 		finishQwen(&p.Call, a, p.Input)
-		e := q.NewEvent(observation.Tool, source, "")
-		e.Calls = []observation.Call{p.Call}
-		if err := q.Yield(e); err != nil {
+		if err := q.YieldCalls([]observation.Call{p.Call}, a.failed); err != nil {
 			return err
 		}
 	}

@@ -316,16 +316,13 @@ func (g *chat) call(place string, raw lazyjson.Value) error {
 		g.Skip(why)
 		return nil
 	}
-	source := harness.OnToolUse
 	if a.failed {
-		source, a.complaint = harness.OnToolFailure, a.said
+		a.complaint = a.said
 	}
 	a.apply(&c)
 	harness.ReadPieces(&c, f[2], nil, a.display)
 	g.Dated(f[5])
-	e := g.NewEvent(observation.Tool, source, "")
-	e.Calls = []observation.Call{c}
-	return g.Yield(e)
+	return g.YieldCalls([]observation.Call{c}, a.failed)
 }
 
 // hasError reports whether the response to a function call is an error.

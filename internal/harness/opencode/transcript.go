@@ -313,14 +313,8 @@ func (c *chat) call(id, tool string, state lazyjson.Value) error {
 		c.Skip(why)
 		return nil
 	}
-	source := harness.OnToolUse
-	if r.failed {
-		source = harness.OnToolFailure
-	}
 	for i := range calls {
 		r.apply(&calls[i], f[1])
 	}
-	e := c.NewEvent(observation.Tool, source, "")
-	e.Calls = calls
-	return c.Yield(e)
+	return c.YieldCalls(calls, r.failed)
 }
