@@ -3,10 +3,10 @@
 package store
 
 import (
-	"strings"
 	"context"
 	"database/sql/driver"
 	"errors"
+	"strings"
 
 	"github.com/mattn/go-sqlite3"
 
