@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,6 +95,7 @@ func newYard(t testing.TB, c mail.Config) *yard {
 	if c.Archive.CommitOf == nil {
 		c.Archive = theArchive()
 	}
+	c.MediaType = http.DetectContentType
 	y.Mail = New(s, c)
 	return y
 }
