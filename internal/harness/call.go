@@ -145,7 +145,8 @@ func ReplacesAll(input lazyjson.Value) bool {
 	return false
 }
 
-// FirstQuestion returns the first question for the user in a call's input, "" if there is none.
+// FirstQuestion returns the first question for the user in a call's input. Without one it
+// returns "".
 func FirstQuestion(input lazyjson.Value) string {
 	f := input.Pick("questions", "question")
 	for q := range f[0].Elements() {

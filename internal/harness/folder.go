@@ -16,7 +16,7 @@ func FolderPath(path string) string {
 	return path
 }
 
-// FirstFolder returns the first path of a list that is not blank, "" if there is none.
+// FirstFolder returns the first path of a list that is not blank, or "".
 func FirstFolder(roots lazyjson.Value) string {
 	for root := range roots.Elements() {
 		if path := FolderPath(root.Text()); strings.TrimSpace(path) != "" {

@@ -81,11 +81,11 @@ func Record(ctx context.Context, in *workspace.Workspace, e observation.Event, p
 // correctOutcomes reads the outcomes of a session's calls from its transcript. It corrects the
 // rows of failed calls and adds the calls that no hook reported.
 func correctOutcomes(ctx context.Context, j *observation.Service, e observation.Event) error {
-	told, err := harnesses.Settled(ctx, e.Transcript, e.Session, e.TurnEnds)
+	settled, err := harnesses.Settled(ctx, e.Transcript, e.Session, e.TurnEnds)
 	if err != nil {
 		return err
 	}
-	open, err := capture.UnstoredOutcomes(ctx, j, e.Session, told)
+	open, err := capture.UnstoredOutcomes(ctx, j, e.Session, settled)
 	if err != nil || len(open) == 0 {
 		return err
 	}
@@ -107,7 +107,7 @@ func correctOutcomes(ctx context.Context, j *observation.Service, e observation.
 // ledger. With starts the text is the session's context, with helps it is help.
 func (w recorder) addContext(ctx context.Context, j *observation.Service, r *RecordResult, e observation.Event, starts, helps bool) (err error) {
 	done := r.Recorded
-	var told ledger.Injection
+	var injection ledger.Injection
 	switch {
 	case starts:
 		source := "startup"
@@ -124,17 +124,17 @@ func (w recorder) addContext(ctx context.Context, j *observation.Service, r *Rec
 		if yerr != nil {
 			r.Warning = fmt.Errorf("the agents of the session were not read: %w", yerr)
 		}
-		told, err = sessionstart.Build(ctx, j, sessionstart.Args{
+		injection, err = sessionstart.Build(ctx, j, sessionstart.Args{
 			Project: done.Project, Session: e.Session, Source: source, Branch: e.Branch,
 		}, you, open)
 	case helps && harnesses.TakesHelp(e):
-		told, err = assist.Help(ctx, j, e, w.Location, done)
+		injection, err = assist.Help(ctx, j, e, w.Location, done)
 	}
 	if err != nil {
 		return fmt.Errorf("the context is not available: %w", err)
 	}
-	r.Context = told.Text
-	if err := ledger.Inject(ctx, j, e, done.Session, told.Items); err != nil {
+	r.Context = injection.Text
+	if err := ledger.Inject(ctx, j, e, done.Session, injection.Items); err != nil {
 		return fmt.Errorf("the injected context was not stored: %w", err)
 	}
 	return nil

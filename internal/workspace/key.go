@@ -242,10 +242,10 @@ type Encryption struct {
 }
 
 // Encrypt encrypts the store (observations §11.4) with the key of LoadKey. Without a key it
-// first creates the file key in the data directory. c must not have opened the store. It is
+// first creates the file key in the data directory. The store must not be open. It is
 // idempotent: an encrypted store does not change.
 //
-// Errors: those of store.Encrypt, and store.CodeKey for an invalid key.
+// Errors: those of encryption.Encrypt, and store.CodeKey for an invalid key.
 func (w *Workspace) Encrypt(ctx context.Context) (e Encryption, err error) {
 	e = Encryption{Store: w.Config.DB, Report: encryption.Report{Destroyed: []string{}, Left: []string{}}}
 	w.mu.Lock()

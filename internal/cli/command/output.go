@@ -22,7 +22,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Failed returns the first write error, nil if there is none.
+// Failed returns the first write error, or nil.
 func (o *Output) Failed() error {
 	if err := o.first.Load(); err != nil {
 		return *err

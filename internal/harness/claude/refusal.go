@@ -6,9 +6,9 @@ import (
 	"cairn/internal/harness"
 )
 
-// refusal returns the reason why a call never ran, harness.NeverRefused if it ran. kind is the reason that
-// the line states, which only recent versions write. said is the result's text. response is the
-// text that replaces the hook's response, "" if there is none.
+// refusal returns the reason why a call never ran, or harness.NeverRefused if it ran. kind is
+// the reason that the line states; only recent versions write it. said is the result's text.
+// response is the text that replaces the hook's response, which may be "".
 func refusal(kind, said, response string) string {
 	_, ran := harness.ExitCode(said)
 	switch {

@@ -70,7 +70,7 @@ const (
 	agentsEnd     = "</INSTRUCTIONS>"
 )
 
-// typed returns the user's text in a prompt to Codex, "" if there is none. It removes the
+// typed returns the user's text in a prompt to Codex, or "". It removes the
 // text that the harness and the editor put before it, and whatever harness.Typed removes.
 func typed(prompt string) string {
 	rest := strings.TrimSpace(prompt)

@@ -119,7 +119,7 @@ func (t *transcript) readHead(ctx context.Context, r io.Reader) error {
 	})
 }
 
-// sessionOfRollout returns the session in a file name, "" if there is none.
+// sessionOfRollout returns the session in a file name, or "".
 func sessionOfRollout(file string) string {
 	const uuid = 36
 	name, ok := strings.CutSuffix(filepath.Base(file), ".jsonl")

@@ -81,7 +81,7 @@ type folderSearch struct {
 
 func newFolderSearch() *folderSearch { return &folderSearch{left: 200} }
 
-// find returns the only folder with a name, "" if there is none or more than one.
+// find returns the only folder with a name. Without one, or with several, it returns "".
 func (s *folderSearch) find(name string) string {
 	s.below(string(filepath.Separator), name)
 	if drive, rest, ok := strings.Cut(name, "-"); ok && len(drive) == 1 && os.PathSeparator == '\\' {

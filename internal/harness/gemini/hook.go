@@ -100,7 +100,7 @@ func unmarked(said string) string {
 }
 
 // call describes a call of one of Gemini CLI's tools by its input. mcp is the hook's
-// information about the MCP server, nil if there is none.
+// information about the MCP server, or nil.
 func call(id, tool string, input, mcp lazyjson.Value) observation.Call {
 	c := observation.Call{ID: id, Tool: tool}
 	if server, method, ok := server(tool, mcp); ok {

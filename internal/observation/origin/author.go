@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 
@@ -381,7 +382,7 @@ func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64
 			byID[e.id] = e
 		}
 	}
-	for path := range distinct(paths) {
+	for _, path := range slices.Compact(slices.Sorted(maps.Values(paths))) {
 		edits, err := s.editsOf(ctx, tx, path, byID)
 		if err != nil {
 			return false, editRow{}, err
@@ -397,15 +398,6 @@ func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64
 		return true, best, nil
 	}
 	return s.elsewhereInParts(ctx, tx, rows)
-}
-
-// distinct returns the values of a map without duplicates.
-func distinct(paths map[int64]string) map[string]bool {
-	out := map[string]bool{}
-	for _, path := range paths {
-		out[path] = true
-	}
-	return out
 }
 
 // editsOf returns those of some edits that changed a file, oldest first, with their path.
